@@ -1,0 +1,120 @@
+package models
+
+import "time"
+
+// DocumentType says what kind of business document a row is.
+type DocumentType string
+
+// The document types that Daybook's importers write. A rule set may match any other string as well.
+const (
+	DocumentInvoice    DocumentType = "invoice"
+	DocumentCreditNote DocumentType = "credit_note"
+	DocumentPayment    DocumentType = "payment"
+	DocumentRefund     DocumentType = "refund"
+	DocumentPayout     DocumentType = "payout"
+	DocumentDelivery   DocumentType = "delivery"
+)
+
+// Direction says who issued a document: "out" is ours (a sale), "in" is somebody else's (a bill is an incoming invoice).
+// For payments it is the direction of the money: "in" is received.
+type Direction string
+
+const (
+	DirectionOut Direction = "out"
+	DirectionIn  Direction = "in"
+)
+
+// Document is one row of daybook.documents: an organization's business document.
+// The columns are what queries and rules need most; everything else is in Content.
+type Document struct {
+	OrgID     string       `gorm:"column:org_id;primaryKey" json:"org_id"`
+	ID        string       `gorm:"column:id;primaryKey" json:"id"`
+	Type      DocumentType `gorm:"column:type" json:"type"`
+	Direction Direction    `gorm:"column:direction" json:"direction"`
+	// Currency is the ISO 4217 code of every amount that does not name its own.
+	Currency string `gorm:"column:currency" json:"currency"`
+	// IssueDate is the date printed on the document.
+	IssueDate Date `gorm:"column:issue_date" json:"issue_date"`
+	// ValueDate is the date on which money moved or a service was rendered; nil: the issue date.
+	ValueDate *Date   `gorm:"column:value_date" json:"value_date,omitempty"`
+	Content   Content `gorm:"column:content;serializer:json" json:"content"`
+
+	// AccountingReadyAt is when domain code marked the document ready to be posted; nil: not ready.
+	AccountingReadyAt *time.Time `gorm:"column:accounting_ready_at" json:"accounting_ready_at,omitempty"`
+	// AccountingReadyVersion grows by one each time the document is marked ready, not ready or deleted.
+	AccountingReadyVersion int64 `gorm:"column:accounting_ready_version" json:"accounting_ready_version"`
+	// AccountingImpactCreatedAt is when the live impact was posted; nil: none is live. Kept for readers of older
+	// schemas; nothing is locked by it.
+	AccountingImpactCreatedAt *time.Time `gorm:"column:accounting_impact_created_at" json:"accounting_impact_created_at,omitempty"`
+	DeletedAt                 *time.Time `gorm:"column:deleted_at" json:"deleted_at,omitempty"`
+	CreatedAt                 time.Time  `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt                 time.Time  `gorm:"column:updated_at" json:"updated_at"`
+}
+
+// TableName implements GORM's Tabler.
+func (Document) TableName() string { return "daybook.documents" }
+
+// Content is the part of a document that is stored as JSON: its lines, taxes and totals as the document states them.
+// Amounts are int64 minor units of the document's currency (cents for EUR, whole yen for JPY).
+// Daybook never recomputes a total from lines.
+type Content struct {
+	Number       string `json:"number,omitempty"`
+	Counterparty string `json:"counterparty,omitempty"`
+	// Country is the tax country of the document (ISO 3166-1 alpha-2).
+	Country string `json:"country,omitempty"`
+
+	Lines []Line `json:"lines,omitempty"`
+	Taxes []Tax  `json:"taxes,omitempty"`
+
+	// Total is what the document comes to with tax, before advances.
+	Total int64 `json:"total,omitempty"`
+	// Prepaid is what was paid in advance.
+	Prepaid int64 `json:"prepaid,omitempty"`
+	// Payable is what is still owed.
+	Payable int64 `json:"payable,omitempty"`
+	// Rounding is the rounding difference that the document itself states.
+	Rounding int64 `json:"rounding,omitempty"`
+
+	// Amount and Fee belong to payments, refunds and payouts.
+	Amount int64 `json:"amount,omitempty"`
+	Fee    int64 `json:"fee,omitempty"`
+	// Settled is what arrived in another currency; nil: nothing was converted.
+	Settled *Money `json:"settled,omitempty"`
+
+	// Attributes holds what rules may want to match and no field names.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	// Source says where the document was imported from (for instance "gobl").
+	Source string `json:"source,omitempty"`
+}
+
+// Line is one line, charge or discount of a document. A discount has a negative Net.
+type Line struct {
+	// Kind groups lines for account determination: "item", "charge", "discount", "shipping", "stock" …
+	Kind        string `json:"kind"`
+	Code        string `json:"code,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Net is the line's amount without tax, in minor units.
+	Net int64 `json:"net"`
+	// Cost is what the goods of the line cost us, in minor units.
+	Cost int64 `json:"cost,omitempty"`
+	// RateBP is the line's main tax rate in basis points (1900 = 19 %).
+	RateBP int64 `json:"rate_bp,omitempty"`
+	// Category is the tax category as the source names it ("VAT", "IRPF" …).
+	Category string `json:"category,omitempty"`
+}
+
+// Tax is one tax total of a document.
+type Tax struct {
+	Category string `json:"category"`
+	RateBP   int64  `json:"rate_bp"`
+	Base     int64  `json:"base,omitempty"`
+	// Amount is positive for a tax that is owed on top and negative for one that is retained.
+	Amount   int64 `json:"amount"`
+	Retained bool  `json:"retained,omitempty"`
+}
+
+// Money is an amount in minor units with its currency.
+type Money struct {
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+}

@@ -1,0 +1,125 @@
+package models
+
+import "time"
+
+// Side is the side of an account that an entry stands on.
+type Side string
+
+const (
+	Debit  Side = "debit"
+	Credit Side = "credit"
+)
+
+// Opposite returns the other side.
+func (s Side) Opposite() Side {
+	if s == Debit {
+		return Credit
+	}
+	return Debit
+}
+
+// ImpactKind says whether an impact posts a document version or takes an earlier impact back.
+type ImpactKind string
+
+const (
+	ImpactPost    ImpactKind = "post"
+	ImpactReverse ImpactKind = "reverse"
+)
+
+// Impact is one row of daybook.impacts: everything that one document version caused. Append-only.
+type Impact struct {
+	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
+	OrgID string `gorm:"column:org_id" json:"org_id"`
+	// DocumentID names the document; its impacts form a chain post, reverse, post … numbered by Seq from 1.
+	DocumentID      string     `gorm:"column:document_id" json:"document_id"`
+	DocumentVersion int64      `gorm:"column:document_version" json:"document_version"`
+	Seq             int        `gorm:"column:seq" json:"seq"`
+	PreviousSeq     *int       `gorm:"column:previous_seq;->" json:"-"`
+	Kind            ImpactKind `gorm:"column:kind" json:"kind"`
+	// RuleSetVersion is the version of the organization's rule set that made the entries; nil: made by no rule set.
+	RuleSetVersion *int64 `gorm:"column:rule_set_version" json:"rule_set_version,omitempty"`
+	RuleID         string `gorm:"column:rule_id" json:"rule_id,omitempty"`
+	DocumentDate   Date   `gorm:"column:document_date" json:"document_date"`
+	PostingDate    Date   `gorm:"column:posting_date" json:"posting_date"`
+	// EntryCount is the number of entries that were inserted with the impact; none can be added later.
+	EntryCount    int       `gorm:"column:entry_count" json:"entry_count"`
+	JobID         string    `gorm:"column:job_id" json:"job_id"`
+	Attempt       int       `gorm:"column:attempt" json:"attempt"`
+	WorkflowRunID string    `gorm:"column:workflow_run_id" json:"workflow_run_id,omitempty"`
+	CreatedAt     time.Time `gorm:"column:created_at" json:"created_at"`
+}
+
+// TableName implements GORM's Tabler.
+func (Impact) TableName() string { return "daybook.impacts" }
+
+// Entry is one row of daybook.entries: one line of an impact. Append-only.
+type Entry struct {
+	ImpactID int64  `gorm:"column:impact_id;primaryKey" json:"impact_id"`
+	LineNo   int    `gorm:"column:line_no;primaryKey" json:"line_no"`
+	OrgID    string `gorm:"column:org_id" json:"org_id"`
+	Account  string `gorm:"column:account_code" json:"account"`
+	Side     Side   `gorm:"column:side" json:"side"`
+	// Amount is in minor units of Currency and never negative.
+	Amount   int64  `gorm:"column:amount_minor" json:"amount_minor"`
+	Currency string `gorm:"column:currency" json:"currency"`
+	// RuleLineID names the line of the rule that made the entry.
+	RuleLineID string `gorm:"column:rule_line_id" json:"rule_line_id,omitempty"`
+	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil: it ran over none.
+	DocumentLine *int `gorm:"column:document_line" json:"document_line,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (Entry) TableName() string { return "daybook.entries" }
+
+// AccountType is an account's place in the balance sheet or the profit and loss account.
+type AccountType string
+
+const (
+	AccountAsset     AccountType = "asset"
+	AccountLiability AccountType = "liability"
+	AccountEquity    AccountType = "equity"
+	AccountIncome    AccountType = "income"
+	AccountExpense   AccountType = "expense"
+)
+
+// Account is one row of daybook.accounts: an organization's chart of accounts.
+type Account struct {
+	OrgID     string      `gorm:"column:org_id;primaryKey" json:"org_id"`
+	Code      string      `gorm:"column:code;primaryKey" json:"code"`
+	Name      string      `gorm:"column:name" json:"name"`
+	Type      AccountType `gorm:"column:type" json:"type"`
+	CreatedAt time.Time   `gorm:"column:created_at" json:"created_at"`
+}
+
+// TableName implements GORM's Tabler.
+func (Account) TableName() string { return "daybook.accounts" }
+
+// Organization is one row of daybook.organizations.
+type Organization struct {
+	ID   string `gorm:"column:id;primaryKey" json:"id"`
+	Name string `gorm:"column:name" json:"name"`
+	// ActiveRuleSet is the version of the rule set that posts; nil: none, every document fails with NO_MATCHING_RULE.
+	ActiveRuleSet *int64 `gorm:"column:active_rule_set" json:"active_rule_set,omitempty"`
+	// ConfigVersion grows by one whenever a rule set is activated or an account is added, so that a failure that was
+	// found under the configuration before can be tried again.
+	ConfigVersion int64     `gorm:"column:config_version" json:"config_version"`
+	CreatedAt     time.Time `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt     time.Time `gorm:"column:updated_at" json:"updated_at"`
+}
+
+// TableName implements GORM's Tabler.
+func (Organization) TableName() string { return "daybook.organizations" }
+
+// RuleSet is one row of daybook.rule_sets: one numbered version of an organization's posting rules.
+type RuleSet struct {
+	OrgID   string `gorm:"column:org_id;primaryKey" json:"org_id"`
+	Version int64  `gorm:"column:version;primaryKey" json:"version"`
+	Name    string `gorm:"column:name" json:"name"`
+	// Source is the YAML as it was applied; SHA256 is its hash in hex.
+	Source    string    `gorm:"column:source" json:"source,omitempty"`
+	SHA256    string    `gorm:"column:sha256" json:"sha256"`
+	CreatedAt time.Time `gorm:"column:created_at" json:"created_at"`
+}
+
+// TableName implements GORM's Tabler.
+func (RuleSet) TableName() string { return "daybook.rule_sets" }
