@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// conflictTries is how often a chunk is tried again that lost against another transaction.
+const conflictTries = 3
+
+// workChunk works jobs in one transaction. When that fails for a reason of one of theirs, it is halved until the job to
+// blame stands alone; the others go on. An error means that the database is away.
+func (t *turn) workChunk(ctx context.Context, jobs []store.Job) error {
+	alone := t.engine.options.Slow || (len(jobs) == 1 && jobs[0].Takeovers > 1)
+	if alone {
+		held, err := t.engine.store.MarkWorking(ctx, t.request.Turn, idsOf(jobs))
+		if err != nil {
+			return err
+		}
+		if jobs = keep(jobs, held); len(jobs) == 0 {
+			return nil
+		}
+	}
+	return t.workHalves(ctx, jobs)
+}
+
+func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
+	err := t.tryChunk(ctx, jobs)
+	for try := 1; try < conflictTries && isConflict(err); try++ {
+		err = t.tryChunk(ctx, jobs)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		// Told to stop, and the grace is over: the rows are given back at the end of the turn.
+		return nil
+	case errors.Is(err, errTimeout), errors.As(err, new(*processorError)):
+		// The processor's own trouble, even where it looks like a database's.
+	case store.IsOutage(err):
+		return err
+	}
+	if len(jobs) == 1 {
+		return t.settleAlone(ctx, jobs[0], blame(err))
+	}
+	half := len(jobs) / 2
+	if err := t.workHalves(ctx, jobs[:half]); err != nil {
+		return err
+	}
+	return t.workHalves(ctx, jobs[half:])
+}
+
+// processorError is what a processor returned for a whole chunk, when the transaction itself is sound.
+type processorError struct{ err error }
+
+func (e *processorError) Error() string { return e.err.Error() }
+func (e *processorError) Unwrap() error { return e.err }
+
+// errTimeout says that a chunk's deadline passed.
+var errTimeout = errors.New("not finished in time")
+
+// isConflict reports whether the chunk lost against another transaction and may simply be tried again.
+func isConflict(err error) bool {
+	state := store.SQLState(err)
+	return state == "40001" || state == "40P01" || errors.Is(err, store.ErrLeaseLost)
+}
+
+// tryChunk prepares and commits jobs once.
+func (t *turn) tryChunk(ctx context.Context, jobs []store.Job) error {
+	deadline := time.Now().Add(t.engine.options.ChunkTimeout)
+	chunkCtx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	t.begin(jobs, running{cancel: cancel, deadline: deadline})
+	defer t.end(jobs)
+
+	err := t.prepareAndCommit(chunkCtx, jobs)
+	if err != nil && ctx.Err() == nil && errors.Is(chunkCtx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w (%s): %w", errTimeout, t.engine.options.ChunkTimeout, err)
+	}
+	if err != nil && ctx.Err() == nil && chunkCtx.Err() != nil {
+		// A renewal found that the jobs are no longer the turn's: whoever took them over goes on with them.
+		return nil
+	}
+	return err
+}
+
+func (t *turn) begin(jobs []store.Job, r running) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range jobs {
+		t.running[j.ID] = r
+	}
+}
+
+func (t *turn) end(jobs []store.Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range jobs {
+		delete(t.running, j.ID)
+	}
+}
+
+func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
+	commit, err := t.prepare(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	var settled store.Settled
+	var locked []store.Job
+	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
+		var err error
+		if locked, err = store.LockChunk(ctx, tx, t.request.Turn, idsOf(jobs)); err != nil || len(locked) == 0 {
+			return err
+		}
+		settlements, err := t.effect(ctx, tx, commit, locked)
+		if err != nil {
+			return err
+		}
+		settled, err = store.Settle(ctx, tx, t.request.Turn, settlements)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.count(settled)
+	t.skip(jobs, locked)
+	return nil
+}
+
+// skip remembers the jobs that could not be locked. They are looked at once more, and then given back: either somebody
+// holds them locked, or they are no longer the turn's.
+func (t *turn) skip(jobs, locked []store.Job) {
+	if len(locked) == len(jobs) {
+		return
+	}
+	got := make(map[string]bool, len(locked))
+	for _, j := range locked {
+		got[j.ID] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range jobs {
+		if !got[j.ID] {
+			t.skipped = append(t.skipped, j)
+		}
+	}
+}
+
+// prepare calls the processor's first phase; its panic is its error.
+func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit Commit, err error) {
+	defer recovered(&err)
+	in := make([]Job, len(jobs))
+	for i, j := range jobs {
+		in[i] = jobOf(t.request.Turn, j)
+	}
+	commit, err = t.engine.processor.Prepare(ctx, in)
+	if err != nil {
+		err = &processorError{err}
+	}
+	return commit, err
+}
+
+// effect calls the processor's second phase for the jobs that are to go on, and says how each is settled.
+func (t *turn) effect(ctx context.Context, tx pgx.Tx, commit Commit, locked []store.Job) (_ []store.Settlement, err error) {
+	defer recovered(&err)
+	settlements := make([]store.Settlement, 0, len(locked))
+	going := make([]store.Job, 0, len(locked))
+	in := make([]Job, 0, len(locked))
+	for _, j := range locked {
+		if j.CancelRequested {
+			settlements = append(settlements, store.Settlement{Job: j, Outcome: models.OutcomeCancelled})
+			continue
+		}
+		going, in = append(going, j), append(in, jobOf(t.request.Turn, j))
+	}
+	if len(in) == 0 {
+		return settlements, nil
+	}
+	var errs []error
+	if commit != nil {
+		if errs, err = commit(ctx, tx, in); err != nil {
+			if store.SQLState(err) == "" && !tx.Conn().IsClosed() {
+				err = &processorError{err}
+			}
+			return nil, err
+		}
+	}
+	if errs != nil && len(errs) != len(in) {
+		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(in))
+	}
+	for i, j := range going {
+		var jobErr error
+		if errs != nil {
+			jobErr = errs[i]
+		}
+		settlements = append(settlements, t.settlement(j, jobErr))
+	}
+	return settlements, nil
+}
+
+// recovered turns a panic into an error that carries the stack.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = models.Errorf(models.CodeProcessorError, "panic: %v\n%s", p, debug.Stack())
+	}
+}
+
+// settlement says how a job is settled whose attempt ended with err.
+func (t *turn) settlement(j store.Job, err error) store.Settlement {
+	cause := blame(err)
+	verdict := models.Judge(cause, j.Attempt, j.NotReady+1, t.engine.options.RetryBase)
+	s := store.Settlement{Job: j, Outcome: verdict.Outcome, Delay: verdict.Delay}
+	if cause != nil {
+		s.Code, s.Message, s.Version = cause.Code, cause.Message, cause.Version
+		s.Unlogged = cause.Code == models.CodeDocumentLocked
+	}
+	return s
+}
+
+// settleAlone settles a job whose chunk of one failed, in a transaction of its own.
+func (t *turn) settleAlone(ctx context.Context, job store.Job, cause *models.JobError) error {
+	var settled store.Settled
+	err := pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
+		locked, err := store.LockChunk(ctx, tx, t.request.Turn, []string{job.ID})
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		s := t.settlement(locked[0], cause)
+		settled, err = store.Settle(ctx, tx, t.request.Turn, []store.Settlement{s})
+		return err
+	})
+	if err == nil {
+		t.count(settled)
+		t.engine.options.Log.Info("job not completed", "org", job.OrgID, "document", job.DocumentID, "attempt", job.Attempt,
+			"code", cause.Code, "error", cause.Message)
+	}
+	return err
+}
+
+// blame names the error code of what went wrong with one job.
+func blame(err error) *models.JobError {
+	var cause *models.JobError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &cause):
+		return cause
+	case errors.Is(err, errTimeout):
+		return &models.JobError{Code: models.CodeTimeout, Message: err.Error()}
+	case store.IsUnbalanced(err):
+		return &models.JobError{Code: models.CodeUnbalanced, Message: err.Error()}
+	case store.IsUnknownAccount(err):
+		return &models.JobError{Code: models.CodeUnknownAccount, Message: err.Error()}
+	case store.SQLState(err) != "":
+		return &models.JobError{Code: models.CodeDatabaseError, Message: err.Error()}
+	}
+	return &models.JobError{Code: models.CodeProcessorError, Message: err.Error()}
+}
+
+func idsOf(jobs []store.Job) []string {
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	return ids
+}
+
+// keep returns the jobs with one of the ids.
+func keep(jobs []store.Job, ids []string) []store.Job {
+	wanted := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	kept := jobs[:0:0]
+	for _, j := range jobs {
+		if wanted[j.ID] {
+			kept = append(kept, j)
+		}
+	}
+	return kept
+}

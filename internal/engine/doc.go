@@ -1,0 +1,5 @@
+// Package engine works the turns of a queue: it leases jobs, hands them to a processor chunk by chunk, and settles them
+// under the turn's fence in the transaction that commits the processor's effect.
+//
+// It knows nothing of Temporal: the activities give it a turn, a clock to beat and a channel that says stop.
+package engine

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Options say how an engine works. The zero value of each field means its default.
+type Options struct {
+	// ChunkSize is how many jobs share a transaction; default 100.
+	ChunkSize int
+	// ChunkTimeout is how long a chunk may take, both phases together; default 1 minute. A job that takes longer alone
+	// is a TIMEOUT.
+	ChunkTimeout time.Duration
+	// Parallel is how many chunks a turn works side by side; default 1.
+	Parallel int
+	// Slow is for processors whose jobs take seconds or minutes: a turn leases only what it can start at once
+	// (ChunkSize × Parallel), and a job that is being worked is charged when its worker dies.
+	Slow bool
+	// RetryBase is the first backoff; default models.DefaultRetryBase.
+	RetryBase time.Duration
+	// RenewEvery is the pause between two renewals of a turn's leases; default a third of models.StaleAfter.
+	RenewEvery time.Duration
+	// Grace is how long running chunks may go on after the turn was told to stop; default 20 s.
+	Grace time.Duration
+	// Log is where the engine logs; default slog.Default().
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.ChunkSize = cmp.Or(o.ChunkSize, 100)
+	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
+	o.Parallel = cmp.Or(o.Parallel, 1)
+	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
+	o.RenewEvery = cmp.Or(o.RenewEvery, models.StaleAfter/3)
+	o.Grace = cmp.Or(o.Grace, 20*time.Second)
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return o
+}
+
+// Engine fetches and processes the accounting queue with one processor. It is safe for concurrent use.
+type Engine struct {
+	store     *store.Store
+	waker     *store.Waker
+	processor Processor
+	options   Options
+}
+
+// New returns an engine on a store. Close it.
+func New(s *store.Store, p Processor, o Options) *Engine {
+	o = o.withDefaults()
+	return &Engine{store: s, waker: store.NewWaker(s.Pool(), o.Log), processor: p, options: o}
+}
+
+// Close ends the connection on which the engine waits for work. The pool stays open.
+func (e *Engine) Close() { e.waker.Close() }
+
+// startable bounds a batch by what a turn can start.
+func (e *Engine) startable(batch int) int {
+	if e.options.Slow {
+		return min(batch, e.options.ChunkSize*e.options.Parallel)
+	}
+	return batch
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// FetchRequest asks for the first jobs of a turn.
+type FetchRequest struct {
+	Turn store.Turn
+	// Batch is how many jobs to lease at most.
+	Batch int
+	// Wait is how long to wait for work when none is due; 0 does not wait.
+	Wait time.Duration
+	// LeftBehind names earlier turns of the lane that could not settle or release all their jobs, because somebody
+	// held the rows locked.
+	LeftBehind []string
+	// Stop ends the wait.
+	Stop <-chan struct{}
+}
+
+// Fetched is what a fetch found.
+type Fetched struct {
+	// Leased counts the jobs that the turn holds now.
+	Leased int
+	// Full says that as many were due as were asked for: there may be more.
+	Full bool
+	// Lost counts stale leases that were taken from turns that are gone; Failed those that had no attempt left.
+	Lost, Failed int
+	// LeftBehind names the turns that still hold leases.
+	LeftBehind []string
+}
+
+// Fetch leases the first jobs of a turn. It is idempotent: called again for the same turn it first takes over what the
+// turn holds already. Leases that were forgotten for longer than models.StaleAfter come first.
+func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
+	var f Fetched
+	turn := r.Turn
+	var err error
+	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
+		return f, err
+	}
+	limit := e.startable(r.Batch)
+	own, err := e.store.TakeOver(ctx, turn, append([]string{turn.ID}, r.LeftBehind...), false)
+	if err != nil {
+		return f, err
+	}
+	f.Leased = len(own.Jobs)
+	if len(r.LeftBehind) > 0 {
+		if f.LeftBehind, err = e.store.TurnsWithLeases(ctx, r.LeftBehind); err != nil {
+			return f, err
+		}
+	}
+	if f.Leased < limit {
+		stale, err := e.store.TakeStale(ctx, turn, limit-f.Leased)
+		if err != nil {
+			return f, err
+		}
+		f.Leased += len(stale.Jobs)
+		f.Lost, f.Failed = stale.Lost, stale.Failed
+	}
+	if f.Leased < limit {
+		jobs, err := e.leaseOrWait(ctx, turn, limit-f.Leased, f.Leased > 0, r)
+		if err != nil {
+			return f, err
+		}
+		f.Leased += len(jobs)
+	}
+	f.Full = f.Leased >= limit
+	return f, nil
+}
+
+// leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work.
+func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) ([]store.Job, error) {
+	if found || r.Wait <= 0 {
+		return e.store.Lease(ctx, turn, limit)
+	}
+	sub := e.waker.Subscribe(false)
+	defer sub.Close()
+	deadline := time.NewTimer(r.Wait)
+	defer deadline.Stop()
+	for last := false; ; {
+		jobs, err := e.store.Lease(ctx, turn, limit)
+		if err != nil || len(jobs) > 0 || last {
+			return jobs, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-r.Stop:
+			return nil, nil
+		case <-deadline.C:
+			// What fell due without a wake-up (a backoff that ended, a lost connection) is found by this last look.
+			last = true
+		case <-sub.C:
+		}
+	}
+}
+
+// ReleaseTurn gives back everything that a turn holds, uncounted, whatever its fence.
+func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) {
+	var err error
+	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
+		return 0, err
+	}
+	return e.store.Release(ctx, turn, nil, 0)
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Job is one job as a processor sees it.
+type Job struct {
+	// ID is the job's own id; it stays the same for all versions of a document.
+	ID         string
+	OrgID      string
+	DocumentID string
+	// Version is the newest document version that was asked for.
+	Version int64
+	// Attempt is the number of the running attempt, from 1.
+	Attempt int
+	// NotReady counts the looks so far that found the document not ready.
+	NotReady int
+	// WorkflowRunID is the run of the workflow that works on the job.
+	WorkflowRunID string
+}
+
+func jobOf(turn store.Turn, j store.Job) Job {
+	return Job{
+		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.Version, Attempt: j.Attempt, NotReady: j.NotReady,
+		WorkflowRunID: turn.WorkflowRunID,
+	}
+}
+
+// Processor works a chunk of jobs in two phases.
+//
+// Prepare does what takes time, outside of any transaction. It may be called more than once for a job (a worker can die
+// after it), so what it does outside the database should be idempotent. Its error fails the chunk: a chunk of several
+// jobs is then halved until the one to blame stands alone.
+type Processor interface {
+	Prepare(ctx context.Context, jobs []Job) (Commit, error)
+}
+
+// Commit writes the effect of a prepared chunk in tx, the transaction that also settles the jobs. It is given those jobs
+// that the turn still holds, which may be fewer than were prepared, and does nothing for the others. It must be short,
+// and must neither commit nor roll tx back.
+//
+// The first result says how each of the given jobs ended: nil completed it, a *models.JobError does what its code says,
+// any other error is a PROCESSOR_ERROR. It does not undo what was written for its job in tx. A nil slice means that all
+// are completed. The second result undoes the whole chunk, which is then halved.
+type Commit func(ctx context.Context, tx pgx.Tx, jobs []Job) ([]error, error)
+
+// JobProcessor works one job at a time, in the same two phases.
+type JobProcessor interface {
+	Prepare(ctx context.Context, job Job) (JobCommit, error)
+}
+
+// JobCommit writes the effect of one job; its error is the job's. A nil JobCommit writes nothing.
+type JobCommit func(ctx context.Context, tx pgx.Tx, job Job) error
+
+// PerJob makes a Processor of a JobProcessor. Register it with a ChunkSize of 1.
+func PerJob(p JobProcessor) Processor { return perJob{p} }
+
+type perJob struct{ inner JobProcessor }
+
+// Prepare prepares each job in turn.
+func (p perJob) Prepare(ctx context.Context, jobs []Job) (Commit, error) {
+	commits := make(map[string]JobCommit, len(jobs))
+	for _, j := range jobs {
+		c, err := p.inner.Prepare(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		commits[j.ID] = c
+	}
+	return func(ctx context.Context, tx pgx.Tx, jobs []Job) ([]error, error) {
+		for _, j := range jobs {
+			if c := commits[j.ID]; c != nil {
+				if err := c(ctx, tx, j); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, nil
+	}, nil
+}

@@ -1,0 +1,393 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// TurnRequest asks for one bounded pass over the queue.
+type TurnRequest struct {
+	Turn store.Turn
+	// Batch is how many jobs each refill leases at most.
+	Batch int
+	// Length is how long the turn goes on refilling; running chunks are finished after it.
+	Length time.Duration
+	// Linger lets the turn wait for new work until Length is up when the queue runs empty.
+	Linger bool
+	// Crashed says that an earlier activity of this turn did not end by itself.
+	Crashed bool
+	// Stop tells the turn to finish its running chunks, give the rest back and report.
+	Stop <-chan struct{}
+	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young enough. Nil: always.
+	Alive func() bool
+	// Progress is called after each chunk with the counts so far. Nil: nobody listens.
+	Progress func(Report)
+}
+
+// Report counts what a turn did.
+type Report struct {
+	Leased      int `json:"leased"`
+	Completed   int `json:"completed"`
+	Retried     int `json:"retried"`
+	Rescheduled int `json:"rescheduled"`
+	Failed      int `json:"failed"`
+	Cancelled   int `json:"cancelled"`
+	// Lost counts attempts that ended with their worker.
+	Lost int `json:"lost"`
+	// Released counts jobs that were given back uncounted.
+	Released int `json:"released"`
+	// More says that the last refill was full: there is probably more to do.
+	More bool `json:"more,omitempty"`
+	// LeftBehind names the turn when rows that somebody held locked are still leased by it.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Stopped says that the turn was told to stop.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Process works a turn: it takes over what the turn's earlier activities leased, works it chunk by chunk, and refills
+// until the turn's time is up. An error means that the database is away: nobody is charged, and the same turn may be
+// processed again.
+func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
+	var err error
+	if r.Turn.Fence, err = e.store.NextFence(ctx); err != nil {
+		return Report{}, err
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	t := &turn{engine: e, request: r, cancelWork: cancel, running: map[string]running{}, ends: time.Now().Add(r.Length)}
+
+	var background sync.WaitGroup
+	over := make(chan struct{})
+	renewing, endRenewal := context.WithCancel(work)
+	background.Go(func() { t.watchStop(ctx, over) })
+	background.Go(func() { t.renew(renewing) })
+	err = t.run(ctx, work)
+	close(over)
+	endRenewal()
+	background.Wait()
+	if err == nil {
+		err = t.finish(ctx)
+	}
+	return t.report, err
+}
+
+// turn is one activity's pass.
+type turn struct {
+	engine     *Engine
+	request    TurnRequest
+	cancelWork context.CancelFunc
+	ends       time.Time
+
+	mu     sync.Mutex
+	report Report
+	// queue holds what is leased and not begun; skipped what somebody held locked when it was to be worked.
+	queue, skipped []store.Job
+	running        map[string]running
+}
+
+// running is a job that is being worked.
+type running struct {
+	cancel   context.CancelFunc
+	deadline time.Time
+}
+
+// run works and refills until the turn is over.
+func (t *turn) run(ctx, work context.Context) error {
+	if err := t.takeOver(work, t.request.Crashed); err != nil {
+		return err
+	}
+	for {
+		if err := t.workQueue(ctx, work); err != nil {
+			return err
+		}
+		if t.stopping(ctx) {
+			return nil
+		}
+		if !time.Now().Before(t.ends) || !t.alive() {
+			// What a sleeping predecessor leased behind the take-over is swept in before the turn ends.
+			if err := t.takeOver(work, false); err != nil {
+				return err
+			}
+			return t.workQueue(ctx, work)
+		}
+		if err := t.refill(ctx, work); err != nil {
+			return err
+		}
+		if t.idle() {
+			t.report.More = false
+			return nil
+		}
+	}
+}
+
+func (t *turn) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue) == 0 && len(t.skipped) == 0
+}
+
+// takeOver adds to the queue what earlier activities of the turn leased.
+func (t *turn) takeOver(ctx context.Context, crashed bool) error {
+	taken, err := t.engine.store.TakeOver(ctx, t.request.Turn, []string{t.request.Turn.ID}, crashed)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue = append(t.queue, taken.Jobs...)
+	t.report.Leased += len(taken.Jobs)
+	t.report.Lost += taken.Lost
+	t.report.Failed += taken.Failed
+	return nil
+}
+
+// stopping reports whether the turn was told to stop or is cancelled.
+func (t *turn) stopping(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+	case <-t.request.Stop:
+	default:
+		return false
+	}
+	t.mu.Lock()
+	t.report.Stopped = true
+	t.mu.Unlock()
+	return true
+}
+
+func (t *turn) alive() bool { return t.request.Alive == nil || t.request.Alive() }
+
+// skippedPause is how long rows that somebody held locked are left alone.
+const skippedPause = 200 * time.Millisecond
+
+// refill leases the next batch; when nothing is due it lingers until work comes or the turn's time is up.
+func (t *turn) refill(ctx, work context.Context) error {
+	e, limit := t.engine, t.engine.startable(t.request.Batch)
+	jobs, err := e.store.Lease(work, t.request.Turn, limit)
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 && (t.request.Linger || len(t.skipped) > 0) {
+		if jobs, err = t.linger(ctx, work, limit); err != nil {
+			return err
+		}
+	}
+	again, err := t.stillHeld(work)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Leased += len(jobs)
+	t.report.More = len(jobs) >= limit
+	t.queue = append(t.queue, again...)
+	t.queue = append(t.queue, jobs...)
+	t.skipped = nil
+	return nil
+}
+
+// stillHeld returns the skipped jobs that are still the turn's; the others were taken over.
+func (t *turn) stillHeld(ctx context.Context) ([]store.Job, error) {
+	if len(t.skipped) == 0 {
+		return nil, nil
+	}
+	held, err := t.engine.store.Held(ctx, t.request.Turn)
+	return keep(t.skipped, held), err
+}
+
+// linger waits for work inside the turn, so that a trickle is picked up without a hop through Temporal.
+func (t *turn) linger(ctx, work context.Context, limit int) ([]store.Job, error) {
+	wait := time.Until(t.ends)
+	if len(t.skipped) > 0 {
+		wait = min(wait, skippedPause)
+	}
+	sub := t.engine.waker.Subscribe(true)
+	defer sub.Close()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		if !t.alive() {
+			return nil, nil
+		}
+		jobs, err := t.engine.store.Lease(work, t.request.Turn, limit)
+		if err != nil || len(jobs) > 0 {
+			return jobs, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-t.request.Stop:
+			return nil, nil
+		case <-timer.C:
+			return nil, nil
+		case <-sub.C:
+		}
+	}
+}
+
+// workQueue works everything that is leased, unless the turn is told to stop first.
+func (t *turn) workQueue(ctx, work context.Context) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	slots := make(chan struct{}, t.engine.options.Parallel)
+	for {
+		if t.stopping(ctx) || !t.alive() {
+			break
+		}
+		mu.Lock()
+		failed := first != nil
+		mu.Unlock()
+		chunk := t.nextChunk()
+		if failed || len(chunk) == 0 {
+			t.putBack(chunk)
+			break
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := t.workChunk(work, chunk); err != nil {
+				mu.Lock()
+				first = cmp.Or(first, err)
+				mu.Unlock()
+			}
+			if t.request.Progress != nil {
+				t.mu.Lock()
+				report := t.report
+				t.mu.Unlock()
+				t.request.Progress(report)
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+func (t *turn) putBack(jobs []store.Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue = append(jobs, t.queue...)
+}
+
+// nextChunk takes the next jobs off the queue. A document that kills its worker must end alone: what was taken over once
+// is worked in a tenth of the usual chunk, what was taken over again one by one.
+func (t *turn) nextChunk() []store.Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(t.queue, func(a, b store.Job) int {
+		return cmp.Or(cmp.Compare(a.Takeovers, b.Takeovers), cmp.Compare(a.OrgID, b.OrgID), cmp.Compare(a.DocumentID, b.DocumentID))
+	})
+	size := t.engine.options.ChunkSize
+	switch takeovers := t.queue[0].Takeovers; {
+	case takeovers == 1:
+		size = max(1, size/10)
+	case takeovers > 1:
+		size = 1
+	}
+	n := 1
+	for n < size && n < len(t.queue) && min(t.queue[n].Takeovers, 2) == min(t.queue[0].Takeovers, 2) {
+		n++
+	}
+	chunk := slices.Clone(t.queue[:n])
+	t.queue = t.queue[n:]
+	return chunk
+}
+
+// watchStop gives running chunks a grace period after the turn was told to stop.
+func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-t.request.Stop:
+	case <-ctx.Done():
+	}
+	select {
+	case <-over:
+	case <-time.After(t.engine.options.Grace):
+		t.cancelWork()
+	}
+}
+
+// renew keeps the turn's leases young, cancels what is no longer its own, and sweeps in what a sleeping predecessor leased.
+func (t *turn) renew(ctx context.Context) {
+	ticker := time.NewTicker(t.engine.options.RenewEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		held, err := t.engine.store.Renew(ctx, t.request.Turn, t.overdue())
+		if err != nil {
+			t.engine.options.Log.Warn("leases were not renewed", "turn", t.request.Turn.ID, "error", err)
+			continue
+		}
+		t.cancelLost(held)
+		if err := t.takeOver(ctx, false); err != nil {
+			t.engine.options.Log.Warn("the turn was not swept", "turn", t.request.Turn.ID, "error", err)
+		}
+	}
+}
+
+// overdue returns the running jobs whose deadline has passed: they are not renewed any more.
+func (t *turn) overdue() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	ids := []string{}
+	for id, r := range t.running {
+		if now.After(r.deadline) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (t *turn) cancelLost(held []string) {
+	mine := make(map[string]bool, len(held))
+	for _, id := range held {
+		mine[id] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, r := range t.running {
+		if !mine[id] {
+			r.cancel()
+		}
+	}
+}
+
+// finish gives back what the turn still holds, by a context of its own, and says what it could not give back. After an
+// error it is not called: the rows stay with the turn, and its next activity takes them over.
+func (t *turn) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	n, err := t.engine.store.Release(ctx, t.request.Turn, nil, 0)
+	if err != nil {
+		return err
+	}
+	t.report.Released += n
+	t.report.LeftBehind, err = t.engine.store.TurnsWithLeases(ctx, []string{t.request.Turn.ID})
+	return err
+}
+
+// count adds what a chunk was settled as.
+func (t *turn) count(settled store.Settled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Completed += settled[models.OutcomeCompleted]
+	t.report.Retried += settled[models.OutcomeRetried]
+	t.report.Rescheduled += settled[models.OutcomeRescheduled]
+	t.report.Failed += settled[models.OutcomeFailed]
+	t.report.Cancelled += settled[models.OutcomeCancelled]
+}

@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// builder turns plans into rows.
+type builder struct {
+	chunk   *chunk
+	ids     []int64
+	posting store.Posting
+	keys    []Key
+	live    []bool
+}
+
+// add appends the rows of one plan.
+func (b *builder) add(p plan) {
+	job := b.chunk.jobs[p.index]
+	next := p.next
+	if p.reverse != nil {
+		b.reverse(p.reverse, job, next)
+		next++
+	}
+	if p.post != nil {
+		b.post(p, job, next)
+	}
+	b.keys = append(b.keys, b.chunk.keys[p.index])
+	b.live = append(b.live, p.post != nil)
+}
+
+func (b *builder) impact(job engine.Job, seq int, kind models.ImpactKind) *models.Impact {
+	id := b.ids[0]
+	b.ids = b.ids[1:]
+	b.posting.Impacts = append(b.posting.Impacts, models.Impact{
+		ID: id, OrgID: job.OrgID, DocumentID: job.DocumentID, DocumentVersion: job.Version, Seq: seq, Kind: kind,
+		JobID: job.ID, Attempt: job.Attempt, WorkflowRunID: job.WorkflowRunID,
+	})
+	return &b.posting.Impacts[len(b.posting.Impacts)-1]
+}
+
+// reverse mirrors a live impact, on its own dates.
+func (b *builder) reverse(live *store.LastImpact, job engine.Job, seq int) {
+	m := b.impact(job, seq, models.ImpactReverse)
+	m.RuleSetVersion, m.RuleID = live.RuleSetVersion, live.RuleID
+	m.DocumentDate, m.PostingDate = live.DocumentDate, live.PostingDate
+	m.EntryCount = live.EntryCount
+	if live.EntryCount > 0 {
+		b.posting.Reversals = append(b.posting.Reversals, store.Reversal{ID: m.ID, Of: live.ID})
+	}
+}
+
+// post appends what the rules made of the document.
+func (b *builder) post(p plan, job engine.Job, seq int) {
+	m := b.impact(job, seq, models.ImpactPost)
+	m.RuleSetVersion, m.RuleID = b.chunk.orgs[job.OrgID].ruleSetVersion, p.post.RuleID
+	m.DocumentDate, m.PostingDate = p.post.DocumentDate, p.post.PostingDate
+	m.EntryCount = len(p.post.Entries)
+	for i, e := range p.post.Entries {
+		entry := models.Entry{
+			ImpactID: m.ID, LineNo: i + 1, OrgID: job.OrgID, Account: e.Account, Side: e.Side, Amount: e.Amount,
+			Currency: e.Currency, RuleLineID: e.RuleLineID,
+		}
+		if e.DocumentLine > 0 {
+			line := e.DocumentLine
+			entry.DocumentLine = &line
+		}
+		b.posting.Entries = append(b.posting.Entries, entry)
+	}
+}

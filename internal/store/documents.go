@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// DocumentKey names a document.
+type DocumentKey struct{ OrgID, ID string }
+
+// FoundDocument is what was found under a key.
+type FoundDocument struct {
+	// Exists is false when there is no such document.
+	Exists bool
+	// Locked says that somebody else holds the document: it could not be read now.
+	Locked bool
+	// Document is set when it exists and is not locked; Err says why it could not be decoded.
+	Document *models.Document
+	Err      error
+}
+
+// LockDocuments locks the documents that it can get without waiting and reads them. The answers are in the keys' order.
+func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, error) {
+	const stmt = `
+SELECT k.n, d.org_id IS NOT NULL, e.found, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.currency, ''), d.issue_date, d.value_date,
+       d.content::text, d.accounting_ready_at, coalesce(d.accounting_ready_version, 0), d.accounting_impact_created_at, d.deleted_at
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
+ CROSS JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = k.org_id AND x.id = k.id) AS found) e
+  LEFT JOIN LATERAL (
+        SELECT * FROM daybook.documents x
+         WHERE x.org_id = k.org_id AND x.id = k.id
+           FOR NO KEY UPDATE SKIP LOCKED) d ON true`
+	orgs, ids := splitKeys(keys)
+	rows, err := tx.Query(ctx, stmt, orgs, ids)
+	if err != nil {
+		return nil, wrap("lock documents", err)
+	}
+	defer rows.Close()
+	out := make([]FoundDocument, len(keys))
+	for rows.Next() {
+		var n int
+		var got bool
+		var d models.Document
+		var issue, value *time.Time
+		var content []byte
+		var f FoundDocument
+		if err := rows.Scan(&n, &got, &f.Exists, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
+			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt); err != nil {
+			return nil, wrap("lock documents", err)
+		}
+		if got {
+			d.OrgID, d.ID = keys[n-1].OrgID, keys[n-1].ID
+			d.IssueDate = dateOf(issue)
+			if value != nil {
+				v := dateOf(value)
+				d.ValueDate = &v
+			}
+			f.Document = &d
+			if err := json.Unmarshal(content, &d.Content); err != nil {
+				f.Err = fmt.Errorf("content: %w", err)
+			}
+		}
+		f.Locked = f.Exists && !got
+		out[n-1] = f
+	}
+	return out, wrap("lock documents", rows.Err())
+}
+
+func dateOf(t *time.Time) models.Date {
+	if t == nil {
+		return models.Date{}
+	}
+	return models.NewDate(t.Year(), t.Month(), t.Day())
+}
+
+func splitKeys(keys []DocumentKey) (orgs, ids []string) {
+	orgs, ids = make([]string, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		orgs[i], ids[i] = k.OrgID, k.ID
+	}
+	return orgs, ids
+}
+
+// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at all.
+func SetImpactCreated(ctx context.Context, tx pgx.Tx, keys []DocumentKey, live []bool) error {
+	const stmt = `
+UPDATE daybook.documents d
+   SET accounting_impact_created_at = CASE WHEN k.live THEN clock_timestamp() END
+  FROM unnest($1::text[], $2::text[], $3::boolean[]) AS k (org_id, id, live)
+ WHERE d.org_id = k.org_id AND d.id = k.id`
+	orgs, ids := splitKeys(keys)
+	_, err := tx.Exec(ctx, stmt, orgs, ids, live)
+	return wrap("mark documents posted", err)
+}
+
+// PutResult says what PutDocument did.
+type PutResult string
+
+const (
+	PutInserted  PutResult = "inserted"
+	PutChanged   PutResult = "changed"
+	PutUnchanged PutResult = "unchanged"
+)
+
+// PutDocument writes a document as domain code would, in the caller's transaction. A document that is there already
+// with the same content is left alone; a deleted one is left deleted.
+func PutDocument(ctx context.Context, tx pgx.Tx, d *models.Document) (PutResult, error) {
+	const stmt = `
+INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (org_id, id) DO UPDATE
+   SET type = excluded.type, direction = excluded.direction, currency = excluded.currency, issue_date = excluded.issue_date,
+       value_date = excluded.value_date, content = excluded.content, updated_at = clock_timestamp()
+ WHERE d.deleted_at IS NULL
+   AND (d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content)
+       IS DISTINCT FROM
+       (excluded.type, excluded.direction, excluded.currency, excluded.issue_date, excluded.value_date, excluded.content)
+RETURNING d.xmax = 0`
+	content, err := json.Marshal(d.Content)
+	if err != nil {
+		return "", fmt.Errorf("encode document %s: %w", d.ID, err)
+	}
+	var value *time.Time
+	if d.ValueDate != nil && !d.ValueDate.IsZero() {
+		t := d.ValueDate.Time()
+		value = &t
+	}
+	var inserted bool
+	err = tx.QueryRow(ctx, stmt, d.OrgID, d.ID, string(d.Type), string(d.Direction), d.Currency, d.IssueDate.Time(), value, content).Scan(&inserted)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return PutUnchanged, nil
+	case err != nil:
+		return "", wrap("write document "+d.ID, err)
+	case inserted:
+		return PutInserted, nil
+	}
+	return PutChanged, nil
+}
+
+// dates turns calendar days into what pgx encodes as date[].
+func dates(days []models.Date) []time.Time {
+	out := make([]time.Time, len(days))
+	for i, d := range days {
+		out[i] = d.Time()
+	}
+	return out
+}

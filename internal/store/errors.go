@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Errors that a request can lead to. They are compared with errors.Is; the database's own words are wrapped.
+var (
+	// ErrInvalid: the request itself is wrong (empty or long id, negative version, unknown priority).
+	ErrInvalid = errors.New("invalid request")
+	// ErrJobNotFound: there is no job for the document; enqueue it first.
+	ErrJobNotFound = errors.New("no such job")
+	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or deleted instead.
+	ErrJobCompleted = errors.New("job is completed")
+	// ErrDocumentNotFound: there is no such document; write it in the same transaction first.
+	ErrDocumentNotFound = errors.New("no such document")
+	// ErrDocumentDeleted: the document is deleted and cannot be marked ready.
+	ErrDocumentDeleted = errors.New("document is deleted")
+	// ErrLeaseLost: a row that was to be settled is no longer the turn's; the transaction is rolled back.
+	ErrLeaseLost = errors.New("lease lost")
+)
+
+// SQLSTATEs that Daybook's own functions and triggers raise.
+const (
+	stateUnbalanced      = "DB001"
+	stateIncomplete      = "DB002"
+	stateUnknownAccount  = "DB003"
+	stateInvalid         = "DB010"
+	stateJobNotFound     = "DB011"
+	stateJobCompleted    = "DB012"
+	stateDocumentMissing = "DB013"
+	stateDocumentDeleted = "DB014"
+)
+
+var sentinels = map[string]error{
+	stateInvalid:         ErrInvalid,
+	stateJobNotFound:     ErrJobNotFound,
+	stateJobCompleted:    ErrJobCompleted,
+	stateDocumentMissing: ErrDocumentNotFound,
+	stateDocumentDeleted: ErrDocumentDeleted,
+}
+
+// wrap adds what was being done, and the sentinel of a SQLSTATE of ours.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		if sentinel, ok := sentinels[pg.Code]; ok {
+			return &requestError{sentinel: sentinel, message: pg.Message, hint: pg.Hint}
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// requestError speaks the database function's words and is the sentinel of its SQLSTATE.
+type requestError struct {
+	sentinel      error
+	message, hint string
+}
+
+func (e *requestError) Error() string {
+	if e.hint == "" {
+		return e.message
+	}
+	return e.message + ": " + e.hint
+}
+
+func (e *requestError) Unwrap() error { return e.sentinel }
+
+// SQLState returns the SQLSTATE of a database error, or the empty string.
+func SQLState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// IsUnbalanced reports whether the database refused an impact because it does not balance.
+func IsUnbalanced(err error) bool { return SQLState(err) == stateUnbalanced }
+
+// IsUnknownAccount reports whether the database refused an entry because the chart lacks its account.
+func IsUnknownAccount(err error) bool { return SQLState(err) == stateUnknownAccount }
+
+// IsOutage reports whether err says that the database as a whole is away or asks to try again: then no job is to
+// blame, and none is charged.
+func IsOutage(err error) bool {
+	if err == nil {
+		return false
+	}
+	if state := SQLState(err); state != "" {
+		switch {
+		case strings.HasPrefix(state, "08"), // connection exceptions
+			strings.HasPrefix(state, "57P"), // shutdown, crash, starting up, idle session ended
+			strings.HasPrefix(state, "53"),  // out of connections, memory or disk
+			strings.HasPrefix(state, "58"),  // input/output errors
+			state == "25006",                // read-only: a standby took over, or this one is one
+			state == "25P03",                // idle in transaction for too long: the process was asleep
+			state == "40001", state == "40P01":
+			return true
+		}
+		return false
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	return errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrLeaseLost) || pgconn.SafeToRetry(err) ||
+		strings.Contains(err.Error(), "conn closed")
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// idleLimit ends the session of a worker that sleeps inside a chunk's transaction, so that it keeps no document locked.
+const idleLimit = `SET LOCAL idle_in_transaction_session_timeout = '10s'`
+
+// LockChunk locks, in the chunk's own transaction, those of the jobs that the turn still holds under its fence and that
+// nobody else holds locked, and returns them as they are now. Until the transaction ends no request can change them.
+func LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
+	const stmt = `
+SELECT ` + jobColumns + `
+  FROM daybook.accounting_work_queue q
+ WHERE q.id = ANY ($3) AND q.turn_id = $1 AND q.fence = $2
+ ORDER BY q.org_id, q.document_id
+   FOR NO KEY UPDATE SKIP LOCKED`
+	batch := &pgx.Batch{}
+	batch.Queue(idleLimit)
+	batch.Queue(stmt, turn.ID, turn.Fence, ids)
+	res := tx.SendBatch(ctx, batch)
+	if _, err := res.Exec(); err != nil {
+		_ = res.Close()
+		return nil, wrap("lock the chunk", err)
+	}
+	rows, err := res.Query()
+	if err != nil {
+		_ = res.Close()
+		return nil, wrap("lock the chunk", err)
+	}
+	jobs, err := pgx.CollectRows(rows, scanJob)
+	if cerr := res.Close(); err == nil {
+		err = cerr
+	}
+	return jobs, wrap("lock the chunk", err)
+}
+
+// Settlement is how one attempt ends.
+type Settlement struct {
+	Job     Job
+	Outcome models.Outcome
+	// Code and Message say why, for every outcome but completed.
+	Code    models.ErrorCode
+	Message string
+	// Delay is until the next attempt, for retried and rescheduled.
+	Delay time.Duration
+	// Version replaces the job's version when it is not zero (VERSION_MISMATCH).
+	Version int64
+	// Unlogged attempts leave no row in the log.
+	Unlogged bool
+}
+
+// Settled counts what the settlements of a chunk led to. A job that was asked for anew while it was leased is pending
+// again whatever its attempt led to; the attempt counts as what it was.
+type Settled map[models.Outcome]int
+
+// Settle ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
+// logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
+//
+// The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
+// of leased rows, and a chunk's settlement would walk all of them for each job.
+func Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
+	const stmt = `
+WITH v AS (
+    SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::bigint[], $10::boolean[],
+                         $11::integer[], $12::timestamptz[], $13::bigint[])
+        AS v (id, outcome, code, error, delay, version, unlogged, attempt, started_at, old_version)
+), settled AS (
+    UPDATE daybook.accounting_work_queue q
+       SET state = CASE
+               WHEN q.cancel_requested THEN 'cancelled'
+               WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN 'pending'
+               ELSE v.outcome END::daybook.accounting_job_state,
+           run_count = CASE
+               WHEN q.generation <> q.leased_generation AND NOT q.cancel_requested THEN 0
+               WHEN v.outcome = 'rescheduled' THEN q.run_count - 1
+               ELSE q.run_count END,
+           ready_at = CASE
+               WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp())
+               WHEN v.outcome IN ('retried', 'rescheduled') THEN clock_timestamp() + make_interval(secs => v.delay)
+               ELSE q.ready_at END,
+           first_ready_at = CASE WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
+           finished_at = CASE
+               WHEN q.cancel_requested THEN clock_timestamp()
+               WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN NULL
+               ELSE clock_timestamp() END,
+           version_hint = CASE WHEN v.version > 0 AND q.generation = q.leased_generation THEN v.version ELSE q.version_hint END,
+           not_ready_count = CASE WHEN v.code = 'DOCUMENT_NOT_READY' AND q.generation = q.leased_generation THEN q.not_ready_count + 1 ELSE 0 END,
+           last_error = v.error, last_error_code = v.code,
+           cancel_requested = false, working = false, takeovers = 0,
+           turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
+           updated_at = clock_timestamp()
+      FROM v
+     WHERE q.id = v.id AND q.turn_id = $1 AND q.fence = $2
+    RETURNING q.id, q.org_id, q.document_id
+), logged AS (
+    INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
+    SELECT s.id, s.org_id, s.document_id, v.old_version, v.attempt, v.outcome::daybook.attempt_outcome, v.code, v.error,
+           v.started_at, $3, $1, $2, $14
+      FROM settled s JOIN v ON v.id = s.id
+     WHERE NOT v.unlogged
+)
+SELECT count(*) FROM settled`
+	n := len(settlements)
+	ids, outcomes := make([]string, n), make([]string, n)
+	codes, errs := make([]*string, n), make([]*string, n)
+	delays, versions, unlogged := make([]float64, n), make([]int64, n), make([]bool, n)
+	attempts, started, oldVersions := make([]int32, n), make([]time.Time, n), make([]int64, n)
+	counts := Settled{}
+	for i := range settlements {
+		s := &settlements[i]
+		ids[i], outcomes[i] = s.Job.ID, string(s.Outcome)
+		if s.Code != "" {
+			code, message := string(s.Code), clip(s.Message)
+			codes[i], errs[i] = &code, &message
+		}
+		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
+		attempts[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.StartedAt, s.Job.Version
+		counts[s.Outcome]++
+	}
+	var done int
+	err := tx.QueryRow(ctx, stmt, turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
+		attempts, started, oldVersions, turn.WorkflowRunID).Scan(&done)
+	if err != nil {
+		return nil, wrap("settle", err)
+	}
+	if done != n {
+		return nil, fmt.Errorf("settle %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done, ErrLeaseLost)
+	}
+	return counts, nil
+}
+
+// maxErrorBytes bounds what is kept of an error's text.
+const maxErrorBytes = 4096
+
+// clip shortens a message to what is kept, at a rune's end, and drops what PostgreSQL's text cannot hold.
+func clip(s string) string {
+	clean := make([]rune, 0, min(len(s), maxErrorBytes))
+	size := 0
+	for _, r := range s {
+		if r == 0 {
+			continue
+		}
+		if size += len(string(r)); size > maxErrorBytes {
+			return string(clean) + "…"
+		}
+		clean = append(clean, r)
+	}
+	return string(clean)
+}

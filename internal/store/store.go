@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Querier is what a request needs: a pgx transaction, pool or connection, or an adapter over one of another library.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// DB is a Querier that can execute as well.
+type DB interface {
+	Querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Store runs the worker's statements on a pool.
+type Store struct {
+	pool *pgxpool.Pool
+}
+
+// New returns a store on pool, which stays the caller's to close.
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// Pool returns the pool that the store was made with.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// Turn is who leases: one bounded pass of a lane.
+type Turn struct {
+	// ID is made of the workflow's run, the lane and a counter.
+	ID string
+	// Fence is the number that the running activity drew; it only grows.
+	Fence int64
+	// Worker names the process, for people.
+	Worker string
+	// WorkflowRunID is the run of the workflow that the turn belongs to.
+	WorkflowRunID string
+}
+
+// NextFence draws the next fence.
+func (s *Store) NextFence(ctx context.Context) (int64, error) {
+	var fence int64
+	err := s.pool.QueryRow(ctx, `SELECT nextval('daybook.fence_seq')`).Scan(&fence)
+	return fence, wrap("draw a fence", err)
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Taken is what a take-over led to.
+type Taken struct {
+	// Jobs are leased by the turn now, under its fence.
+	Jobs []Job
+	// Lost counts the jobs whose attempt was logged as lost.
+	Lost int
+	// Failed counts those of them that had no attempt left and failed with WORKER_LOST.
+	Failed int
+}
+
+// TakeOver makes every job of the named turns that has a lower fence the turn's own. Rows that somebody holds locked are
+// left for a later sweep.
+//
+// crashed says that the activity before did not end by itself. Then the rows that it was working alone are charged: their
+// attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last.
+func (s *Store) TakeOver(ctx context.Context, turn Turn, from []string, crashed bool) (Taken, error) {
+	const held = `
+SELECT id, working AND $3 AS charged
+  FROM daybook.accounting_work_queue
+ WHERE turn_id = ANY ($1) AND state = 'leased' AND fence < $2
+ ORDER BY org_id, document_id
+   FOR NO KEY UPDATE SKIP LOCKED`
+	return s.take(ctx, turn, crashed, held, from, turn.Fence, crashed)
+}
+
+// TakeStale makes up to limit leases the turn's own that were neither settled nor renewed for models.StaleAfter. Their
+// attempts are logged as lost; a job without an attempt left fails with WORKER_LOST.
+func (s *Store) TakeStale(ctx context.Context, turn Turn, limit int) (Taken, error) {
+	const stale = `
+SELECT id, true AS charged
+  FROM daybook.accounting_work_queue
+ WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1)
+ ORDER BY last_attempted_at
+ LIMIT $2
+   FOR NO KEY UPDATE SKIP LOCKED`
+	return s.take(ctx, turn, true, stale, models.StaleAfter.Seconds(), limit)
+}
+
+// take locks the rows that the query finds and leases them to the turn, in one transaction.
+func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, args ...any) (Taken, error) {
+	var t Taken
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, find, args...)
+		if err != nil {
+			return err
+		}
+		var ids []string
+		var charged []bool
+		var id string
+		var charge bool
+		_, err = pgx.ForEachRow(rows, []any{&id, &charge}, func() error {
+			ids, charged = append(ids, id), append(charged, charge)
+			return nil
+		})
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		t, err = takeRows(ctx, tx, turn, crashed, ids, charged)
+		return err
+	})
+	return t, wrap("take over", err)
+}
+
+func takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged []bool) (Taken, error) {
+	const logLost = `
+INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
+SELECT q.id, q.org_id, q.document_id, q.version_hint, q.run_count, 'lost', 'WORKER_LOST', 'the worker ended while it worked on this job',
+       q.attempt_started_at, coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
+  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
+  JOIN daybook.accounting_work_queue q ON q.id = held.id
+ WHERE held.charged`
+	const fail = `
+UPDATE daybook.accounting_work_queue q
+   SET state = 'failed', last_error = 'the worker ended while it worked on this job, for the last time that it may be tried',
+       last_error_code = 'WORKER_LOST', finished_at = clock_timestamp(), updated_at = clock_timestamp(), takeovers = 0,
+       cancel_requested = false, working = false,
+       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
+ WHERE q.id = held.id AND held.charged AND q.run_count >= $3 AND NOT q.cancel_requested AND q.generation = q.leased_generation`
+	// What was asked for while the lost attempt ran is served by the attempt that begins now: it is leased at the
+	// present generation, and counted anew when the generation moved.
+	const lease = `
+UPDATE daybook.accounting_work_queue q
+   SET turn_id = $4, fence = $5, worker = $6,
+       run_count = CASE WHEN NOT held.charged THEN q.run_count WHEN q.generation <> q.leased_generation THEN 1 ELSE q.run_count + 1 END,
+       leased_generation = q.generation, working = false,
+       takeovers = q.takeovers + CASE WHEN $3 THEN 1 ELSE 0 END,
+       last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
+       last_error_code = CASE WHEN held.charged THEN 'WORKER_LOST' ELSE q.last_error_code END,
+       attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
+  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
+ WHERE q.id = held.id AND q.turn_id IS NOT NULL
+RETURNING ` + jobColumns
+
+	var t Taken
+	tag, err := tx.Exec(ctx, logLost, ids, charged)
+	if err != nil {
+		return t, err
+	}
+	t.Lost = int(tag.RowsAffected())
+	if t.Lost > 0 {
+		tag, err = tx.Exec(ctx, fail, ids, charged, models.MaxAttempts)
+		if err != nil {
+			return t, err
+		}
+		t.Failed = int(tag.RowsAffected())
+	}
+	rows, err := tx.Query(ctx, lease, ids, charged, crashed, turn.ID, turn.Fence, turn.Worker)
+	if err != nil {
+		return t, err
+	}
+	t.Jobs, err = pgx.CollectRows(rows, scanJob)
+	return t, err
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// wakeChannel is what wake_accounting_queue notifies.
+	wakeChannel = "daybook_accounting"
+	// lockTick is the pause between two tries for the exclusive lock, which an open enqueuing transaction holds off;
+	// after lockFastTries tries the pause is lockSlowTick: another process waits already and keeps the lock.
+	lockTick      = 25 * time.Millisecond
+	lockFastTries = 40
+	lockSlowTick  = time.Second
+	// lockLinger is how long the lock is kept after the last waiter left: the next one usually comes within a hop.
+	lockLinger = time.Second
+	// fetchDelay lets a lingering turn of this process win over a waiting fetch, which is a Temporal hop slower.
+	fetchDelay = 20 * time.Millisecond
+)
+
+// Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
+// daybook.wake_accounting_queue, and the exclusive advisory lock that makes enqueuers notify. It is a courtesy: whoever
+// waits also looks again by itself after its poll interval.
+type Waker struct {
+	config *pgx.ConnConfig
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	subs    map[*Subscription]struct{}
+	changed chan struct{} // closed and replaced whenever subs changes
+	started bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// NewWaker returns a waker that connects, when somebody first waits, as pool does. Close it.
+func NewWaker(pool *pgxpool.Pool, log *slog.Logger) *Waker {
+	config := pool.Config().ConnConfig.Copy()
+	return &Waker{config: config, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Subscription is one waiter. C receives when the queue is worth a look; tokens coalesce.
+type Subscription struct {
+	C      chan struct{}
+	urgent bool
+	waker  *Waker
+}
+
+// Subscribe starts waiting. Look at the queue once after Subscribe and after each token of C: work committed before the
+// lock was held is found by that look, later work sends a token. urgent waiters are told before the others.
+func (w *Waker) Subscribe(urgent bool) *Subscription {
+	s := &Subscription{C: make(chan struct{}, 1), urgent: urgent, waker: w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.subs[s] = struct{}{}
+	w.notifyChanged()
+	if !w.started {
+		w.started = true
+		ctx, cancel := context.WithCancel(context.Background())
+		w.cancel = cancel
+		go w.run(ctx)
+	}
+	return s
+}
+
+// Close stops waiting.
+func (s *Subscription) Close() {
+	s.waker.mu.Lock()
+	defer s.waker.mu.Unlock()
+	delete(s.waker.subs, s)
+	s.waker.notifyChanged()
+}
+
+func (s *Subscription) signal() {
+	select {
+	case s.C <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the waker and its connection.
+func (w *Waker) Close() {
+	w.mu.Lock()
+	started := w.started
+	w.started = true
+	w.mu.Unlock()
+	if !started {
+		return
+	}
+	if w.cancel != nil {
+		w.cancel()
+		<-w.done
+	}
+}
+
+// notifyChanged is called with mu held.
+func (w *Waker) notifyChanged() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *Waker) waiters() (int, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.subs), w.changed
+}
+
+// broadcast tells urgent waiters at once and the others a moment later, or at once when there is no urgent one.
+func (w *Waker) broadcast() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	urgent := false
+	for s := range w.subs {
+		if s.urgent {
+			urgent = true
+			s.signal()
+		}
+	}
+	for s := range w.subs {
+		switch {
+		case s.urgent:
+		case urgent:
+			time.AfterFunc(fetchDelay, s.signal)
+		default:
+			s.signal()
+		}
+	}
+}
+
+// run keeps the connection alive until ctx ends.
+func (w *Waker) run(ctx context.Context) {
+	defer close(w.done)
+	pause := lockTick
+	for ctx.Err() == nil {
+		err := w.listen(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.log.Debug("the wake-up connection ended; polling meanwhile", "error", err, "retry_in", pause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(pause*2, 10*time.Second)
+	}
+}
+
+// listen serves waiters on one connection.
+func (w *Waker) listen(ctx context.Context) (err error) {
+	connectCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(connectCtx, w.config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = errors.Join(err, conn.Close(closeCtx))
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+wakeChannel); err != nil {
+		return err
+	}
+	for {
+		if err := w.awaitWaiter(ctx); err != nil {
+			return err
+		}
+		if err := w.serve(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitWaiter returns when somebody waits.
+func (w *Waker) awaitWaiter(ctx context.Context) error {
+	for {
+		n, changed := w.waiters()
+		if n > 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// serve waits for notifications for as long as somebody waits. Success at the lock means that no enqueuing transaction
+// is open and each later one will notify; so every waiter looks once more after it.
+func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
+	held := false
+	tries := 0
+	idleSince := time.Time{}
+	for {
+		n, _ := w.waiters()
+		switch {
+		case n > 0:
+			idleSince = time.Time{}
+		case idleSince.IsZero():
+			idleSince = time.Now()
+		case time.Since(idleSince) >= lockLinger:
+			if held {
+				_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, 1)`)
+				return err
+			}
+			return nil
+		}
+		tick := lockLinger
+		if !held {
+			if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(1684109666, 1)`).Scan(&held); err != nil {
+				return err
+			}
+			if tries++; held {
+				w.broadcast()
+			} else if tick = lockTick; tries > lockFastTries {
+				tick = lockSlowTick
+			}
+		}
+		waitCtx, cancel := context.WithTimeout(ctx, tick)
+		_, err := conn.WaitForNotification(waitCtx)
+		cancel()
+		switch {
+		case err == nil:
+			w.broadcast()
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+	}
+}

@@ -1,0 +1,272 @@
+-- +goose Up
+-- +goose StatementBegin
+
+CREATE TYPE daybook.accounting_job_state AS ENUM ('pending', 'leased', 'completed', 'failed', 'cancelled');
+
+-- What an attempt led to. `lost`: its lease was taken over.
+CREATE TYPE daybook.attempt_outcome AS ENUM ('completed', 'retried', 'rescheduled', 'failed', 'cancelled', 'lost');
+
+CREATE TYPE daybook.account_type AS ENUM ('asset', 'liability', 'equity', 'income', 'expense');
+CREATE TYPE daybook.entry_side AS ENUM ('debit', 'credit');
+CREATE TYPE daybook.impact_kind AS ENUM ('post', 'reverse');
+
+-- A UUID of version 7 as text: ordered by time, so that new rows go to the end of the primary key's index.
+-- One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.new_id() RETURNS text
+    LANGUAGE sql VOLATILE PARALLEL SAFE
+AS $$
+    SELECT overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
+           || '-7' || substr(gen_random_uuid()::text, 16)
+$$;
+COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+
+CREATE TABLE daybook.organizations (
+    id              text COLLATE "C" PRIMARY KEY CHECK (id <> '' AND octet_length(id) <= 255),
+    name            text NOT NULL DEFAULT '',
+    active_rule_set bigint,
+    config_version  bigint NOT NULL DEFAULT 0,
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON COLUMN daybook.organizations.config_version IS
+    'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+
+CREATE TABLE daybook.accounts (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    code       text COLLATE "C" NOT NULL CHECK (code <> '' AND octet_length(code) <= 64),
+    name       text NOT NULL DEFAULT '',
+    type       daybook.account_type NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, code)
+);
+
+CREATE TABLE daybook.rule_sets (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    version    bigint NOT NULL CHECK (version > 0),
+    name       text NOT NULL,
+    source     text NOT NULL,
+    sha256     text NOT NULL CHECK (length(sha256) = 64),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, version)
+);
+ALTER TABLE daybook.organizations
+    ADD FOREIGN KEY (id, active_rule_set) REFERENCES daybook.rule_sets (org_id, version);
+
+CREATE TABLE daybook.documents (
+    org_id     text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    id         text COLLATE "C" NOT NULL CHECK (id <> '' AND octet_length(id) <= 255),
+    type       text NOT NULL CHECK (type <> ''),
+    direction  text NOT NULL CHECK (direction IN ('in', 'out')),
+    currency   text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
+    issue_date date NOT NULL,
+    value_date date,
+    content    jsonb NOT NULL,
+
+    accounting_ready_at          timestamptz,
+    accounting_ready_version     bigint NOT NULL DEFAULT 0 CHECK (accounting_ready_version >= 0),
+    accounting_impact_created_at timestamptz,
+    deleted_at                   timestamptz,
+
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, id)
+);
+COMMENT ON COLUMN daybook.documents.accounting_ready_version IS
+    'Grows by one each time the document is marked ready, not ready or deleted';
+COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS
+    'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
+
+-- One row per (organization, document). No foreign keys: an application may keep its documents in tables of its own.
+CREATE TABLE daybook.accounting_work_queue (
+    id                text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    org_id            text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    document_id       text COLLATE "C" NOT NULL CHECK (document_id <> '' AND octet_length(document_id) <= 255),
+    version_hint      bigint NOT NULL CHECK (version_hint >= 0),
+    ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    state             daybook.accounting_job_state NOT NULL DEFAULT 'pending',
+    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count >= 0),
+    last_attempted_at timestamptz,
+    last_error        text,
+
+    last_error_code   text,
+    priority          smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 1 AND 3),
+    first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished_at       timestamptz,
+    -- Requests: each raises generation; a settlement finishes a job only if it is the one that was leased.
+    generation        bigint NOT NULL DEFAULT 0,
+    cancel_requested  boolean NOT NULL DEFAULT false,
+    -- Looks in a row that found the document not ready; slows the next look down.
+    not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count >= 0),
+    -- The lease. last_attempted_at is when it was taken or renewed.
+    turn_id           text COLLATE "C",
+    fence             bigint,
+    leased_generation bigint,
+    worker            text,
+    attempt_started_at timestamptz,
+    -- Set while the row alone is being worked: whoever takes the lease over charges the row with the lost attempt.
+    working           boolean NOT NULL DEFAULT false,
+    -- Take-overs since the last settlement: the more, the smaller the chunk.
+    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers >= 0),
+
+    UNIQUE (org_id, document_id),
+
+    CONSTRAINT leased_has_lease CHECK (
+        (state = 'leased' AND turn_id IS NOT NULL AND fence IS NOT NULL AND leased_generation IS NOT NULL
+                          AND attempt_started_at IS NOT NULL AND last_attempted_at IS NOT NULL AND run_count > 0)
+        OR
+        (state <> 'leased' AND turn_id IS NULL AND fence IS NULL AND leased_generation IS NULL
+                           AND worker IS NULL AND attempt_started_at IS NULL AND NOT working)),
+    CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
+    CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased')
+);
+COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
+COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
+COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS
+    'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+
+-- The lease query: one probe a priority, oldest first.
+CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, ready_at, id) WHERE state = 'pending';
+-- Take-over and sweep by turn, stale leases by age.
+CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue (turn_id, last_attempted_at) WHERE state = 'leased';
+CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue (last_attempted_at) WHERE state = 'leased';
+-- What waits for a person, newest first; and what comes back when its cause is gone.
+CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
+CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code) WHERE state = 'failed';
+
+CREATE SEQUENCE daybook.fence_seq;
+COMMENT ON SEQUENCE daybook.fence_seq IS
+    'Fences of leases: an activity takes the next one when it starts; who holds the lower one commits nothing';
+
+CREATE TABLE daybook.attempts (
+    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job_id          text COLLATE "C" NOT NULL,
+    org_id          text COLLATE "C" NOT NULL,
+    document_id     text COLLATE "C" NOT NULL,
+    version         bigint NOT NULL,
+    attempt         integer NOT NULL CHECK (attempt > 0),
+    outcome         daybook.attempt_outcome NOT NULL,
+    error_code      text,
+    error           text,
+    started_at      timestamptz NOT NULL,
+    ended_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    worker          text NOT NULL DEFAULT '',
+    turn_id         text COLLATE "C" NOT NULL,
+    fence           bigint NOT NULL,
+    workflow_run_id text NOT NULL DEFAULT '',
+    CHECK ((outcome IN ('retried', 'failed')) <= (error_code IS NOT NULL))
+);
+CREATE INDEX attempts_job ON daybook.attempts (job_id, id);
+
+CREATE TABLE daybook.impacts (
+    id               bigint PRIMARY KEY,
+    org_id           text COLLATE "C" NOT NULL,
+    document_id      text COLLATE "C" NOT NULL,
+    document_version bigint NOT NULL,
+    -- The chain of a document: post, reverse, post … The last link is live when it posts.
+    seq              integer NOT NULL CHECK (seq > 0),
+    previous_seq     integer GENERATED ALWAYS AS (NULLIF(seq - 1, 0)) STORED,
+    kind             daybook.impact_kind NOT NULL,
+    rule_set_version bigint,
+    rule_id          text NOT NULL DEFAULT '',
+    document_date    date NOT NULL,
+    posting_date     date NOT NULL,
+    entry_count      integer NOT NULL CHECK (entry_count >= 0),
+    job_id           text COLLATE "C" NOT NULL,
+    attempt          integer NOT NULL,
+    workflow_run_id  text NOT NULL DEFAULT '',
+    created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (org_id, document_id, seq),
+    CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1)),
+    CONSTRAINT chain_has_no_gap FOREIGN KEY (org_id, document_id, previous_seq)
+        REFERENCES daybook.impacts (org_id, document_id, seq)
+);
+CREATE SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
+
+CREATE TABLE daybook.entries (
+    impact_id     bigint NOT NULL,
+    line_no       integer NOT NULL CHECK (line_no > 0),
+    org_id        text COLLATE "C" NOT NULL,
+    account_code  text COLLATE "C" NOT NULL,
+    side          daybook.entry_side NOT NULL,
+    amount_minor  bigint NOT NULL CHECK (amount_minor > 0),
+    currency      text NOT NULL CHECK (length(currency) = 3),
+    rule_line_id  text NOT NULL DEFAULT '',
+    document_line integer,
+    PRIMARY KEY (impact_id, line_no)
+);
+COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
+CREATE INDEX entries_account ON daybook.entries (org_id, account_code, currency);
+
+-- One call a statement, not one a line: every impact that got entries must be complete and balanced per currency.
+CREATE FUNCTION daybook.check_entries() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    bad record;
+BEGIN
+    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) AS difference
+      INTO bad
+      FROM new_entries n
+     GROUP BY n.impact_id, n.currency
+    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) <> 0
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
+            USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
+    END IF;
+
+    SELECT n.impact_id, n.entries, i.entry_count
+      INTO bad
+      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries
+              FROM new_entries GROUP BY impact_id) n
+      LEFT JOIN daybook.impacts i ON i.id = n.impact_id AND i.org_id = n.org_id AND i.org_id = n.last_org_id
+     WHERE i.entry_count IS DISTINCT FROM n.entries
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries
+            USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
+    END IF;
+
+    SELECT n.org_id, n.account_code
+      INTO bad
+      FROM (SELECT DISTINCT org_id, account_code FROM new_entries) n
+     WHERE NOT EXISTS (SELECT 1 FROM daybook.accounts a WHERE a.org_id = n.org_id AND a.code = n.account_code)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
+            USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries
+    REFERENCING NEW TABLE AS new_entries
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
+
+CREATE FUNCTION daybook.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'daybook.% is append-only: % refused', TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'DB004', HINT = 'correct a posting by a reversal and a new impact';
+END
+$$;
+
+CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.impacts
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TABLE daybook.entries, daybook.impacts, daybook.attempts, daybook.accounting_work_queue, daybook.documents CASCADE;
+ALTER TABLE daybook.organizations DROP CONSTRAINT organizations_id_active_rule_set_fkey;
+DROP TABLE daybook.rule_sets, daybook.accounts, daybook.organizations;
+DROP SEQUENCE daybook.fence_seq;
+DROP FUNCTION daybook.check_entries(), daybook.refuse_change(), daybook.new_id();
+DROP TYPE daybook.accounting_job_state, daybook.attempt_outcome, daybook.account_type, daybook.entry_side, daybook.impact_kind;

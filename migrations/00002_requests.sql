@@ -1,0 +1,386 @@
+-- What domain code may ask of the accounting queue. The Go package queue calls these functions, and so may any other
+-- language: there is one truth about what each request does to each state (docs/states.md).
+--
+-- SQLSTATEs of our own: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed,
+-- DB013 there is no such document, DB014 the document is deleted.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while somebody waits: a
+-- waiter holds the exclusive lock, and then the shared one is not to be had.
+CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) THEN
+        PERFORM pg_notify('daybook_accounting', '');
+    END IF;
+END
+$$;
+
+CREATE FUNCTION daybook.check_accounting_request(org_id text, document_id text, version_hint bigint, priority integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    IF coalesce(org_id, '') = '' OR coalesce(document_id, '') = '' THEN
+        RAISE EXCEPTION 'organization id and document id must not be empty' USING ERRCODE = 'DB010';
+    END IF;
+    IF octet_length(org_id) > 255 OR octet_length(document_id) > 255 THEN
+        RAISE EXCEPTION 'organization id and document id must not be longer than 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+    IF version_hint IS NULL OR version_hint < 0 THEN
+        RAISE EXCEPTION 'version must not be negative or null' USING ERRCODE = 'DB010';
+    END IF;
+    IF priority NOT BETWEEN 1 AND 3 THEN
+        RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION daybook.enqueue_accounting_job(
+    org_id       text,
+    document_id  text,
+    version_hint bigint,
+    ready_at     timestamptz DEFAULT NULL,
+    priority     integer DEFAULT NULL,
+    OUT job_id   text,
+    OUT result   text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    version  CONSTANT bigint := enqueue_accounting_job.version_hint;
+    prio     CONSTANT smallint := coalesce(enqueue_accounting_job.priority, 2);
+    due      timestamptz;
+    job      daybook.accounting_work_queue;
+BEGIN
+    PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio);
+    due := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
+
+    -- A purge may remove the row between the two statements: then the insert is tried again.
+    LOOP
+        INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+        VALUES (enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, due, due, prio)
+        ON CONFLICT (org_id, document_id) DO NOTHING
+        RETURNING id INTO job_id;
+        IF FOUND THEN
+            result := 'enqueued';
+            EXIT;
+        END IF;
+
+        SELECT * INTO job
+          FROM daybook.accounting_work_queue q
+         WHERE q.org_id = enqueue_accounting_job.org_id AND q.document_id = enqueue_accounting_job.document_id
+           FOR NO KEY UPDATE;
+        CONTINUE WHEN NOT FOUND;
+
+        job_id := job.id;
+        due := greatest(due, clock_timestamp());
+        IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
+            -- The running attempt goes on; its settlement sees that the generation moved and makes the job pending again.
+            result := 'coalesced';
+            UPDATE daybook.accounting_work_queue q
+               SET version_hint = version, ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
+                   cancel_requested = false, updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSIF job.state = 'pending' AND version > job.version_hint THEN
+            result := 'coalesced';
+            UPDATE daybook.accounting_work_queue q
+               SET version_hint = version, ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
+                   first_ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
+                   priority = least(q.priority, prio), generation = q.generation + 1,
+                   run_count = 0, not_ready_count = 0, takeovers = 0, last_error = NULL, last_error_code = NULL,
+                   updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSIF job.state IN ('completed', 'failed', 'cancelled')
+              AND (version > job.version_hint OR (version = job.version_hint AND job.state = 'cancelled')) THEN
+            result := 'requeued';
+            UPDATE daybook.accounting_work_queue q
+               SET state = 'pending', version_hint = version, ready_at = due, first_ready_at = due, priority = prio,
+                   generation = q.generation + 1, run_count = 0, not_ready_count = 0, takeovers = 0,
+                   last_error = NULL, last_error_code = NULL, finished_at = NULL, updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSE
+            result := 'unchanged';
+            IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
+                UPDATE daybook.accounting_work_queue q SET priority = prio, updated_at = clock_timestamp() WHERE q.id = job.id;
+            END IF;
+        END IF;
+        EXIT;
+    END LOOP;
+
+    IF result <> 'unchanged' AND due <= clock_timestamp() THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.enqueue_accounting_job IS
+    'Asks for a document version to be posted. result: enqueued, coalesced, requeued or unchanged';
+
+-- Many requests at once, in the order (organization, document) so that two callers cannot deadlock. ready_ats and
+-- priorities may be null (now, normal) or as long as the others. ordinal is the position in the arrays, from 1.
+CREATE FUNCTION daybook.enqueue_accounting_jobs(
+    org_ids       text[],
+    document_ids  text[],
+    version_hints bigint[],
+    ready_ats     timestamptz[] DEFAULT NULL,
+    priorities    integer[] DEFAULT NULL
+) RETURNS TABLE (ordinal integer, job_id text, result text)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    total CONSTANT integer := cardinality(org_ids);
+    bad   record;
+    req   record;
+    -- Positions and ids of the rows that were inserted.
+    fresh integer[];
+    ids   text[];
+BEGIN
+    IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
+       OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
+       OR coalesce(cardinality(priorities), total) IS DISTINCT FROM total THEN
+        RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
+    END IF;
+    -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
+    IF EXISTS (SELECT 1
+                 FROM unnest(org_ids, document_ids, version_hints, priorities) AS r (o, d, v, p)
+                WHERE coalesce(o, '') = '' OR coalesce(d, '') = '' OR octet_length(o) > 255 OR octet_length(d) > 255
+                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3) THEN
+        FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities) AS r (o, d, v, p) LOOP
+            PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p);
+        END LOOP;
+    END IF;
+
+    WITH r AS (
+        SELECT DISTINCT ON (o COLLATE "C", d COLLATE "C") o, d, v, greatest(coalesce(t, '-infinity'), clock_timestamp()) AS due, coalesce(p, 2)::smallint AS p, n::integer AS n
+          FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
+         ORDER BY o COLLATE "C", d COLLATE "C", n
+    ), ins AS (
+        INSERT INTO daybook.accounting_work_queue AS q (org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+        SELECT r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.o COLLATE "C", r.d COLLATE "C"
+        ON CONFLICT (org_id, document_id) DO NOTHING
+        RETURNING q.id, q.org_id, q.document_id
+    )
+    SELECT array_agg(r.n), array_agg(ins.id) INTO fresh, ids
+      FROM ins JOIN r ON r.o = ins.org_id AND r.d = ins.document_id;
+
+    IF fresh IS NOT NULL THEN
+        PERFORM daybook.wake_accounting_queue();
+        RETURN QUERY SELECT f.n, f.id, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
+    END IF;
+    IF coalesce(cardinality(fresh), 0) = total THEN
+        RETURN;
+    END IF;
+
+    -- What was there before, and repeated keys: one by one, by the same rules as a single request.
+    FOR req IN
+        SELECT r.o, r.d, r.v, r.t, r.p, r.n::integer AS n
+          FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
+          LEFT JOIN unnest(fresh) AS f (n) ON f.n = r.n
+         WHERE f.n IS NULL
+         ORDER BY r.o COLLATE "C", r.d COLLATE "C", r.n
+    LOOP
+        ordinal := req.n;
+        SELECT e.job_id, e.result INTO job_id, result
+          FROM daybook.enqueue_accounting_job(req.o, req.d, req.v, req.t, req.p) e;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION daybook.mark_accounting_job_pending(
+    org_id        text,
+    document_id   text,
+    version_hint  bigint DEFAULT NULL,
+    delay_seconds double precision DEFAULT 0,
+    OUT job_id    text,
+    OUT result    text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    job   daybook.accounting_work_queue;
+    newer boolean;
+    due   timestamptz;
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_accounting_job_pending.org_id, mark_accounting_job_pending.document_id,
+                                             coalesce(mark_accounting_job_pending.version_hint, 0), 2);
+    IF delay_seconds IS NULL OR NOT delay_seconds BETWEEN 0 AND 3.2e9 THEN
+        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
+    END IF;
+    SELECT * INTO job
+      FROM daybook.accounting_work_queue q
+     WHERE q.org_id = mark_accounting_job_pending.org_id AND q.document_id = mark_accounting_job_pending.document_id
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no accounting job for document % of organization %', mark_accounting_job_pending.document_id, mark_accounting_job_pending.org_id
+            USING ERRCODE = 'DB011', HINT = 'enqueue the document first';
+    END IF;
+
+    due := clock_timestamp() + make_interval(secs => delay_seconds);
+    newer := coalesce(mark_accounting_job_pending.version_hint, 0) > job.version_hint;
+    job_id := job.id;
+    result := CASE job.state WHEN 'leased' THEN 'coalesced' WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
+    UPDATE daybook.accounting_work_queue q
+       SET state            = CASE WHEN q.state = 'leased' THEN q.state ELSE 'pending' END,
+           version_hint     = CASE WHEN newer THEN mark_accounting_job_pending.version_hint ELSE q.version_hint END,
+           ready_at         = due,
+           first_ready_at   = CASE WHEN q.state = 'leased' THEN q.first_ready_at ELSE due END,
+           generation       = q.generation + 1,
+           cancel_requested = false,
+           run_count        = CASE WHEN q.state = 'leased' OR (q.state = 'pending' AND NOT newer) THEN q.run_count ELSE 0 END,
+           not_ready_count  = 0,
+           last_error       = CASE WHEN q.state IN ('leased', 'pending') AND NOT newer THEN q.last_error END,
+           last_error_code  = CASE WHEN q.state IN ('leased', 'pending') AND NOT newer THEN q.last_error_code END,
+           finished_at      = NULL,
+           updated_at       = clock_timestamp()
+     WHERE q.id = job.id;
+    IF delay_seconds = 0 THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.mark_accounting_job_pending IS
+    'Asks for one more attempt after a delay. result: rescheduled (was pending), requeued, or coalesced (again after the running attempt)';
+
+CREATE FUNCTION daybook.cancel_accounting_job(
+    org_id      text,
+    document_id text,
+    OUT job_id  text,
+    OUT result  text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    job daybook.accounting_work_queue;
+BEGIN
+    PERFORM daybook.check_accounting_request(cancel_accounting_job.org_id, cancel_accounting_job.document_id, 0, 2);
+    SELECT * INTO job
+      FROM daybook.accounting_work_queue q
+     WHERE q.org_id = cancel_accounting_job.org_id AND q.document_id = cancel_accounting_job.document_id
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no accounting job for document % of organization %', cancel_accounting_job.document_id, cancel_accounting_job.org_id
+            USING ERRCODE = 'DB011';
+    END IF;
+
+    job_id := job.id;
+    CASE job.state
+        WHEN 'completed' THEN
+            RAISE EXCEPTION 'the accounting job for document % of organization % is completed', job.document_id, job.org_id
+                USING ERRCODE = 'DB012', HINT = 'mark the document not ready or deleted to take its posting back';
+        WHEN 'cancelled' THEN
+            result := 'unchanged';
+        WHEN 'leased' THEN
+            result := 'cancelling';
+            UPDATE daybook.accounting_work_queue q
+               SET cancel_requested = true, generation = q.generation + 1, updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSE
+            result := 'cancelled';
+            UPDATE daybook.accounting_work_queue q
+               SET state = 'cancelled', generation = q.generation + 1, takeovers = 0,
+                   finished_at = clock_timestamp(), updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION daybook.cancel_accounting_job IS
+    'Asks that a document not be posted. result: cancelled, cancelling (after the running attempt, which commits nothing) or unchanged';
+
+-- The three ways in which a document's readiness changes. Each raises the version and enqueues it in the same statement.
+CREATE FUNCTION daybook.mark_document_ready(
+    org_id      text,
+    document_id text,
+    priority    integer DEFAULT NULL,
+    OUT version bigint,
+    OUT job_id  text,
+    OUT result  text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    deleted boolean;
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_document_ready.org_id, mark_document_ready.document_id, 0, coalesce(mark_document_ready.priority, 2));
+    UPDATE daybook.documents d
+       SET accounting_ready_at = clock_timestamp(), accounting_ready_version = d.accounting_ready_version + 1, updated_at = clock_timestamp()
+     WHERE d.org_id = mark_document_ready.org_id AND d.id = mark_document_ready.document_id
+    RETURNING d.accounting_ready_version, d.deleted_at IS NOT NULL INTO version, deleted;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'organization % has no document %', mark_document_ready.org_id, mark_document_ready.document_id
+            USING ERRCODE = 'DB013', HINT = 'write the document in the same transaction before it is marked ready';
+    END IF;
+    IF deleted THEN
+        RAISE EXCEPTION 'document % of organization % is deleted', mark_document_ready.document_id, mark_document_ready.org_id
+            USING ERRCODE = 'DB014', HINT = 'set deleted_at to null before the document is marked ready';
+    END IF;
+    SELECT e.job_id, e.result INTO job_id, result
+      FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
+END
+$$;
+
+CREATE FUNCTION daybook.mark_document_not_ready(
+    org_id      text,
+    document_id text,
+    OUT version bigint,
+    OUT job_id  text,
+    OUT result  text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_document_not_ready.org_id, mark_document_not_ready.document_id, 0, 2);
+    UPDATE daybook.documents d
+       SET accounting_ready_at = NULL, accounting_ready_version = d.accounting_ready_version + 1, updated_at = clock_timestamp()
+     WHERE d.org_id = mark_document_not_ready.org_id AND d.id = mark_document_not_ready.document_id
+    RETURNING d.accounting_ready_version INTO version;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'organization % has no document %', mark_document_not_ready.org_id, mark_document_not_ready.document_id
+            USING ERRCODE = 'DB013';
+    END IF;
+    SELECT e.job_id, e.result INTO job_id, result
+      FROM daybook.enqueue_accounting_job(mark_document_not_ready.org_id, mark_document_not_ready.document_id, version) e;
+END
+$$;
+
+CREATE FUNCTION daybook.mark_document_deleted(
+    org_id      text,
+    document_id text,
+    OUT version bigint,
+    OUT job_id  text,
+    OUT result  text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_document_deleted.org_id, mark_document_deleted.document_id, 0, 2);
+    -- Deleting twice is one deletion.
+    UPDATE daybook.documents d
+       SET accounting_ready_version = d.accounting_ready_version + CASE WHEN d.deleted_at IS NULL THEN 1 ELSE 0 END,
+           deleted_at = coalesce(d.deleted_at, clock_timestamp()), updated_at = clock_timestamp()
+     WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
+    RETURNING d.accounting_ready_version INTO version;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'organization % has no document %', mark_document_deleted.org_id, mark_document_deleted.document_id
+            USING ERRCODE = 'DB013';
+    END IF;
+    SELECT e.job_id, e.result INTO job_id, result
+      FROM daybook.enqueue_accounting_job(mark_document_deleted.org_id, mark_document_deleted.document_id, version) e;
+END
+$$;
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.mark_document_deleted, daybook.mark_document_not_ready, daybook.mark_document_ready;
+DROP FUNCTION daybook.cancel_accounting_job, daybook.mark_accounting_job_pending;
+DROP FUNCTION daybook.enqueue_accounting_jobs, daybook.enqueue_accounting_job, daybook.check_accounting_request, daybook.wake_accounting_queue;

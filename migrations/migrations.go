@@ -1,0 +1,159 @@
+// Package migrations holds Daybook's schema as numbered SQL files and applies them.
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed 0*.sql
+var files embed.FS
+
+// versionTable is where goose keeps what was applied.
+const versionTable = "daybook.schema_migrations"
+
+// lockKey is the session-level advisory lock that lets one migration run at a time ("daybook" and a number).
+const lockKey = 0x646179626f6f6b01
+
+// ErrPending means that the database's schema is older than this build of Daybook.
+var ErrPending = errors.New("the database's schema is older than this program: run `daybook migrate up`")
+
+// ErrNewer means that the database's schema was made by a newer build of Daybook.
+var ErrNewer = errors.New("the database's schema is newer than this program: update the program")
+
+// Step is one migration and whether it is applied.
+type Step struct {
+	Version int64  `json:"version"`
+	File    string `json:"file"`
+	Applied bool   `json:"applied"`
+}
+
+// Up applies every migration that is missing. Concurrent calls wait for each other; a second call does nothing.
+func Up(ctx context.Context, databaseURL string) error {
+	return withProvider(ctx, databaseURL, func(p *goose.Provider) error {
+		_, err := p.Up(ctx)
+		return err
+	})
+}
+
+// Down takes the newest applied migration back, with the data in its tables; with all it takes every one back.
+func Down(ctx context.Context, databaseURL string, all bool) error {
+	return withProvider(ctx, databaseURL, func(p *goose.Provider) error {
+		if all {
+			_, err := p.DownTo(ctx, 0)
+			return err
+		}
+		_, err := p.Down(ctx)
+		if errors.Is(err, goose.ErrNoNextVersion) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Status lists the migrations of this build, oldest first.
+func Status(ctx context.Context, databaseURL string) ([]Step, error) {
+	var steps []Step
+	err := withProvider(ctx, databaseURL, func(p *goose.Provider) error {
+		list, err := p.Status(ctx)
+		for _, s := range list {
+			steps = append(steps, Step{Version: s.Source.Version, File: s.Source.Path, Applied: s.State == goose.StateApplied})
+		}
+		return err
+	})
+	return steps, err
+}
+
+// Querier is what Verify needs: a pgx pool, connection or transaction.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Verify returns ErrPending or ErrNewer when the schema is not the one that this build was made for.
+func Verify(ctx context.Context, db Querier) error {
+	want, err := newest()
+	if err != nil {
+		return err
+	}
+	var exists bool
+	if err := db.QueryRow(ctx, `SELECT to_regclass('daybook.schema_migrations') IS NOT NULL`).Scan(&exists); err != nil {
+		return fmt.Errorf("look for the schema: %w", err)
+	}
+	if !exists {
+		return ErrPending
+	}
+	var have int64
+	const q = `SELECT coalesce(max(version_id), 0) FROM daybook.schema_migrations WHERE is_applied`
+	if err := db.QueryRow(ctx, q).Scan(&have); err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	switch {
+	case have < want:
+		return fmt.Errorf("%w (it is at %d, the program needs %d)", ErrPending, have, want)
+	case have > want:
+		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
+	}
+	return nil
+}
+
+func newest() (int64, error) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		return 0, err
+	}
+	var last int64
+	for _, e := range entries {
+		v, err := goose.NumericComponent(e.Name())
+		if err != nil {
+			return 0, fmt.Errorf("migration file %s: %w", e.Name(), err)
+		}
+		last = max(last, v)
+	}
+	return last, nil
+}
+
+// withProvider runs f while it holds the migration lock on a connection of its own.
+func withProvider(ctx context.Context, databaseURL string, f func(*goose.Provider) error) (err error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return fmt.Errorf("database address: %w", err)
+	}
+	db := stdlib.OpenDB(*config)
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, closeConn(conn)) }()
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(lockKey)); err != nil {
+		return fmt.Errorf("take the migration lock: %w", err)
+	}
+	if _, err := conn.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {
+		return fmt.Errorf("create schema daybook: %w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
+		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	if err := f(p); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// closeConn closes the connection that holds the lock; the lock goes with its session.
+func closeConn(conn *sql.Conn) error {
+	if err := conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
+		return err
+	}
+	return nil
+}

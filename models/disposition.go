@@ -1,0 +1,160 @@
+package models
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// MaxAttempts is how often an accounting job is tried before it is failed.
+const MaxAttempts = 6
+
+// DefaultRetryBase is the delay after the first attempt that failed; each later one is three times as long.
+const DefaultRetryBase = 5 * time.Minute
+
+// MaxBackoff caps the delay between two attempts.
+const MaxBackoff = 6 * time.Hour
+
+// StaleAfter is the age from which a lease that was neither settled nor renewed is taken over by any turn.
+const StaleAfter = 15 * time.Minute
+
+// Backoff is the delay after the attempt-th attempt (from 1): base × 3^(attempt-1), at most MaxBackoff.
+// A base of zero or less means DefaultRetryBase.
+func Backoff(base time.Duration, attempt int) time.Duration {
+	if base <= 0 {
+		base = DefaultRetryBase
+	}
+	d := base
+	for range attempt - 1 {
+		if d > MaxBackoff/3 {
+			return MaxBackoff
+		}
+		d *= 3
+	}
+	return min(d, MaxBackoff)
+}
+
+const (
+	notReadyDelay    = 30 * time.Second
+	notReadySlowFrom = 10
+	notReadySlowest  = 15 * time.Minute
+	mismatchDelay    = 5 * time.Second
+	lockedDelay      = time.Second
+)
+
+// notReadyBackoff is the delay after the looks-th look (from 1) at a document that is not ready: 30 s for ten looks,
+// then doubling up to 15 min.
+func notReadyBackoff(looks int) time.Duration {
+	if looks <= notReadySlowFrom {
+		return notReadyDelay
+	}
+	factor := math.Pow(2, float64(min(looks-notReadySlowFrom, 10)))
+	return min(time.Duration(factor)*notReadyDelay, notReadySlowest)
+}
+
+// JobError is why an attempt did not complete its job. What follows is decided by its Code alone.
+type JobError struct {
+	Code    ErrorCode
+	Message string
+	// Version is the version that the document has, for CodeVersionMismatch.
+	Version int64
+}
+
+// Error implements error.
+func (e *JobError) Error() string { return string(e.Code) + ": " + e.Message }
+
+// Errorf returns a JobError with a formatted message.
+func Errorf(code ErrorCode, format string, args ...any) *JobError {
+	return &JobError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Treatment is what an error code does to a job.
+type Treatment int
+
+const (
+	// TreatBackoff: again after Backoff; failed when the attempts are used up.
+	TreatBackoff Treatment = iota
+	// TreatPermanent: failed at once, because trying again cannot help until its cause is gone.
+	TreatPermanent
+	// TreatReschedule: again after a short delay, and the attempt is not counted.
+	TreatReschedule
+	// TreatCancel: the job is cancelled.
+	TreatCancel
+	// TreatLost: the attempt ended with its worker; the job goes on elsewhere at once.
+	TreatLost
+)
+
+// CodeInfo is one row of the error table.
+type CodeInfo struct {
+	Code      ErrorCode
+	Treatment Treatment
+	// Then says in words what happens.
+	Then string
+}
+
+// ErrorTable is every code of the accounting kind and what it does to a job; docs/states.md is tested against it.
+func ErrorTable() []CodeInfo { return errorTable }
+
+var errorTable = []CodeInfo{
+	{CodeDocumentDeleted, TreatCancel, "`cancelled`; a live impact is reversed"},
+	{CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten looks slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
+	{CodeVersionMismatch, TreatReschedule, "again in 5 s with the document's version, uncounted"},
+	{CodeDocumentLocked, TreatReschedule, "somebody's open transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},
+	{CodeConfigChanged, TreatReschedule, "a permanent error that was found under rules or accounts that have changed since: again at once, uncounted"},
+	{CodeNoMatchingRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
+	{CodeAmbiguousRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
+	{CodeUnknownAccount, TreatPermanent, "`failed` at once; comes back when an account is added or a rule set is activated"},
+	{CodeUnbalanced, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
+	{CodePeriodClosed, TreatPermanent, "`failed` at once; comes back when the period is opened"},
+	{CodeDocumentInvalid, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
+	{CodeDatabaseError, TreatBackoff, "backoff; the sixth is `failed`"},
+	{CodeTimeout, TreatBackoff, "backoff; the sixth is `failed`"},
+	{CodeProcessorError, TreatBackoff, "backoff; the sixth is `failed`"},
+	{CodeWorkerLost, TreatLost, "at once elsewhere; the sixth is `failed`"},
+}
+
+// Treat returns what code does to a job; an unknown code is treated as CodeProcessorError.
+func Treat(code ErrorCode) Treatment {
+	for _, c := range errorTable {
+		if c.Code == code {
+			return c.Treatment
+		}
+	}
+	return TreatBackoff
+}
+
+// Verdict is how an attempt is to be settled.
+type Verdict struct {
+	Outcome Outcome
+	// Delay is until the next attempt, for OutcomeRetried and OutcomeRescheduled.
+	Delay time.Duration
+}
+
+// Judge says how the attempt-th attempt (from 1) is settled that ended with err; nil is success. looks counts how
+// often the document was found not ready, this time included. base is the first backoff.
+func Judge(err *JobError, attempt, looks int, base time.Duration) Verdict {
+	if err == nil {
+		return Verdict{Outcome: OutcomeCompleted}
+	}
+	switch Treat(err.Code) {
+	case TreatPermanent:
+		return Verdict{Outcome: OutcomeFailed}
+	case TreatCancel:
+		return Verdict{Outcome: OutcomeCancelled}
+	case TreatReschedule:
+		delay := lockedDelay
+		switch err.Code {
+		case CodeDocumentNotReady:
+			delay = notReadyBackoff(looks)
+		case CodeVersionMismatch:
+			delay = mismatchDelay
+		case CodeConfigChanged:
+			delay = 0
+		}
+		return Verdict{Outcome: OutcomeRescheduled, Delay: delay}
+	}
+	if attempt >= MaxAttempts {
+		return Verdict{Outcome: OutcomeFailed}
+	}
+	return Verdict{Outcome: OutcomeRetried, Delay: Backoff(base, attempt)}
+}
