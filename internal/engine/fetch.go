@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -35,13 +36,26 @@ type Fetched struct {
 
 // Fetch leases the first jobs of a turn. It is idempotent: called again for the same turn it first takes over what the
 // turn holds already. Leases that were forgotten for longer than models.StaleAfter come first.
+//
+// Cancelled, it gives back what it leased.
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
-	var f Fetched
 	turn := r.Turn
 	var err error
 	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
-		return f, err
+		return Fetched{}, err
 	}
+	f, err := e.fetch(ctx, turn, r)
+	if err != nil && ctx.Err() != nil {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_, releaseErr := e.store.Release(own, turn, nil, 0)
+		err = errors.Join(err, releaseErr)
+	}
+	return f, err
+}
+
+func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fetched, error) {
+	var f Fetched
 	limit := e.startable(r.Batch)
 	own, err := e.store.TakeOver(ctx, turn, append([]string{turn.ID}, r.LeftBehind...), false)
 	if err != nil {

@@ -1,0 +1,129 @@
+package activities
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Accounting is the activities of the accounting queue. Its methods are registered under their names.
+type Accounting struct {
+	client   client.Client
+	engine   *engine.Engine
+	settings Settings
+	worker   string
+}
+
+// NewAccounting returns the activities of one worker process. worker names it in leases and attempts; empty: host and
+// process id.
+func NewAccounting(c client.Client, e *engine.Engine, s Settings, worker string) *Accounting {
+	if worker == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		worker = host + "/" + strconv.Itoa(os.Getpid())
+	}
+	return &Accounting{client: c, engine: e, settings: s, worker: worker}
+}
+
+// ReadSettings returns what the worker's environment says.
+func (a *Accounting) ReadSettings(context.Context) (Settings, error) { return a.settings, nil }
+
+// FetchInput asks for the first jobs of a turn.
+type FetchInput struct {
+	TurnID string `json:"turnId"`
+	Batch  int    `json:"batch"`
+	// WaitSeconds is how long to wait for work when none is due; 0 does not wait.
+	WaitSeconds int `json:"waitSeconds,omitempty"`
+	// LeftBehind names earlier turns of the lane that still hold leases.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+}
+
+// FetchOutput says what the turn holds.
+type FetchOutput struct {
+	Leased int `json:"leased"`
+	// Full says that there may be more than was leased.
+	Full   bool `json:"full,omitempty"`
+	Lost   int  `json:"lost,omitempty"`
+	Failed int  `json:"failed,omitempty"`
+	// LeftBehind names the turns that still hold leases.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+}
+
+// FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it leased.
+func (a *Accounting) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput, err error) {
+	ctx, p := startPulse(ctx, a.client)
+	defer func() { p.end(ctx, err) }()
+	f, err := a.engine.Fetch(ctx, engine.FetchRequest{
+		Turn:       a.turn(ctx, in.TurnID),
+		Batch:      in.Batch,
+		Wait:       time.Duration(in.WaitSeconds) * time.Second,
+		LeftBehind: in.LeftBehind,
+		Stop:       activity.GetWorkerStopChannel(ctx),
+	})
+	if err != nil {
+		return FetchOutput{}, translateError(ctx, err)
+	}
+	return FetchOutput(f), nil
+}
+
+// ProcessInput asks for one pass over the queue.
+type ProcessInput struct {
+	TurnID string `json:"turnId"`
+	Batch  int    `json:"batch"`
+	// TurnSeconds is how long the turn goes on refilling.
+	TurnSeconds int `json:"turnSeconds"`
+	// Linger lets the turn wait for new work until its time is up.
+	Linger bool `json:"linger,omitempty"`
+}
+
+// ProcessOutput counts what the turn did.
+type ProcessOutput = engine.Report
+
+// ProcessBatch works a turn: what FetchBatch leased for it, and what it refills.
+func (a *Accounting) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessOutput, err error) {
+	died := crashed(ctx)
+	ctx, p := startPulse(ctx, a.client)
+	defer func() { p.end(ctx, err) }()
+	out, err = a.engine.Process(ctx, engine.TurnRequest{
+		Turn:     a.turn(ctx, in.TurnID),
+		Batch:    in.Batch,
+		Length:   time.Duration(in.TurnSeconds) * time.Second,
+		Linger:   in.Linger,
+		Crashed:  died,
+		Stop:     activity.GetWorkerStopChannel(ctx),
+		Alive:    p.alive,
+		Progress: func(r engine.Report) { p.report(r) },
+	})
+	return out, translateError(ctx, err)
+}
+
+// ReleaseInput names turns that will not be processed.
+type ReleaseInput struct {
+	TurnIDs []string `json:"turnIds"`
+}
+
+// ReleaseTurns gives back what turns hold that were fetched and will not be processed.
+func (a *Accounting) ReleaseTurns(ctx context.Context, in ReleaseInput) (int, error) {
+	total := 0
+	for _, id := range in.TurnIDs {
+		n, err := a.engine.ReleaseTurn(ctx, a.turn(ctx, id))
+		if err != nil {
+			return total, translateError(ctx, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+func (a *Accounting) turn(ctx context.Context, id string) store.Turn {
+	return store.Turn{ID: id, Worker: a.worker, WorkflowRunID: activity.GetInfo(ctx).WorkflowExecution.RunID}
+}

@@ -1,0 +1,59 @@
+package activities
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Limits of the settings, the same for the environment and for the workflow's input.
+const (
+	MaxBatchSize           = 1000
+	MaxPollIntervalSeconds = 3600
+	MaxConcurrency         = 100
+)
+
+// Settings is what a worker's environment says about its queue. It reaches the workflow as the result of an activity, so
+// that a replay sees what the first execution saw.
+type Settings struct {
+	// BatchSize is how many jobs are leased at a time, 1 to MaxBatchSize.
+	BatchSize int `env:"ACCOUNTING_QUEUE_BATCH_SIZE" envDefault:"50" json:"batchSize"`
+	// PollIntervalSeconds is how long to wait for work when none is due, 1 to MaxPollIntervalSeconds.
+	PollIntervalSeconds int `env:"ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS" envDefault:"10" json:"pollIntervalSeconds"`
+	// RetryBaseSeconds is the first backoff; each later one is three times as long.
+	RetryBaseSeconds int `env:"ACCOUNTING_QUEUE_RETRY_BASE_SECONDS" envDefault:"300" json:"retryBaseSeconds"`
+}
+
+// SettingsFromEnv reads the worker's environment.
+func SettingsFromEnv() (Settings, error) {
+	var s Settings
+	if err := env.Parse(&s); err != nil {
+		return s, fmt.Errorf("worker environment: %w", err)
+	}
+	return s, s.check()
+}
+
+// DefaultSettings is what an empty environment says.
+func DefaultSettings() Settings {
+	return Settings{BatchSize: 50, PollIntervalSeconds: 10, RetryBaseSeconds: 300}
+}
+
+func (s Settings) check() error {
+	for _, v := range []struct {
+		name            string
+		value, min, max int
+	}{
+		{"ACCOUNTING_QUEUE_BATCH_SIZE", s.BatchSize, 1, MaxBatchSize},
+		{"ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS", s.PollIntervalSeconds, 1, MaxPollIntervalSeconds},
+		{"ACCOUNTING_QUEUE_RETRY_BASE_SECONDS", s.RetryBaseSeconds, 1, 86400},
+	} {
+		if v.value < v.min || v.value > v.max {
+			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.min, v.max)
+		}
+	}
+	return nil
+}
+
+// RetryBase is RetryBaseSeconds as a duration.
+func (s Settings) RetryBase() time.Duration { return time.Duration(s.RetryBaseSeconds) * time.Second }

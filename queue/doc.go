@@ -1,0 +1,14 @@
+// Package queue is how domain code asks for work: it enqueues accounting jobs inside the caller's own transaction, so
+// that a document and the job that posts it are committed together or not at all.
+//
+// It imports neither Temporal nor the rule engine. Every function takes a Querier: a pgx transaction as it is, or a
+// database/sql or GORM transaction through SQL or GORM.
+//
+//	tx, err := pool.Begin(ctx)
+//	…
+//	_, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: "org_123", ID: "doc_456"})
+//	err = tx.Commit(ctx)
+//
+// Under REPEATABLE READ and SERIALIZABLE a request can fail with a serialization error (SQLSTATE 40001), as any
+// statement can: try the transaction again.
+package queue

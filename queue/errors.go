@@ -1,0 +1,34 @@
+package queue
+
+import (
+	"errors"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Errors that a request can lead to; compare with errors.Is.
+var (
+	// ErrEmptyID: an organization or document id is empty.
+	ErrEmptyID = errors.New("organization id and document id must not be empty")
+	// ErrIDTooLong: an id is longer than MaxIDBytes.
+	ErrIDTooLong = errors.New("organization id and document id must not be longer than 255 bytes")
+	// ErrNegativeVersion: a version is negative.
+	ErrNegativeVersion = errors.New("version must not be negative")
+	// ErrInvalidPriority: a priority is none of High, Normal and Low.
+	ErrInvalidPriority = errors.New("priority must be queue.High, queue.Normal or queue.Low")
+	// ErrNegativeDelay: a delay is negative.
+	ErrNegativeDelay = errors.New("delay must not be negative")
+	// ErrNoTransaction: a transaction is needed and a plain handle was given.
+	ErrNoTransaction = errors.New("a transaction is needed")
+
+	// ErrJobNotFound: there is no job for the document; enqueue it first.
+	ErrJobNotFound = store.ErrJobNotFound
+	// ErrJobCompleted: the job is completed and cannot be cancelled.
+	ErrJobCompleted = store.ErrJobCompleted
+	// ErrDocumentNotFound: there is no such document in daybook.documents.
+	ErrDocumentNotFound = store.ErrDocumentNotFound
+	// ErrDocumentDeleted: the document is deleted and cannot be marked ready.
+	ErrDocumentDeleted = store.ErrDocumentDeleted
+	// ErrInvalid: the database refused the request as invalid.
+	ErrInvalid = store.ErrInvalid
+)

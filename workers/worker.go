@@ -1,0 +1,200 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// DrainTimeout is how long a stopping worker may take to finish what it has begun; the rest it gives back.
+const DrainTimeout = 25 * time.Second
+
+// Settings is what the environment says about the queue.
+type Settings = activities.Settings
+
+// DocumentSource reads documents where an application keeps them in tables of its own.
+type DocumentSource = ledger.DocumentSource
+
+// Key and Found are what a DocumentSource is asked for and answers.
+type (
+	Key   = ledger.Key
+	Found = ledger.Found
+)
+
+// Processor, Commit and Job are for applications that work the queue's jobs themselves, a chunk at a time.
+type (
+	Processor = engine.Processor
+	Commit    = engine.Commit
+	Job       = engine.Job
+)
+
+// JobProcessor and JobCommit are for applications that work the queue's jobs themselves, one at a time.
+type (
+	JobProcessor = engine.JobProcessor
+	JobCommit    = engine.JobCommit
+)
+
+// Options say how a worker works. Client and Pool are required; the zero value of each other field is its default.
+type Options struct {
+	// Client is connected to Temporal; it stays the caller's to close.
+	Client client.Client
+	// Pool is connected to the database; it stays the caller's to close. Give it two connections for each activity that
+	// runs at once, and let it connect directly or through a session-pooling proxy.
+	Pool *pgxpool.Pool
+	// Settings is what the queue works by; zero: the environment (SettingsFromEnv).
+	Settings Settings
+	// Documents is where the ledger reads documents; nil: daybook.documents.
+	Documents DocumentSource
+	// Processor replaces Daybook's ledger, chunk by chunk. At most one of Processor and JobProcessor may be set.
+	Processor Processor
+	// JobProcessor replaces Daybook's ledger, job by job.
+	JobProcessor JobProcessor
+	// ProcessorOptions are for Processor and JobProcessor.
+	ProcessorOptions ProcessorOptions
+	// MaxConcurrentActivities is how many activities run at once in this process; default 3.
+	MaxConcurrentActivities int
+	// MaxConcurrentWorkflowTasks is how many workflow tasks run at once in this process; default 5.
+	MaxConcurrentWorkflowTasks int
+	// TaskQueue is the Temporal task queue; default "accounting-queue".
+	TaskQueue string
+	// Name names this worker in leases and attempts; default host and process id.
+	Name string
+	// Log is where the worker logs; default slog.Default().
+	Log *slog.Logger
+}
+
+// ProcessorOptions bound the work of an application's own processor.
+type ProcessorOptions struct {
+	// ChunkSize is how many jobs share a transaction; default 1, and always 1 for a JobProcessor.
+	ChunkSize int
+	// Parallel is how many chunks a lane works side by side; default 1. A lane leases only what it can start.
+	Parallel int
+	// Timeout is how long a chunk may take, both phases together; default 10 minutes, at most 1 hour.
+	Timeout time.Duration
+}
+
+// SettingsFromEnv reads ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and
+// ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.
+func SettingsFromEnv() (Settings, error) { return activities.SettingsFromEnv() }
+
+// Worker works the accounting queue for as long as it runs.
+type Worker struct {
+	options Options
+	engine  *engine.Engine
+	worker  worker.Worker
+	fatal   chan error
+}
+
+// New checks the options and registers everything; nothing runs yet. Close the worker after Run.
+func New(o Options) (*Worker, error) {
+	if o.Client == nil || o.Pool == nil {
+		return nil, errors.New("workers: Client and Pool are required")
+	}
+	if o.Settings == (Settings{}) {
+		s, err := SettingsFromEnv()
+		if err != nil {
+			return nil, err
+		}
+		o.Settings = s
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	processor, engineOptions, err := o.processor()
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{options: o, engine: engine.New(store.New(o.Pool), processor, engineOptions), fatal: make(chan error, 1)}
+	w.worker = worker.New(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), worker.Options{
+		MaxConcurrentActivityExecutionSize:     cmp.Or(o.MaxConcurrentActivities, 3),
+		MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(o.MaxConcurrentWorkflowTasks, 5),
+		WorkerStopTimeout:                      DrainTimeout,
+		Identity:                               o.Name,
+		OnFatalError: func(err error) {
+			select {
+			case w.fatal <- err:
+			default:
+			}
+		},
+	})
+	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
+	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
+	return w, nil
+}
+
+// processor picks who works the jobs, and the engine's options for it.
+func (o Options) processor() (engine.Processor, engine.Options, error) {
+	eo := engine.Options{RetryBase: o.Settings.RetryBase(), Log: o.Log}
+	if o.Processor == nil && o.JobProcessor == nil {
+		return ledger.New(o.Documents), eo, nil
+	}
+	if o.Processor != nil && o.JobProcessor != nil {
+		return nil, eo, errors.New("workers: set Processor or JobProcessor, not both")
+	}
+	po := o.ProcessorOptions
+	if po.Timeout < 0 || po.Timeout > time.Hour || po.ChunkSize < 0 || po.Parallel < 0 {
+		return nil, eo, fmt.Errorf("workers: ProcessorOptions are out of range: timeout %s (at most 1h), chunk size %d, parallel %d",
+			po.Timeout, po.ChunkSize, po.Parallel)
+	}
+	eo.Slow = true
+	eo.ChunkSize = max(1, po.ChunkSize)
+	eo.Parallel = max(1, po.Parallel)
+	eo.ChunkTimeout = cmp.Or(po.Timeout, 10*time.Minute)
+	if o.JobProcessor != nil {
+		eo.ChunkSize = 1
+		return engine.PerJob(o.JobProcessor), eo, nil
+	}
+	return o.Processor, eo, nil
+}
+
+// Run checks the schema, then works until ctx ends, and drains: nothing new is leased, running chunks finish, the rest is
+// given back. It returns nil after a drain.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.awaitSchema(ctx); err != nil {
+		return err
+	}
+	if err := w.worker.Start(); err != nil {
+		return fmt.Errorf("start the worker: %w", err)
+	}
+	defer w.worker.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-w.fatal:
+		return fmt.Errorf("the worker ended: %w", err)
+	}
+}
+
+// awaitSchema refuses a schema that this program was not made for, and waits while the database is away.
+func (w *Worker) awaitSchema(ctx context.Context) error {
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		err := migrations.Verify(ctx, w.options.Pool)
+		if !store.IsOutage(err) || ctx.Err() != nil {
+			return err
+		}
+		w.options.Log.Warn("the database is away; trying again", "error", err, "in", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Close ends what the worker keeps open. Call it after Run has returned.
+func (w *Worker) Close() { w.engine.Close() }

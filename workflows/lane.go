@@ -1,0 +1,215 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/activities"
+)
+
+const (
+	// processTimeout bounds a turn whose heart beats on; a turn whose heart stops is retried after the heartbeat timeout.
+	processTimeout = 2 * time.Hour
+	// releaseAfterError is how long a lane rests when an activity failed in a way that its retries could not mend.
+	restAfterError = 5 * time.Second
+)
+
+// lane is one of the loops that run side by side: fetch, process, again.
+type lane struct {
+	a      *accounting
+	number int
+	// turns counts the lane's turns in this run.
+	turns int
+	// seen is the backlog at the lane's last fetch: when it has grown since, there is work for one more lane.
+	seen        int
+	processing  bool
+	fetching    bool
+	cancelFetch workflow.CancelFunc
+	leftBehind  []string
+	said        string
+}
+
+// startLanes starts the lanes that the settings ask for and that do not run yet. Surplus ones end by themselves.
+func (a *accounting) startLanes() {
+	for n := range a.state.Settings.Concurrency {
+		if n == len(a.lanes) {
+			a.lanes = append(a.lanes, nil)
+		}
+		if a.lanes[n] != nil {
+			continue
+		}
+		l := &lane{a: a, number: n}
+		if n == 0 {
+			// What the run before could not settle is the first lane's to take over.
+			l.leftBehind, a.state.LeftBehind = a.state.LeftBehind, nil
+		}
+		a.lanes[n] = l
+		workflow.GoNamed(a.laneCtx, fmt.Sprintf("lane %d", n), l.run)
+	}
+}
+
+// run works turn after turn until the run drains or the lane is one too many.
+func (l *lane) run(ctx workflow.Context) {
+	a := l.a
+	defer func() {
+		a.lanes[l.number] = nil
+		a.state.LeftBehind = append(a.state.LeftBehind, l.leftBehind...)
+	}()
+	for {
+		// An error is the cancellation: then the run drains.
+		if err := workflow.Await(ctx, func() bool { return l.ending() || l.mayFetch() }); err != nil || l.ending() {
+			return
+		}
+		if err := l.turn(ctx); err != nil && !temporal.IsCanceledError(err) {
+			workflow.GetLogger(ctx).Error("turn failed", "lane", l.number, "error", err)
+			if err := workflow.Sleep(ctx, restAfterError); err != nil {
+				return
+			}
+		}
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			a.drain()
+		}
+	}
+}
+
+func (l *lane) ending() bool { return l.a.draining || l.number >= l.a.state.Settings.Concurrency }
+
+// mayFetch says whether the lane has anything to do: one lane waits for work, the others are parked until there is more
+// than that one can lease, or until it is busy.
+func (l *lane) mayFetch() bool {
+	a := l.a
+	if a.state.Paused {
+		return false
+	}
+	if l.seen < a.backlog {
+		return true
+	}
+	if a.input.ExitWhenEmpty {
+		return a.count((*lane).isBusy) == 0
+	}
+	return a.waiting == nil
+}
+
+// count counts the running lanes of which something is true.
+func (a *accounting) count(is func(*lane) bool) int {
+	n := 0
+	for _, l := range a.lanes {
+		if l != nil && is(l) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *lane) any() bool          { return true }
+func (l *lane) isProcessing() bool { return l.processing }
+func (l *lane) isBusy() bool       { return l.fetching || l.processing }
+
+// turn is one pass: fetch, and process what was fetched.
+func (l *lane) turn(ctx workflow.Context) error {
+	l.turns++
+	id := fmt.Sprintf("%s/%d/%d", l.a.runID, l.number, l.turns)
+	fetched, err := l.fetch(ctx, id)
+	if err != nil {
+		// What it leased before it was cancelled, if anything, is the next fetch's to take over.
+		l.leftBehind = append(l.leftBehind, id)
+		return err
+	}
+	l.leftBehind = fetched.LeftBehind
+	a := l.a
+	a.state.Counts.Lost += int64(fetched.Lost)
+	a.state.Counts.Failed += int64(fetched.Failed)
+	if fetched.Full {
+		a.backlog++
+		l.seen = a.backlog
+	}
+	if fetched.Leased == 0 {
+		if a.input.ExitWhenEmpty && a.count((*lane).isBusy) == 0 && len(l.leftBehind) == 0 {
+			a.empty = true
+			a.drain()
+		}
+		return nil
+	}
+	a.state.IdleSince = nil
+	if a.cancelled {
+		l.leftBehind = append(l.leftBehind, id)
+		return nil
+	}
+	return l.process(ctx, id, fetched.Leased)
+}
+
+// fetch leases the first jobs of a turn. The lane that finds nobody waiting waits.
+func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, error) {
+	a := l.a
+	in := activities.FetchInput{TurnID: id, Batch: a.state.Settings.BatchSize, LeftBehind: l.leftBehind}
+	l.seen = a.backlog
+	ctx, l.cancelFetch = workflow.WithCancel(ctx)
+	defer l.cancelFetch()
+	l.fetching = true
+	defer func() { l.fetching = false }()
+	if a.waiting == nil && !a.input.ExitWhenEmpty {
+		in.WaitSeconds = a.state.Settings.PollIntervalSeconds
+		a.waiting = l
+		defer func() { a.waiting = nil }()
+		if a.state.IdleSince == nil && a.count((*lane).isProcessing) == 0 {
+			now := workflow.Now(ctx)
+			a.state.IdleSince = &now
+			a.describe()
+		}
+	}
+	if a.input.ExitWhenEmpty && len(l.leftBehind) > 0 {
+		// Only rows that somebody holds locked are left: look again, but not at once.
+		in.WaitSeconds = 1
+	}
+	summary := fmt.Sprintf("lane %d, turn %d", l.number, l.turns)
+	if l.said != "" {
+		summary += "; before: " + l.said
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Duration(in.WaitSeconds)*time.Second + time.Minute,
+		HeartbeatTimeout:    activities.HeartbeatTimeout,
+		RetryPolicy:         retryForEver(),
+		WaitForCancellation: true,
+		Summary:             summary,
+	})
+	var acts *activities.Accounting
+	var out activities.FetchOutput
+	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
+	return out, err
+}
+
+// process works the turn. Eager execution is off, so that lanes spread over workers.
+func (l *lane) process(ctx workflow.Context, id string, leased int) error {
+	a := l.a
+	l.processing = true
+	defer func() { l.processing = false }()
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout:   processTimeout,
+		HeartbeatTimeout:      activities.HeartbeatTimeout,
+		RetryPolicy:           retryForEver(),
+		WaitForCancellation:   true,
+		DisableEagerExecution: true,
+		Summary:               fmt.Sprintf("lane %d, turn %d: leased %d", l.number, l.turns, leased),
+	})
+	in := activities.ProcessInput{
+		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty,
+	}
+	var acts *activities.Accounting
+	var out activities.ProcessOutput
+	if err := workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out); err != nil {
+		l.leftBehind = append(l.leftBehind, id)
+		return err
+	}
+	l.leftBehind = append(l.leftBehind, out.LeftBehind...)
+	l.said = say(out)
+	if out.More {
+		a.backlog++
+	}
+	a.state.Counts.add(out)
+	a.state.LastTurn = &TurnSummary{ID: id, Lane: l.number, At: workflow.Now(ctx), Report: out}
+	a.describe()
+	return nil
+}
