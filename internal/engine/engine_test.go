@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -36,9 +37,16 @@ func setupWith(t *testing.T, p engine.Processor, o engine.Options) *bundle {
 	db := pgtest.New(t)
 	fixture.Organization(t, db.Pool, org)
 	b := &bundle{DB: db, t: t, store: store.New(db.Pool)}
-	b.engine = engine.New(b.store, p, o)
-	t.Cleanup(b.engine.Close)
+	b.engine = b.another(p, o)
 	return b
+}
+
+// another returns an engine on the same database, as of another worker.
+func (b *bundle) another(p engine.Processor, o engine.Options) *engine.Engine {
+	o.Log = slog.New(slog.DiscardHandler)
+	e := engine.New(b.store, p, o)
+	b.t.Cleanup(e.Close)
+	return e
 }
 
 // turn names a turn of a test's own.

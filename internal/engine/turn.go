@@ -238,18 +238,18 @@ func (t *turn) workQueue(ctx, work context.Context) error {
 	var first error
 	slots := make(chan struct{}, t.engine.options.Parallel)
 	for {
-		if t.stopping(ctx) || !t.alive() {
-			break
-		}
+		// What to do next is decided when there is somebody to do it.
+		slots <- struct{}{}
 		mu.Lock()
 		failed := first != nil
 		mu.Unlock()
-		chunk := t.nextChunk()
-		if failed || len(chunk) == 0 {
-			t.putBack(chunk)
+		if failed || t.stopping(ctx) || !t.alive() {
 			break
 		}
-		slots <- struct{}{}
+		chunk := t.nextChunk()
+		if len(chunk) == 0 {
+			break
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := t.workChunk(work, chunk); err != nil {
@@ -267,12 +267,6 @@ func (t *turn) workQueue(ctx, work context.Context) error {
 	}
 	wg.Wait()
 	return first
-}
-
-func (t *turn) putBack(jobs []store.Job) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.queue = append(jobs, t.queue...)
 }
 
 // nextChunk takes the next jobs off the queue. A document that kills its worker must end alone: what was taken over once

@@ -1,0 +1,162 @@
+package workers_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.AccountingSettings, error) {
+	b.t.Helper()
+	var s workflows.AccountingSettings
+	h, err := b.client.UpdateWorkflow(b.t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return s, err
+	}
+	return s, h.Get(b.t.Context(), &s)
+}
+
+func ptr(n int) *int { return &n }
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{})
+	id := b.run(`{"pollIntervalSeconds": 60}`)
+	b.eventually("it waits for work", 10*time.Second, func() bool { return b.status(id).IdleSince != nil })
+
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	b.eventually("the waiting fetch has ended", 10*time.Second, func() bool { return b.pendingActivities(id) == 0 })
+	assert.True(t, b.status(id).Paused)
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
+	// Nothing can be seen to happen, so look at it from the other end: nobody fetches.
+	assert.Zero(t, b.pendingActivities(id))
+	assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "inv-1").State)
+
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	b.eventually("it goes on", 10*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
+	b.eventually("the turn is reported", 15*time.Second, func() bool { return b.status(id).Counts.Completed == 1 })
+	status := b.status(id)
+	assert.False(t, status.Paused)
+	require.NotNil(t, status.LastTurn)
+	assert.Equal(t, 1, status.LastTurn.Report.Completed)
+}
+
+func (b *bundle) pendingActivities(id string) int {
+	b.t.Helper()
+	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	require.NoError(b.t, err)
+	return len(d.GetPendingActivities())
+}
+
+func TestConfigure(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{Settings: workers.Settings{BatchSize: 7, PollIntervalSeconds: 11, RetryBaseSeconds: 300}})
+	id := b.run(`{"concurrency": 2}`)
+	b.eventually("it has its settings", 10*time.Second, func() bool {
+		return b.status(id).Settings == workflows.AccountingSettings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
+	})
+
+	s, err := b.configure(id, workflows.ConfigureInput{BatchSize: ptr(100), Concurrency: ptr(5)})
+	require.NoError(t, err)
+	assert.Equal(t, workflows.AccountingSettings{BatchSize: 100, PollIntervalSeconds: 11, Concurrency: 5}, s)
+
+	for message, in := range map[string]workflows.ConfigureInput{
+		"batchSize is 0: want 1 to 1000":              {BatchSize: ptr(0)},
+		"pollIntervalSeconds is 3601: want 1 to 3600": {PollIntervalSeconds: ptr(3601)},
+		"concurrency is -1: want 1 to 100":            {Concurrency: ptr(-1)},
+		"nothing to configure":                        {},
+	} {
+		_, err := b.configure(id, in)
+		require.ErrorContains(t, err, message)
+	}
+	assert.Equal(t, s, b.status(id).Settings)
+	fixture.ManyReady(t, b.Pool, org, "inv-", 1000)
+	b.eventually("the new settings work", 20*time.Second, func() bool { return b.states()[models.JobCompleted] == 1000 })
+}
+
+func TestInputOutOfRangeFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{})
+	for message, input := range map[string]string{
+		"batchSize is 0: want 1 to 1000":            `{"batchSize": 0}`,
+		"batchSize is 1001: want 1 to 1000":         `{"batchSize": 1001}`,
+		"pollIntervalSeconds is -3: want 1 to 3600": `{"pollIntervalSeconds": -3}`,
+		"concurrency is 101: want 1 to 100":         `{"concurrency": 101}`,
+		"unable to decode":                          `{"batchSize": "fifty"}`,
+	} {
+		err := b.client.GetWorkflow(t.Context(), b.run(input), "").Get(t.Context(), nil)
+		require.ErrorContains(t, err, message)
+	}
+}
+
+func TestStartsWithoutInput(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{})
+	b.cli("workflow", "start", "--task-queue", "accounting-queue", "--type", "syncAccountingQueueWorkflow", "--workflow-id", "bare")
+	b.eventually("it has the defaults", 10*time.Second, func() bool {
+		return b.status("bare").Settings == workflows.AccountingSettings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}
+	})
+}
+
+// TestCancelDrains cancels a run in the middle of a backlog.
+func TestCancelDrains(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{})
+	fixture.ManyReady(t, b.Pool, org, "inv-", 20_000)
+	id := b.run(`{}`)
+	b.eventually("it works", 20*time.Second, func() bool { return b.states()[models.JobCompleted] > 500 })
+
+	require.NoError(t, b.client.CancelWorkflow(t.Context(), id, ""))
+
+	err := b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil)
+	require.ErrorContains(t, err, "canceled")
+	d, err := b.client.DescribeWorkflowExecution(t.Context(), id, "")
+	require.NoError(t, err)
+	assert.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, d.GetWorkflowExecutionInfo().GetStatus())
+	assert.Zero(t, b.states()[models.JobLeased])
+	assert.NotZero(t, b.states()[models.JobPending], "it ended before the queue was empty")
+}
+
+// TestContinueAsNewKeepsEverything uses a namespace whose server suggests continue-as-new after a few events.
+func TestContinueAsNewKeepsEverything(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{})
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	carried := workflows.AccountingState{
+		Settings: workflows.AccountingSettings{BatchSize: 33, PollIntervalSeconds: 44, Concurrency: 2},
+		Paused:   true, Counts: workflows.Counts{Turns: 5, Completed: 6, Retried: 7, Rescheduled: 8, Failed: 9, Cancelled: 10, Lost: 11, Released: 12, Leased: 13},
+		LastTurn: &workflows.TurnSummary{ID: "a/0/1", Lane: 1, At: since}, StartedAt: since, Runs: 3,
+		LeftBehind: []string{"a/0/1"},
+	}
+	input, err := json.Marshal(workflows.AccountingInput{Carried: &carried})
+	require.NoError(t, err)
+	id := b.run(string(input))
+
+	b.eventually("it is there", 10*time.Second, func() bool { return b.status(id).Runs == 4 })
+	got := b.status(id).AccountingState
+	carried.Runs = 4
+	carried.LeftBehind = nil // now the first lane's to take over
+	assert.Equal(t, carried, got)
+
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
+	b.eventually("it works on", 10*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
+}

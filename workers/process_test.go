@@ -1,0 +1,164 @@
+package workers_test
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// Environment of a worker that is a process of its own: this test program, started again.
+const (
+	envWorkerProcess = "DAYBOOK_TEST_WORKER_PROCESS"
+	envNamespace     = "DAYBOOK_TEST_NAMESPACE"
+	envTemporal      = "DAYBOOK_TEST_TEMPORAL"
+	envDatabase      = "DAYBOOK_TEST_DATABASE"
+)
+
+// workerProcess is the main function of a worker process; it ends by being killed.
+func workerProcess() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv(envDatabase))
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := client.Dial(client.Options{HostPort: os.Getenv(envTemporal), Namespace: os.Getenv(envNamespace)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := workers.New(workers.Options{Client: c, Pool: pool, Name: os.Getenv(envWorkerProcess)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(w.Run(ctx))
+}
+
+// process starts a worker process. It is killed when the test ends.
+func (b *bundle) process(name string) *os.Process {
+	b.t.Helper()
+	self, err := os.Executable()
+	require.NoError(b.t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace, envTemporal+"="+b.server.Address, envDatabase+"="+b.URL)
+	require.NoError(b.t, cmd.Start())
+	b.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process
+}
+
+// leasedBy counts the jobs that a worker holds.
+func (b *bundle) leasedBy(worker string) int {
+	b.t.Helper()
+	return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
+}
+
+// heldBy returns the ids of the jobs that a worker holds.
+func (b *bundle) heldBy(worker string) []string {
+	b.t.Helper()
+	rows, err := b.Pool.Query(b.t.Context(), `SELECT id FROM daybook.accounting_work_queue WHERE state = 'leased' AND worker = $1`, worker)
+	require.NoError(b.t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(b.t, err)
+	return ids
+}
+
+// assertExactlyOnce checks that n documents were posted, each once, by one completed attempt.
+func (b *bundle) assertExactlyOnce(n int) {
+	b.t.Helper()
+	assert.Equal(b.t, map[models.JobState]int{models.JobCompleted: n}, b.states())
+	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.impacts`), "impacts")
+	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed'`), "completed attempts")
+	assert.Equal(b.t, n*3, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.entries`), "entries")
+	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE run_count = 1`), "jobs charged once")
+}
+
+// backlog is large enough that a worker is in the middle of a turn, after many refills, when a few thousand are done.
+const backlog = 30_000
+
+// inMidTurn waits until the worker has refilled its turns many times and holds leases.
+func (b *bundle) inMidTurn(worker string) {
+	b.t.Helper()
+	b.eventually(worker+" is in mid-turn", 60*time.Second, func() bool {
+		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = $1`, worker) > 1000 && b.leasedBy(worker) > 0
+	})
+}
+
+// TestKilledWorkersTurnGoesOnElsewhere kills a worker in mid-turn: within 15 seconds another has completed every job that
+// it held.
+func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	victim := b.process("victim")
+	id := b.run(`{"exitWhenEmpty": true}`)
+	b.inMidTurn("victim")
+	b.process("survivor")
+
+	require.NoError(t, victim.Signal(syscall.SIGKILL))
+	killed := time.Now()
+	held := b.heldBy("victim")
+	require.NotEmpty(t, held)
+
+	b.eventually("what the victim held is completed", 60*time.Second, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE id = ANY ($1) AND state = 'completed'`, held) == len(held)
+	})
+	took := time.Since(killed)
+	assert.Less(t, took, 15*time.Second)
+	t.Logf("%d jobs of the victim's turns were completed within %s", len(held), took.Round(100*time.Millisecond))
+	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
+	b.assertExactlyOnce(backlog)
+}
+
+// TestSleepingWorkerCommitsNothing stops a worker's process past its heartbeat timeout and wakes it again.
+func TestSleepingWorkerCommitsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	sleeper := b.process("sleeper")
+	id := b.run(`{"exitWhenEmpty": true}`)
+	b.inMidTurn("sleeper")
+	require.NoError(t, sleeper.Signal(syscall.SIGSTOP))
+	done := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'sleeper'`)
+	b.process("survivor")
+
+	b.eventually("the sleeper's jobs are taken over", 60*time.Second, func() bool { return b.leasedBy("sleeper") == 0 })
+	require.NoError(t, sleeper.Signal(syscall.SIGCONT))
+
+	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
+	b.assertExactlyOnce(backlog)
+	assert.GreaterOrEqual(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'sleeper'`), done)
+}
+
+// TestStoppedWorkerDrains ends a worker in mid-turn by its context, as SIGTERM does: what it holds is finished or given
+// back at once.
+func TestStoppedWorkerDrains(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	stop := b.start(workers.Options{Name: "first"})
+	id := b.run(`{"exitWhenEmpty": true}`)
+	b.inMidTurn("first")
+
+	stop()
+
+	assert.Zero(t, b.states()[models.JobLeased])
+	assert.NotZero(t, b.states()[models.JobPending])
+	b.start(workers.Options{Name: "second"})
+	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
+	b.assertExactlyOnce(backlog)
+}
