@@ -58,7 +58,8 @@ type FetchOutput struct {
 	LeftBehind []string `json:"leftBehind,omitempty"`
 }
 
-// FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it leased.
+// FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it
+// leased and reports none.
 func (a *Accounting) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput, err error) {
 	ctx, p := startPulse(ctx, a.client)
 	defer func() { p.end(ctx, err) }()

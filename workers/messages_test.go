@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -134,7 +135,7 @@ func TestCancelDrains(t *testing.T) {
 	assert.NotZero(t, b.states()[models.JobPending], "it ended before the queue was empty")
 }
 
-// TestContinueAsNewKeepsEverything uses a namespace whose server suggests continue-as-new after a few events.
+// TestContinueAsNewKeepsEverything hands every field of the state to a next run.
 func TestContinueAsNewKeepsEverything(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -159,4 +160,30 @@ func TestContinueAsNewKeepsEverything(t *testing.T) {
 	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
 	b.eventually("it works on", 10*time.Second, func() bool { return b.states()[models.JobCompleted] == 1 })
+}
+
+// TestContinuesAsNewUnderSignals sends signals, updates and work to a run until it has continued as new several times:
+// none of them is lost.
+func TestContinuesAsNewUnderSignals(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.Options{})
+	id := b.run(`{"concurrency": 2}`)
+	b.eventually("it runs", 10*time.Second, func() bool { return b.status(id).Settings.BatchSize == 50 })
+	sent := 0
+	for b.status(id).Runs < 4 {
+		require.Less(t, sent, 1000, "it must continue as new")
+		sent++
+		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: ptr(sent)})
+		require.NoError(t, err)
+		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+		fixture.Ready(t, b.Pool, fixture.Invoice(org, fmt.Sprint("inv-", sent), 1000))
+	}
+
+	b.eventually("all work is done", 30*time.Second, func() bool { return b.states()[models.JobCompleted] == sent })
+	b.eventually("all turns are counted, over all runs", 30*time.Second, func() bool { return b.status(id).Counts.Completed == int64(sent) })
+	status := b.status(id)
+	assert.Equal(t, sent, status.Settings.BatchSize)
+	assert.False(t, status.Paused)
 }

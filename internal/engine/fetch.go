@@ -37,7 +37,7 @@ type Fetched struct {
 // Fetch leases the first jobs of a turn. It is idempotent: called again for the same turn it first takes over what the
 // turn holds already. Leases that were forgotten for longer than models.StaleAfter come first.
 //
-// Cancelled, it gives back what it leased.
+// Cancelled, it gives back what it leased and has fetched nothing.
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	turn := r.Turn
 	var err error
@@ -48,8 +48,10 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	if err != nil && ctx.Err() != nil {
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_, releaseErr := e.store.Release(own, turn, nil, 0)
-		err = errors.Join(err, releaseErr)
+		if _, releaseErr := e.store.Release(own, turn, nil, 0); releaseErr != nil {
+			return f, errors.Join(err, releaseErr)
+		}
+		return Fetched{LeftBehind: r.LeftBehind}, nil
 	}
 	return f, err
 }

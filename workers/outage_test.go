@@ -1,0 +1,79 @@
+package workers_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// proxied puts a proxy between the database and the pool that it returns.
+func (b *bundle) proxied() (*toxiproxy.Proxy, *pgxpool.Pool) {
+	b.t.Helper()
+	address, err := url.Parse(b.URL)
+	require.NoError(b.t, err)
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	proxy := toxiproxy.NewProxy(server, "postgres", "127.0.0.1:0", address.Host)
+	require.NoError(b.t, proxy.Start())
+	b.t.Cleanup(proxy.Stop)
+	address.Host = proxy.Listen
+	pool, err := pgxpool.New(b.t.Context(), address.String())
+	require.NoError(b.t, err)
+	b.t.Cleanup(pool.Close)
+	return proxy, pool
+}
+
+// TestDatabaseOutage takes the database away from a worker in mid-turn, and gives it back.
+func TestDatabaseOutage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	proxy, pool := b.proxied()
+	direct := b.Pool
+	b.Pool = pool
+	b.start(workers.Options{Name: "cut-off"})
+	b.Pool = direct
+	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	id := b.run(`{}`)
+	b.inMidTurn("cut-off")
+
+	proxy.Stop()
+
+	b.eventually("an activity was tried again", 30*time.Second, func() bool { return b.attempts(id) > 2 })
+	assert.NotZero(t, b.states()[models.JobPending])
+	history := b.historyLength(id)
+	b.eventually("and again", 30*time.Second, func() bool { return b.attempts(id) > 3 })
+	assert.InDelta(t, history, b.historyLength(id), 12, "an outage fills no history")
+
+	require.NoError(t, proxy.Start())
+	b.eventually("everything is posted", 60*time.Second, func() bool { return b.states()[models.JobCompleted] == backlog })
+	b.assertExactlyOnce(backlog)
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`), "nobody was charged")
+}
+
+// attempts is the highest attempt of any pending activity.
+func (b *bundle) attempts(id string) int {
+	b.t.Helper()
+	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	require.NoError(b.t, err)
+	most := 0
+	for _, a := range d.GetPendingActivities() {
+		most = max(most, int(a.GetAttempt()))
+	}
+	return most
+}
+
+func (b *bundle) historyLength(id string) int64 {
+	b.t.Helper()
+	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	require.NoError(b.t, err)
+	return d.GetWorkflowExecutionInfo().GetHistoryLength()
+}
