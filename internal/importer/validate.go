@@ -1,0 +1,84 @@
+package importer
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// maxIDBytes bounds the ids that other tables refer to.
+const maxIDBytes = 255
+
+// Validate checks what every document must have before it is stored: its ids, a type, a direction, a known currency
+// and an issue date. Errors wrap ErrInvalid. Whether the document can be posted is the rules' to say.
+func Validate(doc models.Document) error {
+	if err := validateID("org_id", doc.OrgID); err != nil {
+		return err
+	}
+	return validateUnowned(doc)
+}
+
+func validateID(name, value string) error {
+	switch {
+	case value == "":
+		return invalid("%s is missing; every document needs one", name)
+	case len(value) > maxIDBytes:
+		return invalid("%s has %d bytes; at most %d are allowed", name, len(value), maxIDBytes)
+	}
+	return nil
+}
+
+// validateUnowned is Validate for a document whose organization is not known yet.
+func validateUnowned(doc models.Document) error {
+	if err := cmp.Or(validateID("id", doc.ID), validateID("type", string(doc.Type))); err != nil {
+		return err
+	}
+	if doc.Direction != models.DirectionOut && doc.Direction != models.DirectionIn {
+		return invalid("direction is %.20q; want \"out\" or \"in\"", doc.Direction)
+	}
+	if _, ok := MinorDigits(doc.Currency); !ok {
+		return invalid("currency %.20q is not listed in ISO 4217", doc.Currency)
+	}
+	if doc.IssueDate.IsZero() {
+		return invalid("issue_date is missing; write it as YYYY-MM-DD")
+	}
+	c := &doc.Content
+	if c.Settled != nil {
+		if _, ok := MinorDigits(c.Settled.Currency); !ok {
+			return invalid("settled.currency %.20q is not listed in ISO 4217", c.Settled.Currency)
+		}
+	}
+	for _, t := range c.Taxes {
+		// No tax can be turned to the other side that has this amount.
+		if t.Amount == math.MinInt64 {
+			return invalid("the tax amount %d is out of range", t.Amount)
+		}
+	}
+	if hasNUL(doc) {
+		return invalid("a text contains the character U+0000, which PostgreSQL cannot store; remove it")
+	}
+	return nil
+}
+
+// hasNUL reports whether any text of the document contains the one character that neither text nor jsonb can hold.
+func hasNUL(doc models.Document) bool {
+	c := &doc.Content
+	texts := []string{doc.OrgID, doc.ID, string(doc.Type), c.Number, c.Counterparty, c.Country, c.Source}
+	for _, l := range c.Lines {
+		texts = append(texts, l.Kind, l.Code, l.Description, l.Category)
+	}
+	for _, t := range c.Taxes {
+		texts = append(texts, t.Category)
+	}
+	for k, v := range c.Attributes {
+		texts = append(texts, k, v)
+	}
+	for _, t := range texts {
+		if strings.IndexByte(t, 0) >= 0 {
+			return true
+		}
+	}
+	return false
+}

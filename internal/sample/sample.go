@@ -1,0 +1,36 @@
+// Package sample holds a chart of accounts and a rule set to start from. They post invoices, credit notes, bills,
+// payments, refunds, payouts and deliveries of any country.
+package sample
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/csv"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+//go:embed chart.csv
+var chart []byte
+
+//go:embed rules.yaml
+var rules []byte
+
+// Chart returns the accounts of the sample chart in order of their codes, without an organization.
+func Chart() []models.Account {
+	rows, err := csv.NewReader(bytes.NewReader(chart)).ReadAll()
+	if err != nil {
+		panic("sample: chart.csv: " + err.Error()) // it is compiled in and tested
+	}
+	accounts := make([]models.Account, 0, len(rows))
+	for _, row := range rows[1:] { // the first names the columns
+		accounts = append(accounts, models.Account{Code: row[0], Name: row[1], Type: models.AccountType(row[2])})
+	}
+	return accounts
+}
+
+// ChartCSV returns the chart as a CSV file with the columns code, name and type.
+func ChartCSV() []byte { return bytes.Clone(chart) }
+
+// Rules returns the source of the sample rule set.
+func Rules() []byte { return bytes.Clone(rules) }

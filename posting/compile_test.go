@@ -1,0 +1,125 @@
+package posting_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/posting"
+)
+
+func TestCompile(t *testing.T) {
+	t.Parallel()
+	rules, _ := matrix(t)
+	assert.Equal(t, "demo-de", rules.Name())
+	assert.Equal(t, []string{
+		"1000", "1140", "1200", "1360", "1406", "1600", "3250", "3801", "3806", "4125", "4300", "4400", "4910",
+		"5000", "6300", "6855", "6960", "6969",
+	}, rules.Accounts())
+	rules.Accounts()[0] = "changed"
+	assert.Equal(t, "1000", rules.Accounts()[0])
+}
+
+func TestSchemaIsJSON(t *testing.T) {
+	t.Parallel()
+	assert.True(t, json.Valid(posting.Schema()))
+}
+
+func TestCompileReportsAllProblems(t *testing.T) {
+	t.Parallel()
+	_, err := posting.Compile([]byte(`ruleset: broken
+colour: blue
+maps:
+  unused:
+    - {when: true, account: "1"}
+rules:
+  - id: sale
+    when: doc.typ == "invoice"
+    lines:
+      - {id: a, side: left, account: "1", amount: doc.payable}
+      - id: b
+        side: credit
+        map: nowhere
+        amount: |
+          doc.payable +
+            doc.nothing
+`))
+	var e *posting.CompileError
+	require.ErrorAs(t, err, &e)
+	type problem struct {
+		place, rule, line string
+	}
+	var got []problem
+	for _, p := range e.Problems {
+		got = append(got, problem{p.Place.String(), p.Rule, p.RuleLine})
+	}
+	assert.Equal(t, []problem{
+		{"2:1", "", ""}, {"4:3", "", ""}, {"8:14", "sale", ""}, {"10:23", "sale", "a"}, {"13:14", "sale", "b"}, {"16:16", "sale", "b"},
+	}, got, "%v", err)
+}
+
+// A source marks with § where the first problem must be reported.
+func TestCompileRefuses(t *testing.T) {
+	t.Parallel()
+	const rule = "ruleset: x\nrules:\n  - {id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: "
+	tests := []struct{ name, source, message string }{
+		{"nothing", "§", "the file is empty"},
+		{"only a comment", "§# nothing\n", "the file is empty"},
+		{"not YAML", "§ruleset: [", "not valid YAML"},
+		{"a list", "§- a", "want object"},
+		{"two documents", "ruleset: x\n§---\nruleset: y", "second YAML document"},
+		{"alias", "ruleset: &a x\nrules: §*a", "aliases are not allowed"},
+		{"duplicate key", "ruleset: x\n§ruleset: y\nrules: []", "a second time"},
+		{"float", rule + "§1.5}]}", "not a whole number"},
+		{"bool amount", rule + "§doc.payable > 0}]}", "the expression gives bool; want an integer"},
+		{"string amount", rule + "§doc.number}]}", "the expression gives string; want an integer"},
+		{"dynamic amount", rule + "§dyn(1)}]}", "the expression gives dyn"},
+		{"double amount", rule + "§int(double(doc.payable) * 0.5)}]}", "floating point"},
+		{"unknown field", rule + "doc§.payabel}]}", "there is no field payabel; doc has org_id"},
+		{"unknown field in quotes", rule + "'doc§.payabel'}]}", "there is no field payabel"},
+		{"unknown variable", rule + "§line.net}]}", "the variables here are: doc"},
+		{"object", rule + "§'daybook.Money{amount: 1}.amount'}]}", "rules only read"},
+		{"no amount", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: a, side: debit, account: '1'}]}]", `missing key "amount"`},
+		{"account and map", rule + "1, map: §m}]}\nmaps: {m: [{when: true, account: '2'}]}", "either an account or a map"},
+		{"no account", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: a, side: debit, amount: 1}]}]", "names no account"},
+		{"as without each", rule + "1, as: §l}]}", "add each or remove as"},
+		{"as is doc", rule + "1, each: doc.lines, as: §doc}]}", "choose another name"},
+		{"as is a word of CEL", rule + "1, each: doc.lines, as: §in}]}", "choose another name"},
+		{"rounding line id", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: rounding, side: debit, account: '1', amount: 1}]}]", "kept for the rounding entry"},
+		{"rule id twice", rule + "1}]}\n  - §{id: r, when: false, like: r}", "is taken by the rule at 3:5"},
+		{"like nobody", "ruleset: x\nrules: [{id: r, when: true, like: §s}]", `no rule "s"`},
+		{"like itself", "ruleset: x\nrules: [{id: r, when: true, like: §r}]", "like itself"},
+		{"no lines", "ruleset: x\nrules: [§{id: r, when: true}]", "posts nothing"},
+		{"number as account", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: §1, amount: 1}]}]", "put it in quotes"},
+		{"date is a string", "ruleset: x\nrules: [{id: r, when: true, date: §'\"2025-01-01\"', lines: [{id: a, side: debit, account: '1', amount: 1}]}]", "want a date"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			before, after, _ := strings.Cut(test.source, "§")
+			want := posting.Place{
+				Line:   strings.Count(before, "\n") + 1,
+				Column: len(before) - strings.LastIndex(before, "\n"),
+			}
+			_, err := posting.Compile([]byte(before + after))
+			var e *posting.CompileError
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, want, e.Problems[0].Place, "%v", err)
+			assert.Contains(t, err.Error(), test.message)
+		})
+	}
+}
+
+func TestCompileLikeOfLike(t *testing.T) {
+	t.Parallel()
+	_, err := posting.Compile([]byte(`ruleset: x
+rules:
+  - {id: a, when: true, lines: [{id: l, side: debit, account: '1', amount: 1}]}
+  - {id: b, when: true, like: a}
+  - {id: c, when: true, like: b}
+`))
+	assert.EqualError(t, err, `rule set: 5:31: rule "c": the rule "b" is itself like another; name the one that has the lines`)
+}

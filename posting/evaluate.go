@@ -1,0 +1,271 @@
+package posting
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Evaluate returns the entries that the document causes. It reads the document and changes nothing.
+//
+// Exactly one rule must match. Every error is an *Error; its code says what the remedy is: another rule set
+// (NO_MATCHING_RULE, AMBIGUOUS_RULE), another chart (UNKNOWN_ACCOUNT) or another document (UNBALANCED,
+// DOCUMENT_INVALID). A nil chart has no account.
+func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) {
+	if doc == nil {
+		return nil, &Error{Code: models.CodeDocumentInvalid, Message: "there is no document"}
+	}
+	if chart == nil {
+		chart = Accounts(nil)
+	}
+	e := &evaluation{scope: scope{doc: doc}, chart: chart}
+	if err := e.run(rs); err != nil {
+		return nil, err
+	}
+	return e.impact, nil
+}
+
+// evaluation is one document on its way through one rule set.
+type evaluation struct {
+	scope  scope
+	chart  Chart
+	rule   *rule
+	impact *Impact
+	sums   balance
+}
+
+// run finds the rule, evaluates its lines and checks the balance.
+func (e *evaluation) run(rs *RuleSet) error {
+	if err := e.match(rs.rules); err != nil {
+		return err
+	}
+	r, doc := e.rule, e.scope.doc
+	if doc.IssueDate.IsZero() {
+		return e.fail(models.CodeDocumentInvalid, nil, r.place, "%v", errNoDate)
+	}
+	date, err := r.date.date(&e.scope)
+	if err != nil {
+		return e.fail(models.CodeDocumentInvalid, nil, r.date.place, "date: %v", err)
+	}
+	e.impact = &Impact{
+		RuleID: r.id, DocumentDate: doc.IssueDate, PostingDate: date,
+		Entries: make([]Entry, 0, e.capacity()),
+	}
+	for _, l := range r.lines {
+		if err := e.evaluateLine(l); err != nil {
+			return err
+		}
+	}
+	return e.settleBalance()
+}
+
+// match finds the one rule whose condition holds.
+func (e *evaluation) match(rules []*rule) error {
+	for _, r := range rules {
+		ok, err := r.when.bool(&e.scope)
+		if err != nil {
+			e.rule = r
+			return e.fail(models.CodeDocumentInvalid, nil, r.when.place, "when: %v", err)
+		}
+		if !ok {
+			continue
+		}
+		if e.rule != nil {
+			return e.fail(models.CodeAmbiguousRule, nil, e.rule.place,
+				"the rule %q at %v matches the document as well; narrow the condition of one of them", r.id, r.place)
+		}
+		e.rule = r
+	}
+	if e.rule == nil {
+		doc := e.scope.doc
+		return e.fail(models.CodeNoMatchingRule, nil, Place{},
+			"no rule matches the document (type=%q, direction=%q, currency=%q, country=%q); add a rule for it or correct the document",
+			doc.Type, doc.Direction, doc.Currency, doc.Content.Country)
+	}
+	return nil
+}
+
+// capacity is the room to reserve for the entries that the rule makes.
+func (e *evaluation) capacity() int {
+	n := 1
+	for _, l := range e.rule.lines {
+		switch l.each {
+		case noList:
+			n++
+		case documentLines:
+			n += len(e.scope.doc.Content.Lines)
+		case documentTaxes:
+			n += len(e.scope.doc.Content.Taxes)
+		}
+	}
+	return min(n, 4096)
+}
+
+// evaluateLine makes the entries of one line of the rule.
+func (e *evaluation) evaluateLine(l *line) error {
+	content := &e.scope.doc.Content
+	e.scope.name = l.as
+	defer func() { e.scope.element = nil }()
+	switch l.each {
+	case documentLines:
+		for i := range content.Lines {
+			e.scope.element = &content.Lines[i]
+			if err := e.evaluateElement(l, i+1); err != nil {
+				return err
+			}
+		}
+	case documentTaxes:
+		for i := range content.Taxes {
+			e.scope.element = &content.Taxes[i]
+			if err := e.evaluateElement(l, i+1); err != nil {
+				return err
+			}
+		}
+	default:
+		return e.evaluateElement(l, 0)
+	}
+	return nil
+}
+
+// evaluateElement makes the entry of one line for one element; position 0 is no element. The account is looked for
+// only when there is something to post, so a zero needs no row in a map.
+func (e *evaluation) evaluateElement(l *line, position int) error {
+	if l.when != nil {
+		ok, err := l.when.bool(&e.scope)
+		if err != nil {
+			return e.fail(models.CodeDocumentInvalid, l, l.when.place, "if%s: %v", l.at(position), err)
+		}
+		if !ok {
+			return nil
+		}
+	}
+	amount, err := l.amount.integer(&e.scope)
+	if err != nil {
+		return e.fail(models.CodeDocumentInvalid, l, l.amount.place, "amount%s: %v", l.at(position), err)
+	}
+	if amount == 0 {
+		return nil
+	}
+	if amount == math.MinInt64 {
+		return e.fail(models.CodeDocumentInvalid, l, l.amount.place, "amount%s: %d cannot be turned to the other side; correct the document", l.at(position), amount)
+	}
+	currency, place := e.scope.doc.Currency, l.place
+	if l.currency != nil {
+		place = l.currency.place
+		if currency, err = l.currency.text(&e.scope); err != nil {
+			return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %v", l.at(position), err)
+		}
+	}
+	if !isCurrency(currency) {
+		return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %q is no ISO 4217 code; correct the document", l.at(position), currency)
+	}
+	account := l.account
+	if l.accounts != nil {
+		if account, err = e.lookup(l, position); err != nil {
+			return err
+		}
+	}
+	side := l.side
+	if (amount < 0) != e.rule.negate {
+		side = side.Opposite()
+	}
+	if amount < 0 {
+		amount = -amount
+	}
+	return e.add(l, Entry{Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: l.id, DocumentLine: position})
+}
+
+// add appends the entry to the impact and to the sums. The line is nil for the rounding entry.
+func (e *evaluation) add(l *line, entry Entry) error {
+	if !e.chart.HasAccount(entry.Account) {
+		place := e.rule.place
+		if l != nil {
+			place = l.place
+		}
+		return e.fail(models.CodeUnknownAccount, l, place, "the chart of accounts has no account %q; add it or correct the rule", entry.Account)
+	}
+	if !e.sums.add(entry) {
+		return e.fail(models.CodeDocumentInvalid, l, e.rule.place, "the entries in %s add up to more than 64 bits hold; correct the document", entry.Currency)
+	}
+	e.impact.Entries = append(e.impact.Entries, entry)
+	return nil
+}
+
+// lookup returns the account of the first row of the line's map that matches.
+func (e *evaluation) lookup(l *line, position int) (string, error) {
+	m := l.accounts
+	for i := range m.rows {
+		ok, err := m.rows[i].when.bool(&e.scope)
+		if err != nil {
+			return "", e.fail(models.CodeDocumentInvalid, l, m.rows[i].when.place, "map %q%s: %v", m.name, l.at(position), err)
+		}
+		if ok {
+			return m.rows[i].account, nil
+		}
+	}
+	return "", e.fail(models.CodeNoMatchingRule, l, m.place, "map %q has no row%s that matches %s; add one",
+		m.name, l.at(position), m.sought(&e.scope))
+}
+
+// sought shows the values of the fields that the map's conditions look at.
+func (m *accountMap) sought(s *scope) string {
+	var parts []string
+	for _, r := range m.reads {
+		var target any = s.doc
+		if r.variable != documentVariable {
+			target = s.element
+		}
+		switch f := r.field; {
+		case f.integer != nil:
+			parts = append(parts, fmt.Sprintf("%s=%d", f.name, f.integer(target)))
+		case f.text != nil:
+			parts = append(parts, fmt.Sprintf("%s=%q", f.name, f.text(target)))
+		case f.date != nil:
+			parts = append(parts, fmt.Sprintf("%s=%v", f.name, f.date(target)))
+		default:
+			if v, err := f.value(target); err == nil {
+				parts = append(parts, fmt.Sprintf("%s=%v", f.name, v))
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return "the document"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// at names the element in a message; it is empty for a line that runs over no list.
+func (l *line) at(position int) string {
+	switch l.each {
+	case documentLines:
+		return fmt.Sprintf(" for line %d of the document", position)
+	case documentTaxes:
+		return fmt.Sprintf(" for tax %d of the document", position)
+	}
+	return ""
+}
+
+func (e *evaluation) fail(code models.ErrorCode, l *line, at Place, format string, args ...any) error {
+	err := &Error{Code: code, Place: at, Message: fmt.Sprintf(format, args...)}
+	if e.rule != nil {
+		err.Rule = e.rule.id
+	}
+	if l != nil {
+		err.Line = l.id
+	}
+	return err
+}
+
+func isCurrency(s string) bool {
+	if len(s) != 3 {
+		return false
+	}
+	for i := range 3 {
+		if s[i] < 'A' || s[i] > 'Z' {
+			return false
+		}
+	}
+	return true
+}

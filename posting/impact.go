@@ -1,0 +1,35 @@
+package posting
+
+import "github.com/daybook-dev/daybook/models"
+
+// RoundingLineID is the rule line id of the entry that takes a rounding difference. No rule line may have it.
+const RoundingLineID = "rounding"
+
+// Impact is everything that one document posts. Its entries balance in each currency.
+type Impact struct {
+	// RuleID is the rule that matched the document.
+	RuleID string
+	// DocumentDate is the document's issue date.
+	DocumentDate models.Date
+	// PostingDate is what the rule's date expression gave; the period of this date is posted into.
+	PostingDate models.Date
+	// Entries is in the order of the rule's lines; a rounding entry comes last. Entries of zero are left out, so a
+	// document that comes to nothing has none.
+	Entries []Entry
+}
+
+// Entry is one line of an impact.
+type Entry struct {
+	// Account is the code of the account in the organization's chart.
+	Account string
+	// Side is the side of the account that the amount stands on.
+	Side models.Side
+	// Amount is in minor units of Currency and greater than zero: a negative amount stands on the other side.
+	Amount int64
+	// Currency is an ISO 4217 code.
+	Currency string
+	// RuleLineID names the line of the rule that made the entry, or is RoundingLineID.
+	RuleLineID string
+	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; 0: it ran over none.
+	DocumentLine int
+}

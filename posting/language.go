@@ -1,0 +1,111 @@
+package posting
+
+import (
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// What an expression may cost. An expression without a comprehension does work in proportion to its own length, which
+// maxExpressionRunes bounds, so it runs unmeasured: measuring would cost more than the expression. A comprehension
+// (exists, all, map, filter …) multiplies by the document's lines, so it runs under CEL's cost tracker.
+const (
+	maxSourceBytes     = 1 << 20
+	maxExpressionRunes = 4096
+	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one an operation).
+	maxExpressionCost = 1_000_000
+	// maxDocumentCost bounds all comprehensions that are evaluated for one document.
+	maxDocumentCost = 5_000_000
+)
+
+// documentVariable is the name under which every expression sees the document.
+const documentVariable = "doc"
+
+var ruleTypes = func() typeSystem {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		panic(err) // the registry takes no input of ours
+	}
+	return typeSystem{registry}
+}()
+
+// baseEnvironment is the language of expressions that run once a document.
+var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.CustomTypeAdapter(ruleTypes),
+		cel.CustomTypeProvider(ruleTypes),
+		cel.Variable(documentVariable, documentObject.typ),
+		cel.ParserExpressionSizeLimit(maxExpressionRunes),
+		cel.DefaultUTCTimeZone(true),
+		cel.Function("date", cel.Overload("date_string", []*cel.Type{cel.StringType}, cel.TimestampType,
+			cel.UnaryBinding(dateOf))),
+	)
+})
+
+// environment is the language of one set of variables: doc, and the element that a rule line runs over, if any.
+type environment struct {
+	env     *cel.Env
+	name    string  // of the element variable; empty: there is none
+	element *object // type of the element
+}
+
+func newEnvironment(name string, element *object) (*environment, error) {
+	env, err := baseEnvironment()
+	if err == nil && element != nil {
+		env, err = env.Extend(cel.Variable(name, element.typ))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &environment{env: env, name: name, element: element}, nil
+}
+
+// object returns the type of a variable, or nil if the environment has no such variable.
+func (e *environment) object(variable string) *object {
+	switch {
+	case variable == documentVariable:
+		return documentObject
+	case variable == e.name && e.name != "":
+		return e.element
+	}
+	return nil
+}
+
+// dateOf is the function date("2025-01-31").
+func dateOf(v ref.Val) ref.Val {
+	s, ok := v.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	d, err := models.ParseDate(string(s))
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return types.Timestamp{Time: d.Time()}
+}
+
+// scope holds the variables of one document while it is evaluated. It implements cel.Activation.
+type scope struct {
+	doc     *models.Document
+	name    string
+	element any    // *models.Line or *models.Tax; nil: no element is in scope
+	spent   uint64 // cost of the comprehensions so far
+}
+
+// ResolveName implements cel.Activation.
+func (s *scope) ResolveName(name string) (any, bool) {
+	if name == documentVariable {
+		return s.doc, true
+	}
+	if s.element != nil && name == s.name {
+		return s.element, true
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (s *scope) Parent() cel.Activation { return nil }

@@ -1,0 +1,115 @@
+package posting
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// RuleSet is a compiled rule set. It never changes and is safe for concurrent use.
+type RuleSet struct {
+	name     string
+	rules    []*rule
+	accounts []string
+}
+
+// rule is one compiled rule; what "like" names is already in place.
+type rule struct {
+	id       string
+	place    Place
+	when     *expression
+	date     *expression
+	negate   bool
+	lines    []*line
+	rounding *rounding
+}
+
+// line is one compiled line of a rule.
+type line struct {
+	id       string
+	place    Place
+	side     models.Side
+	account  string      // the code; empty: accounts decides
+	accounts *accountMap // nil: account is fixed
+	each     list
+	as       string
+	amount   *expression
+	currency *expression // nil: the document's
+	when     *expression // nil: always
+}
+
+// list says which of the document's lists a line runs over.
+type list int
+
+const (
+	noList list = iota
+	documentLines
+	documentTaxes
+)
+
+// accountMap determines an account: the first row whose condition holds.
+type accountMap struct {
+	name  string
+	place Place
+	rows  []mapRow
+	reads []reference // what the conditions look at
+}
+
+type mapRow struct {
+	when    *expression
+	account string
+}
+
+type rounding struct {
+	place    Place
+	account  string
+	maxMinor int64
+}
+
+// Compile reads a rule set from YAML, checks it against Schema, and type-checks and compiles each of its expressions.
+// All problems found are reported together as a *CompileError; no rule set is returned with one.
+func Compile(source []byte) (*RuleSet, error) {
+	src, problems := parseSource(source)
+	if src == nil {
+		return nil, &CompileError{Problems: problems}
+	}
+	problems = append(problems, checkSchema(src.root, src.value)...)
+	c := &compiler{src: src, problems: problems, aliases: map[string]string{}, maps: map[mapKey]*accountMap{}, used: map[string]bool{}}
+	rs := c.compile()
+	if len(c.problems) > 0 {
+		slices.SortStableFunc(c.problems, func(a, b Problem) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return nil, &CompileError{Problems: slices.Compact(c.problems)}
+	}
+	return rs, nil
+}
+
+// Name returns the name that the file gives the rule set.
+func (rs *RuleSet) Name() string { return rs.name }
+
+// Accounts returns the codes of all accounts that the rules can post to, sorted, each once. A chart without one of
+// them fails some document with UNKNOWN_ACCOUNT.
+func (rs *RuleSet) Accounts() []string { return slices.Clone(rs.accounts) }
+
+// accountCodes collects what Accounts returns.
+func accountCodes(rules []*rule) []string {
+	var codes []string
+	for _, r := range rules {
+		if r.rounding != nil {
+			codes = append(codes, r.rounding.account)
+		}
+		for _, l := range r.lines {
+			if l.accounts == nil {
+				codes = append(codes, l.account)
+				continue
+			}
+			for _, row := range l.accounts.rows {
+				codes = append(codes, row.account)
+			}
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
