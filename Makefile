@@ -1,0 +1,101 @@
+# Everything that a contributor runs. `make` alone lists the targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# What to test and lint: make test PKG=./posting/...
+PKG ?= ./...
+# More arguments for go test: make test ARGS='-run TestX -v'
+ARGS ?=
+# The race detector needs a C compiler; Go says 0 when there is none. RACE=0 turns it off.
+RACE ?= $(shell go env CGO_ENABLED)
+TIMEOUT ?= 15m
+FUZZTIME ?= 10s
+# What a release calls itself; empty: what Go knows of the commit.
+VERSION ?=
+
+# Tools are built into the user's cache, one file a version, never into the checkout.
+ifeq ($(shell uname -s),Darwin)
+CACHE := $(HOME)/Library/Caches
+else
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
+endif
+TOOLBIN := $(CACHE)/daybook/bin
+pinned = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' tools/lint/go.mod)
+GOLANGCI      := $(TOOLBIN)/golangci-lint-$(call pinned,github.com/golangci/golangci-lint/v2)
+WORKFLOWCHECK := $(TOOLBIN)/workflowcheck-$(call pinned,go.temporal.io/sdk/contrib/tools/workflowcheck)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## start everything, post sample documents, show the result
+	go run ./cmd/daybook demo
+
+.PHONY: dev
+dev: ## run PostgreSQL, Temporal and a worker until Ctrl-C
+	go run ./cmd/daybook dev
+
+.PHONY: build
+build: ## build bin/daybook
+	go build -ldflags "-X main.version=$(VERSION)" -o bin/daybook ./cmd/daybook
+
+.PHONY: test
+test: ## run the tests: PKG=./some/..., RACE=0, ARGS='-run TestX'
+ifneq ($(RACE),1)
+	@echo "Without the race detector: RACE=0, or there is no C compiler."
+endif
+	go test $(if $(filter 1,$(RACE)),-race) -timeout $(TIMEOUT) $(ARGS) $(PKG)
+
+.PHONY: lint
+lint: $(GOLANGCI) $(WORKFLOWCHECK) ## go vet, golangci-lint, Temporal's workflowcheck
+	go vet $(PKG)
+	$(GOLANGCI) run $(PKG)
+	@if [ -d workflows ] && ls workflows/*.go >/dev/null 2>&1; then \
+		echo "workflowcheck ./workflows/..."; $(WORKFLOWCHECK) -config tools/lint/workflowcheck.yaml ./workflows/...; fi
+
+.PHONY: format
+format: $(GOLANGCI) ## format the Go code
+	$(GOLANGCI) fmt
+
+.PHONY: schema
+schema: ## write migrations/schema.sql anew from the migrations
+	@env -u DAYBOOK_DATABASE_URL go run ./cmd/daybook migrate dump > migrations/schema.sql.new
+	@mv migrations/schema.sql.new migrations/schema.sql
+
+.PHONY: schema-check
+schema-check: ## fail when migrations/schema.sql is not what the migrations make
+	@trap 'rm -f migrations/schema.sql.new' EXIT; \
+	env -u DAYBOOK_DATABASE_URL go run ./cmd/daybook migrate dump > migrations/schema.sql.new; \
+	if ! diff -u migrations/schema.sql migrations/schema.sql.new; then \
+		echo "migrations/schema.sql is out of date: run make schema and commit the result" >&2; exit 1; fi
+
+.PHONY: fuzz
+fuzz: ## run each fuzz test for FUZZTIME (10s)
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
+		grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | while read -r _ name; do \
+			echo "$$(dirname "$$file") $$name"; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+		done; \
+	done
+
+.PHONY: tools
+tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
+	go run ./internal/devstack/temporalcli
+
+.PHONY: clean
+clean: ## remove what make built in the checkout
+	rm -rf bin migrations/schema.sql.new
+
+$(GOLANGCI):
+	@echo "Building golangci-lint; this takes about 2 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/lint -o $@.new github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	mv $@.new $@
+
+$(WORKFLOWCHECK):
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/lint -o $@.new go.temporal.io/sdk/contrib/tools/workflowcheck
+	mv $@.new $@

@@ -1,0 +1,147 @@
+package devstack
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// temporalVersion is the release of the Temporal CLI that is built when none is installed. tools/go.mod pins the same.
+const temporalVersion = "v1.5.1"
+
+const (
+	temporalModule  = "github.com/temporalio/cli"
+	temporalPackage = temporalModule + "/cmd/temporal"
+	ownModule       = "github.com/daybook-dev/daybook"
+)
+
+// TemporalCLI returns the path of a Temporal CLI: the one on the PATH, or else one that it builds into the user's cache
+// directory, which takes about three minutes, once. Concurrent calls, also of other processes, wait for one build. progress
+// gets a line before a build; it may be nil.
+func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	if path, err := exec.LookPath("temporal"); err == nil && isTemporalCLI(ctx, path) {
+		return path, nil
+	}
+	return buildTemporalCLI(ctx, progress)
+}
+
+// buildTemporalCLI is TemporalCLI without a look at the PATH.
+func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("%w, and there is no cache directory to build it in: set HOME or XDG_CACHE_HOME: %w", ErrNoTemporal, err)
+	}
+	bin := filepath.Join(cache, "daybook", "bin")
+	path := filepath.Join(bin, "temporal-"+temporalVersion)
+	if isTemporalCLI(ctx, path) {
+		return path, nil
+	}
+	if err := os.MkdirAll(bin, 0o755); err != nil { //nolint:gosec // programs, not secrets
+		return "", err
+	}
+	lock, err := waitLock(filepath.Join(bin, "lock"))
+	if err != nil {
+		return "", fmt.Errorf("lock %s: %w", bin, err)
+	}
+	defer func() { _ = lock.close() }()
+	if isTemporalCLI(ctx, path) {
+		return path, nil
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", noTemporal(errors.New("there is no Go toolchain to build it with either"))
+	}
+	if progress != nil {
+		progress("Building the Temporal CLI " + temporalVersion + "; this takes about 3 minutes, once.")
+	}
+	if err := buildTemporal(ctx, path); err != nil {
+		return "", noTemporal(err)
+	}
+	if !isTemporalCLI(ctx, path) {
+		return "", fmt.Errorf("the Temporal CLI that was built does not run: remove %s and try again", path)
+	}
+	return path, nil
+}
+
+// buildTemporal builds into a directory beside the target and moves the program to its name when it is complete.
+func buildTemporal(ctx context.Context, path string) error {
+	dir, err := os.MkdirTemp(filepath.Dir(path), "building-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	built := filepath.Join(dir, "temporal")
+	flags := "-ldflags=-s -w -X " + temporalModule + "/temporalcli.Version=" + strings.TrimPrefix(temporalVersion, "v")
+	env := []string{"GOWORK=off", "GOFLAGS="}
+	args := []string{"build", "-buildvcs=false", flags, "-o", built, temporalPackage}
+	if tools, ok := toolsDir(); ok {
+		args = append([]string{"build", "-C", tools}, args[1:]...)
+	} else {
+		args = []string{"install", "-buildvcs=false", flags, temporalPackage + "@" + temporalVersion}
+		env = append(env, "GOBIN="+dir, "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	}
+	if err := run(ctx, command{name: "go " + args[0], path: "go", args: args, env: environment(env)}); err != nil {
+		return err
+	}
+	return os.Rename(built, path)
+}
+
+// toolsDir returns the checkout's tools directory when the program runs inside a checkout of Daybook.
+func toolsDir() (string, bool) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	for {
+		if moduleOf(filepath.Join(dir, "go.mod")) == ownModule {
+			tools := filepath.Join(dir, "tools")
+			return tools, moduleOf(filepath.Join(tools, "go.mod")) != ""
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+func moduleOf(goMod string) string {
+	f, err := os.Open(goMod)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if name, ok := strings.CutPrefix(lines.Text(), "module "); ok {
+			return strings.TrimSpace(name)
+		}
+	}
+	return ""
+}
+
+// isTemporalCLI runs the program: another one may have the name.
+func isTemporalCLI(ctx context.Context, path string) bool {
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	return err == nil && strings.HasPrefix(string(out), "temporal version") && strings.Contains(string(out), "Server")
+}
+
+func noTemporal(err error) error {
+	return fmt.Errorf("%w. Do one of these three:\n"+
+		"  - install it and put it on the PATH (https://docs.temporal.io/cli)\n"+
+		"  - set %s to the host:port of a Temporal server that runs elsewhere\n"+
+		"  - run everything in containers: docker compose up\n%w", ErrNoTemporal, EnvTemporalAddress, err)
+}
