@@ -218,12 +218,13 @@ BEGIN
             USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
     END IF;
 
-    SELECT n.impact_id, n.entries, i.entry_count
+    -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
+    SELECT n.impact_id, n.entries, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
       INTO bad
       FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries
               FROM new_entries GROUP BY impact_id) n
-      LEFT JOIN daybook.impacts i ON i.id = n.impact_id AND i.org_id = n.org_id AND i.org_id = n.last_org_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries
+      LEFT JOIN daybook.impacts i ON i.id = n.impact_id
+     WHERE i.entry_count IS DISTINCT FROM n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries

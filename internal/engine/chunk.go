@@ -186,6 +186,12 @@ func (t *turn) effect(ctx context.Context, tx pgx.Tx, commit Commit, locked []st
 	}
 	var errs []error
 	if commit != nil {
+		if t.engine.options.Slow {
+			// The processor is an application's: its statements are planned as usual.
+			if err := store.PlanFreely(ctx, tx); err != nil {
+				return nil, err
+			}
+		}
 		if errs, err = commit(ctx, tx, in); err != nil {
 			if store.SQLState(err) == "" && !tx.Conn().IsClosed() {
 				err = &processorError{err}

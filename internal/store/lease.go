@@ -32,15 +32,6 @@ func scanJob(row pgx.CollectableRow) (Job, error) {
 	return j, err
 }
 
-func (s *Store) jobs(ctx context.Context, doing, stmt string, args ...any) ([]Job, error) {
-	rows, err := s.pool.Query(ctx, stmt, args...)
-	if err != nil {
-		return nil, wrap(doing, err)
-	}
-	jobs, err := pgx.CollectRows(rows, scanJob)
-	return jobs, wrap(doing, err)
-}
-
 // Lease claims up to limit due jobs for the turn, highest priority and oldest first. Rows that anybody holds are
 // skipped, so two callers never get the same one.
 //
@@ -65,7 +56,8 @@ UPDATE daybook.accounting_work_queue q
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING ` + jobColumns
-	return s.jobs(ctx, "lease", stmt, turn.ID, turn.Fence, turn.Worker, limit)
+	jobs, err := byKey(ctx, s.pool, scanJob, stmt, turn.ID, turn.Fence, turn.Worker, limit)
+	return jobs, wrap("lease", err)
 }
 
 // Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue. It returns
@@ -81,8 +73,9 @@ WITH held AS (
 UPDATE daybook.accounting_work_queue q
    SET last_attempted_at = clock_timestamp()
   FROM held
- WHERE q.id = held.id`
-	if _, err := s.pool.Exec(ctx, stmt, turn.ID, turn.Fence, overdue); err != nil {
+ WHERE q.id = held.id
+RETURNING q.id`
+	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, overdue); err != nil {
 		return nil, wrap("renew", err)
 	}
 	return s.Held(ctx, turn)
@@ -91,22 +84,14 @@ UPDATE daybook.accounting_work_queue q
 // Held returns the ids of the jobs that the turn holds under its fence.
 func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
 	const stmt = `SELECT id FROM daybook.accounting_work_queue WHERE turn_id = $1 AND state = 'leased' AND fence = $2`
-	rows, err := s.pool.Query(ctx, stmt, turn.ID, turn.Fence)
-	if err != nil {
-		return nil, wrap("read the turn's leases", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence)
 	return ids, wrap("read the turn's leases", err)
 }
 
 // TurnsWithLeases returns those of the named turns that still hold a lease under any fence.
 func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
 	const stmt = `SELECT DISTINCT turn_id FROM daybook.accounting_work_queue WHERE turn_id = ANY ($1) AND state = 'leased' ORDER BY turn_id`
-	rows, err := s.pool.Query(ctx, stmt, turns)
-	if err != nil {
-		return nil, wrap("read turns with leases", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turns)
 	return ids, wrap("read turns with leases", err)
 }
 
@@ -120,11 +105,7 @@ UPDATE daybook.accounting_work_queue q
                           WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2
                           ORDER BY org_id, document_id FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
-	rows, err := s.pool.Query(ctx, stmt, turn.ID, turn.Fence, ids)
-	if err != nil {
-		return nil, wrap("mark working", err)
-	}
-	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	held, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, ids)
 	return held, wrap("mark working", err)
 }
 
@@ -148,7 +129,8 @@ UPDATE daybook.accounting_work_queue q
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL, working = false,
        updated_at = clock_timestamp()
   FROM held
- WHERE q.id = held.id`
-	tag, err := s.pool.Exec(ctx, stmt, turn.ID, turn.Fence, ids, delay.Seconds())
-	return int(tag.RowsAffected()), wrap("release", err)
+ WHERE q.id = held.id
+RETURNING q.id`
+	released, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, ids, delay.Seconds())
+	return len(released), wrap("release", err)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// idleLimit ends the session of a worker that sleeps inside a chunk's transaction, so that it keeps no document locked.
-const idleLimit = `SET LOCAL idle_in_transaction_session_timeout = '10s'`
-
 // LockChunk locks, in the chunk's own transaction, those of the jobs that the turn still holds under its fence and that
 // nobody else holds locked, and returns them as they are now. Until the transaction ends no request can change them.
+//
+// The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
+	const idleLimit = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
 	const stmt = `
 SELECT ` + jobColumns + `
   FROM daybook.accounting_work_queue q
@@ -24,22 +24,16 @@ SELECT ` + jobColumns + `
    FOR NO KEY UPDATE SKIP LOCKED`
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
+	batch.Queue(planByKey)
 	batch.Queue(stmt, turn.ID, turn.Fence, ids)
-	res := tx.SendBatch(ctx, batch)
-	if _, err := res.Exec(); err != nil {
-		_ = res.Close()
-		return nil, wrap("lock the chunk", err)
-	}
-	rows, err := res.Query()
-	if err != nil {
-		_ = res.Close()
-		return nil, wrap("lock the chunk", err)
-	}
-	jobs, err := pgx.CollectRows(rows, scanJob)
-	if cerr := res.Close(); err == nil {
-		err = cerr
-	}
+	jobs, err := lastRows(ctx, tx, batch, scanJob)
 	return jobs, wrap("lock the chunk", err)
+}
+
+// PlanFreely takes back what LockChunk tells the planner, for statements that are not Daybook's.
+func PlanFreely(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, planFreely)
+	return wrap("reset the planner", err)
 }
 
 // Settlement is how one attempt ends.
@@ -99,13 +93,12 @@ WITH v AS (
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id AND q.turn_id = $1 AND q.fence = $2
-    RETURNING q.id, q.org_id, q.document_id
+    RETURNING q.id AS job_id, q.org_id, q.document_id, v.old_version, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
-    SELECT s.id, s.org_id, s.document_id, v.old_version, v.attempt, v.outcome::daybook.attempt_outcome, v.code, v.error,
-           v.started_at, $3, $1, $2, $14
-      FROM settled s JOIN v ON v.id = s.id
-     WHERE NOT v.unlogged
+    SELECT job_id, org_id, document_id, old_version, attempt, outcome::daybook.attempt_outcome, code, error, started_at, $3, $1, $2, $14
+      FROM settled
+     WHERE NOT unlogged
 )
 SELECT count(*) FROM settled`
 	n := len(settlements)

@@ -50,18 +50,15 @@ SELECT id, true AS charged
 func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, args ...any) (Taken, error) {
 	var t Taken
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, find, args...)
-		if err != nil {
-			return err
-		}
 		var ids []string
 		var charged []bool
-		var id string
-		var charge bool
-		_, err = pgx.ForEachRow(rows, []any{&id, &charge}, func() error {
+		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
+			var id string
+			var charge bool
+			err := row.Scan(&id, &charge)
 			ids, charged = append(ids, id), append(charged, charge)
-			return nil
-		})
+			return struct{}{}, err
+		}, find, args...)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -92,7 +89,7 @@ UPDATE daybook.accounting_work_queue q
 	const lease = `
 UPDATE daybook.accounting_work_queue q
    SET turn_id = $4, fence = $5, worker = $6,
-       run_count = CASE WHEN NOT held.charged THEN q.run_count WHEN q.generation <> q.leased_generation THEN 1 ELSE q.run_count + 1 END,
+       run_count = CASE WHEN q.generation <> q.leased_generation THEN 1 WHEN held.charged THEN q.run_count + 1 ELSE q.run_count END,
        leased_generation = q.generation, working = false,
        takeovers = q.takeovers + CASE WHEN $3 THEN 1 ELSE 0 END,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,

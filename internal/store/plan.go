@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// planByKey makes the planner look rows up by their keys, until the transaction ends. Every hot statement names its rows
+// by key, a batch at a time, so a lookup through an index is right whatever the table's size. The planner cannot know
+// that: it makes a prepared statement's plan once, for the table as it is then, and a plan that was made while the table
+// was small scans all of it when it has grown, until the next ANALYZE.
+const planByKey = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
+// planFreely takes planByKey back, to what the session has.
+const planFreely = `SELECT set_config(name, reset_val, true) FROM pg_catalog.pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin')`
+
+// batcher sends a batch: a pool (which makes it one transaction), a connection or a transaction.
+type batcher interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// lastRows sends a batch in one round trip and returns the rows of its last statement.
+func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.RowToFunc[T]) (_ []T, err error) {
+	results := q.SendBatch(ctx, batch)
+	defer func() {
+		if closeErr := results.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	for range batch.Len() - 1 {
+		if _, err := results.Exec(); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
+// byKey runs one statement with its plan by key, in one round trip and one transaction.
+func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	batch := &pgx.Batch{}
+	batch.Queue(planByKey)
+	batch.Queue(stmt, args...)
+	return lastRows(ctx, q, batch, scan)
+}
