@@ -19,7 +19,9 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION daybook.check_accounting_request(org_id text, document_id text, version_hint bigint, priority integer) RETURNS void
+CREATE FUNCTION daybook.check_accounting_request(
+    org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamptz DEFAULT NULL
+) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
@@ -34,6 +36,9 @@ BEGIN
     END IF;
     IF priority NOT BETWEEN 1 AND 3 THEN
         RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
+    END IF;
+    IF ready_at = 'infinity' THEN
+        RAISE EXCEPTION 'ready_at must not be infinity' USING ERRCODE = 'DB010', HINT = 'enqueue the document when it is to be posted';
     END IF;
 END
 $$;
@@ -52,11 +57,12 @@ AS $$
 #variable_conflict use_column
 DECLARE
     version  CONSTANT bigint := enqueue_accounting_job.version_hint;
-    prio     CONSTANT smallint := coalesce(enqueue_accounting_job.priority, 2);
+    prio     CONSTANT integer := coalesce(enqueue_accounting_job.priority, 2);
     due      timestamptz;
     job      daybook.accounting_work_queue;
 BEGIN
-    PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio);
+    PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio,
+                                             enqueue_accounting_job.ready_at);
     due := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
 
     -- A purge may remove the row between the two statements: then the insert is tried again.
@@ -80,9 +86,11 @@ BEGIN
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
             -- The running attempt goes on; its settlement sees that the generation moved and makes the job pending again.
+            -- What was asked for before, since the job was leased, keeps its time when that is the earlier one.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
-               SET version_hint = version, ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
+               SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
+                   ready_at = CASE WHEN q.generation = q.leased_generation OR q.cancel_requested THEN due ELSE least(q.ready_at, due) END,
                    cancel_requested = false, updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state = 'pending' AND version > job.version_hint THEN
@@ -146,11 +154,11 @@ BEGIN
     END IF;
     -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
     IF EXISTS (SELECT 1
-                 FROM unnest(org_ids, document_ids, version_hints, priorities) AS r (o, d, v, p)
+                 FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t)
                 WHERE coalesce(o, '') = '' OR coalesce(d, '') = '' OR octet_length(o) > 255 OR octet_length(d) > 255
-                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3) THEN
-        FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities) AS r (o, d, v, p) LOOP
-            PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p);
+                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3 OR t = 'infinity') THEN
+        FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
+            PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p, bad.t);
         END LOOP;
     END IF;
 

@@ -150,11 +150,16 @@ func Judge(err *JobError, attempt, looks int, base time.Duration) Verdict {
 			delay = mismatchDelay
 		case CodeConfigChanged:
 			delay = 0
+		default: // the document is locked
 		}
 		return Verdict{Outcome: OutcomeRescheduled, Delay: delay}
+	case TreatBackoff, TreatLost:
 	}
 	if attempt >= MaxAttempts {
 		return Verdict{Outcome: OutcomeFailed}
+	}
+	if err.Code == CodeWorkerLost {
+		return Verdict{Outcome: OutcomeRetried}
 	}
 	return Verdict{Outcome: OutcomeRetried, Delay: Backoff(base, attempt)}
 }

@@ -34,8 +34,7 @@ func TestDocumentationExamples(t *testing.T) {
 			var doc models.Document
 			require.NoError(t, json.Unmarshal(body, &doc), "%s", body)
 			impact, err := rules.Evaluate(&doc, posting.NewAccounts(rules.Accounts()...))
-			var e *posting.Error
-			if errors.As(err, &e) {
+			if e, ok := errors.AsType[*posting.Error](err); ok {
 				got = fmt.Sprintf("%s: %s\n", e.Code, e.Message)
 				continue
 			}

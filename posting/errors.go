@@ -74,12 +74,11 @@ type CompileError struct{ Problems []Problem }
 
 // Error returns one line a problem.
 func (e *CompileError) Error() string {
-	lines := make([]string, 0, len(e.Problems)+1)
-	if n := len(e.Problems); n == 1 {
+	if len(e.Problems) == 1 {
 		return "rule set: " + e.Problems[0].String()
-	} else {
-		lines = append(lines, fmt.Sprintf("rule set: %d problems", n))
 	}
+	lines := make([]string, 0, len(e.Problems)+1)
+	lines = append(lines, fmt.Sprintf("rule set: %d problems", len(e.Problems)))
 	for _, p := range e.Problems {
 		lines = append(lines, "  "+p.String())
 	}

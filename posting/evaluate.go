@@ -243,8 +243,9 @@ func (l *line) at(position int) string {
 		return fmt.Sprintf(" for line %d of the document", position)
 	case documentTaxes:
 		return fmt.Sprintf(" for tax %d of the document", position)
+	default:
+		return ""
 	}
-	return ""
 }
 
 func (e *evaluation) fail(code models.ErrorCode, l *line, at Place, format string, args ...any) error {

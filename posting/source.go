@@ -112,6 +112,7 @@ func jsonValue(n *yaml.Node, problems *[]Problem) any {
 	case yaml.AliasNode:
 		refuse(n, "YAML aliases are not allowed; to share a rule's lines use \"like\"")
 		return nil
+	default: // a plain value
 	}
 	switch n.ShortTag() {
 	case "!!null":

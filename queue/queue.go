@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -94,14 +96,16 @@ func EnqueueMany(ctx context.Context, q Querier, jobs []Job) ([]Response, error)
 			return nil, fmt.Errorf("job %d: %w", i, err)
 		}
 	}
-	out := make([]Response, 0, len(jobs))
+	order := lockOrder(jobs)
+	out := make([]Response, len(jobs))
 	for start := 0; start < len(jobs); start += MaxMany {
-		part := jobs[start:min(start+MaxMany, len(jobs))]
+		part := order[start:min(start+MaxMany, len(jobs))]
 		rows := store.EnqueueRows{
 			Orgs: make([]string, len(part)), Documents: make([]string, len(part)), Versions: make([]int64, len(part)),
 			ReadyAts: make([]*time.Time, len(part)), Priorities: make([]int32, len(part)),
 		}
-		for i, j := range part {
+		for i, n := range part {
+			j := jobs[n]
 			rows.Orgs[i], rows.Documents[i], rows.Versions[i] = j.OrgID, j.DocumentID, j.Version
 			rows.ReadyAts[i] = timeOrNil(j.ReadyAt)
 			rows.Priorities[i] = int32(j.Priority)
@@ -113,11 +117,26 @@ func EnqueueMany(ctx context.Context, q Querier, jobs []Job) ([]Response, error)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range done {
-			out = append(out, response(r))
+		for i, r := range done {
+			out[part[i]] = response(r)
 		}
 	}
 	return out, nil
+}
+
+// lockOrder returns the positions of the jobs in the order in which they are asked for. A statement sorts its own jobs;
+// when they need several, the statements must follow each other in the same order.
+func lockOrder(jobs []Job) []int {
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	if len(jobs) > MaxMany {
+		slices.SortStableFunc(order, func(a, b int) int {
+			return cmp.Or(cmp.Compare(jobs[a].OrgID, jobs[b].OrgID), cmp.Compare(jobs[a].DocumentID, jobs[b].DocumentID))
+		})
+	}
+	return order
 }
 
 // Pending asks for one more attempt at a document's job.

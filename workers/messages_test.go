@@ -29,7 +29,8 @@ func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.Ac
 	return s, h.Get(b.t.Context(), &s)
 }
 
-func ptr(n int) *int { return &n }
+//go:fix inline
+func ptr(n int) *int { return new(n) }
 
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
@@ -71,14 +72,14 @@ func TestConfigure(t *testing.T) {
 		return b.status(id).Settings == workflows.AccountingSettings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
 	})
 
-	s, err := b.configure(id, workflows.ConfigureInput{BatchSize: ptr(100), Concurrency: ptr(5)})
+	s, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(100), Concurrency: new(5)})
 	require.NoError(t, err)
 	assert.Equal(t, workflows.AccountingSettings{BatchSize: 100, PollIntervalSeconds: 11, Concurrency: 5}, s)
 
 	for message, in := range map[string]workflows.ConfigureInput{
-		"batchSize is 0: want 1 to 1000":              {BatchSize: ptr(0)},
-		"pollIntervalSeconds is 3601: want 1 to 3600": {PollIntervalSeconds: ptr(3601)},
-		"concurrency is -1: want 1 to 100":            {Concurrency: ptr(-1)},
+		"batchSize is 0: want 1 to 1000":              {BatchSize: new(0)},
+		"pollIntervalSeconds is 3601: want 1 to 3600": {PollIntervalSeconds: new(3601)},
+		"concurrency is -1: want 1 to 100":            {Concurrency: new(-1)},
 		"nothing to configure":                        {},
 	} {
 		_, err := b.configure(id, in)
@@ -175,7 +176,7 @@ func TestContinuesAsNewUnderSignals(t *testing.T) {
 		require.Less(t, sent, 1000, "it must continue as new")
 		sent++
 		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
-		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: ptr(sent)})
+		_, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(sent)})
 		require.NoError(t, err)
 		require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
 		fixture.Ready(t, b.Pool, fixture.Invoice(org, fmt.Sprint("inv-", sent), 1000))

@@ -51,7 +51,7 @@ func (b *bundle) process(name string) *os.Process {
 	b.t.Helper()
 	self, err := os.Executable()
 	require.NoError(b.t, err)
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(context.WithoutCancel(b.t.Context()), self)
 	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace, envTemporal+"="+b.server.Address, envDatabase+"="+b.URL)
 	require.NoError(b.t, cmd.Start())
 	b.t.Cleanup(func() {

@@ -264,8 +264,13 @@ func say(r activities.ProcessOutput) string {
 		name string
 		n    int
 	}{
-		{"completed", r.Completed}, {"retried", r.Retried}, {"rescheduled", r.Rescheduled}, {"failed", r.Failed},
-		{"cancelled", r.Cancelled}, {"lost", r.Lost}, {"released", r.Released},
+		{"completed", r.Completed},
+		{"retried", r.Retried},
+		{"rescheduled", r.Rescheduled},
+		{"failed", r.Failed},
+		{"cancelled", r.Cancelled},
+		{"lost", r.Lost},
+		{"released", r.Released},
 	} {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%s %d", w.name, w.n))

@@ -46,7 +46,7 @@ func load(t *testing.T, file string) *history.History {
 	t.Helper()
 	f, err := os.Open(file)
 	require.NoError(t, err)
-	defer f.Close()
+	defer func() { require.NoError(t, f.Close()) }()
 	z, err := gzip.NewReader(f)
 	require.NoError(t, err)
 	h, err := client.HistoryFromJSON(z, client.HistoryJSONOptions{})

@@ -42,7 +42,7 @@ func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
 		return nil
 	case ctx.Err() != nil:
 		// Told to stop, and the grace is over: the rows are given back at the end of the turn.
-		return nil
+		return nil //nolint:nilerr // the chunk failed because it was told to
 	case errors.Is(err, errTimeout), errors.As(err, new(*processorError)):
 		// The processor's own trouble, even where it looks like a database's.
 	case store.IsOutage(err):

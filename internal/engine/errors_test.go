@@ -50,11 +50,11 @@ func TestDocumentNotReady(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
 	b.exec(`UPDATE daybook.documents SET accounting_ready_at = NULL`)
 
-	for look, want := range []time.Duration{30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 60, 120, 240, 480, 900, 900} {
+	for look, seconds := range []int{30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 60, 120, 240, 480, 900, 900} {
 		report := b.work(look + 1)
 		assert.Equal(t, 1, report.Rescheduled)
 		b.assertJob("inv-1", models.JobPending, 0, models.CodeDocumentNotReady)
-		assert.Equal(t, want*time.Second, b.readyIn("inv-1"), "look %d", look+1)
+		assert.Equal(t, time.Duration(seconds)*time.Second, b.readyIn("inv-1"), "look %d", look+1)
 		b.due()
 	}
 
@@ -147,8 +147,10 @@ func TestPermanentErrorsFailAtOnce(t *testing.T) {
 		"unknown account": {fixture.Invoice(org, "doc", 1000), `DELETE FROM daybook.accounts WHERE code = '1200'`, models.CodeUnknownAccount},
 		"no rule set":     {fixture.Invoice(org, "doc", 1000), `UPDATE daybook.organizations SET active_rule_set = NULL`, models.CodeNoMatchingRule},
 		"overflow":        {overflow, "", models.CodeDocumentInvalid},
-		"unreadable": {fixture.Invoice(org, "doc", 1000),
-			`UPDATE daybook.documents SET content = '{"lines": "none"}'`, models.CodeDocumentInvalid},
+		"unreadable": {
+			fixture.Invoice(org, "doc", 1000),
+			`UPDATE daybook.documents SET content = '{"lines": "none"}'`, models.CodeDocumentInvalid,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -298,8 +300,10 @@ func TestDatabaseRefusesWhatTheRulesMissed(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, failing{commit: func(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
 		return nil, store.InsertPosting(ctx, tx, store.Posting{
-			Impacts: []models.Impact{{ID: 1, OrgID: org, DocumentID: "doc", Seq: 1, Kind: models.ImpactPost, EntryCount: 1,
-				DocumentDate: models.NewDate(2026, 1, 1), PostingDate: models.NewDate(2026, 1, 1), JobID: jobs[0].ID, Attempt: 1}},
+			Impacts: []models.Impact{{
+				ID: 1, OrgID: org, DocumentID: "doc", Seq: 1, Kind: models.ImpactPost, EntryCount: 1,
+				DocumentDate: models.NewDate(2026, 1, 1), PostingDate: models.NewDate(2026, 1, 1), JobID: jobs[0].ID, Attempt: 1,
+			}},
 			Entries: []models.Entry{{ImpactID: 1, LineNo: 1, OrgID: org, Account: "1200", Side: models.Debit, Amount: 5, Currency: "EUR"}},
 		})
 	}}, engine.Options{})

@@ -157,8 +157,10 @@ func TestRequestsDuringAnAttempt(t *testing.T) {
 		after models.JobState
 		posts int
 	}{
-		"newer version": {func(t *testing.T, b *bundle) { fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 2000)) },
-			models.JobPending, models.JobCompleted, 1},
+		"newer version": {
+			func(t *testing.T, b *bundle) { fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 2000)) },
+			models.JobPending, models.JobCompleted, 1,
+		},
 		"mark pending": {func(t *testing.T, b *bundle) {
 			_, err := store.MarkPending(t.Context(), b.Pool, org, "doc", nil, 0)
 			require.NoError(t, err)

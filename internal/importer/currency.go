@@ -19,7 +19,7 @@ const (
 var minorDigits = func() map[string]int {
 	m := map[string]int{}
 	for digits, codes := range map[int]string{0: digits0, 2: digits2, 3: digits3, 4: digits4} {
-		for _, code := range strings.Fields(codes) {
+		for code := range strings.FieldsSeq(codes) {
 			m[code] = digits
 		}
 	}

@@ -152,8 +152,7 @@ func (c *chunk) post(i int, d *models.Document, last *store.LastImpact) {
 
 // translate turns the rule engine's error into a job's.
 func translate(err error) error {
-	var e *posting.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*posting.Error](err); ok {
 		return &models.JobError{Code: e.Code, Message: e.Error()}
 	}
 	return err

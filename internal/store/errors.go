@@ -53,8 +53,7 @@ func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if sentinel, ok := sentinels[pg.Code]; ok {
 			return &requestError{sentinel: sentinel, message: pg.Message, hint: pg.Hint}
 		}
@@ -79,8 +78,7 @@ func (e *requestError) Unwrap() error { return e.sentinel }
 
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

@@ -1,0 +1,835 @@
+-- The schema that the migrations make, for review. Written by `daybook migrate dump` (make schema); do not edit.
+
+-- Name: daybook; Type: SCHEMA; Schema: -; Owner: -
+
+CREATE SCHEMA daybook;
+
+-- Name: account_type; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.account_type AS ENUM (
+    'asset',
+    'liability',
+    'equity',
+    'income',
+    'expense'
+);
+
+-- Name: accounting_job_state; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.accounting_job_state AS ENUM (
+    'pending',
+    'leased',
+    'completed',
+    'failed',
+    'cancelled'
+);
+
+-- Name: attempt_outcome; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.attempt_outcome AS ENUM (
+    'completed',
+    'retried',
+    'rescheduled',
+    'failed',
+    'cancelled',
+    'lost'
+);
+
+-- Name: entry_side; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.entry_side AS ENUM (
+    'debit',
+    'credit'
+);
+
+-- Name: impact_kind; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.impact_kind AS ENUM (
+    'post',
+    'reverse'
+);
+
+-- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job daybook.accounting_work_queue;
+BEGIN
+    PERFORM daybook.check_accounting_request(cancel_accounting_job.org_id, cancel_accounting_job.document_id, 0, 2);
+    SELECT * INTO job
+      FROM daybook.accounting_work_queue q
+     WHERE q.org_id = cancel_accounting_job.org_id AND q.document_id = cancel_accounting_job.document_id
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no accounting job for document % of organization %', cancel_accounting_job.document_id, cancel_accounting_job.org_id
+            USING ERRCODE = 'DB011';
+    END IF;
+
+    job_id := job.id;
+    CASE job.state
+        WHEN 'completed' THEN
+            RAISE EXCEPTION 'the accounting job for document % of organization % is completed', job.document_id, job.org_id
+                USING ERRCODE = 'DB012', HINT = 'mark the document not ready or deleted to take its posting back';
+        WHEN 'cancelled' THEN
+            result := 'unchanged';
+        WHEN 'leased' THEN
+            result := 'cancelling';
+            UPDATE daybook.accounting_work_queue q
+               SET cancel_requested = true, generation = q.generation + 1, updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSE
+            result := 'cancelled';
+            UPDATE daybook.accounting_work_queue q
+               SET state = 'cancelled', generation = q.generation + 1, takeovers = 0,
+                   finished_at = clock_timestamp(), updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+    END CASE;
+END
+$$;
+
+-- Name: FUNCTION cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) IS 'Asks that a document not be posted. result: cancelled, cancelling (after the running attempt, which commits nothing) or unchanged';
+
+-- Name: check_accounting_request(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_accounting_request(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF coalesce(org_id, '') = '' OR coalesce(document_id, '') = '' THEN
+        RAISE EXCEPTION 'organization id and document id must not be empty' USING ERRCODE = 'DB010';
+    END IF;
+    IF octet_length(org_id) > 255 OR octet_length(document_id) > 255 THEN
+        RAISE EXCEPTION 'organization id and document id must not be longer than 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+    IF version_hint IS NULL OR version_hint < 0 THEN
+        RAISE EXCEPTION 'version must not be negative or null' USING ERRCODE = 'DB010';
+    END IF;
+    IF priority NOT BETWEEN 1 AND 3 THEN
+        RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
+    END IF;
+    IF ready_at = 'infinity' THEN
+        RAISE EXCEPTION 'ready_at must not be infinity' USING ERRCODE = 'DB010', HINT = 'enqueue the document when it is to be posted';
+    END IF;
+END
+$$;
+
+-- Name: check_entries(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_entries() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    bad record;
+BEGIN
+    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) AS difference
+      INTO bad
+      FROM new_entries n
+     GROUP BY n.impact_id, n.currency
+    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) <> 0
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
+            USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
+    END IF;
+
+    -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
+    SELECT n.impact_id, n.entries, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
+      INTO bad
+      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries
+              FROM new_entries GROUP BY impact_id) n
+      LEFT JOIN daybook.impacts i ON i.id = n.impact_id
+     WHERE i.entry_count IS DISTINCT FROM n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries
+            USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
+    END IF;
+
+    SELECT n.org_id, n.account_code
+      INTO bad
+      FROM (SELECT DISTINCT org_id, account_code FROM new_entries) n
+     WHERE NOT EXISTS (SELECT 1 FROM daybook.accounts a WHERE a.org_id = n.org_id AND a.code = n.account_code)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
+            USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Name: enqueue_accounting_job(text, text, bigint, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.enqueue_accounting_job(org_id text, document_id text, version_hint bigint, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    version  CONSTANT bigint := enqueue_accounting_job.version_hint;
+    prio     CONSTANT integer := coalesce(enqueue_accounting_job.priority, 2);
+    due      timestamptz;
+    job      daybook.accounting_work_queue;
+BEGIN
+    PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio,
+                                             enqueue_accounting_job.ready_at);
+    due := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
+
+    -- A purge may remove the row between the two statements: then the insert is tried again.
+    LOOP
+        INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+        VALUES (enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, due, due, prio)
+        ON CONFLICT (org_id, document_id) DO NOTHING
+        RETURNING id INTO job_id;
+        IF FOUND THEN
+            result := 'enqueued';
+            EXIT;
+        END IF;
+
+        SELECT * INTO job
+          FROM daybook.accounting_work_queue q
+         WHERE q.org_id = enqueue_accounting_job.org_id AND q.document_id = enqueue_accounting_job.document_id
+           FOR NO KEY UPDATE;
+        CONTINUE WHEN NOT FOUND;
+
+        job_id := job.id;
+        due := greatest(due, clock_timestamp());
+        IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
+            -- The running attempt goes on; its settlement sees that the generation moved and makes the job pending again.
+            -- What was asked for before, since the job was leased, keeps its time when that is the earlier one.
+            result := 'coalesced';
+            UPDATE daybook.accounting_work_queue q
+               SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
+                   ready_at = CASE WHEN q.generation = q.leased_generation OR q.cancel_requested THEN due ELSE least(q.ready_at, due) END,
+                   cancel_requested = false, updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSIF job.state = 'pending' AND version > job.version_hint THEN
+            result := 'coalesced';
+            UPDATE daybook.accounting_work_queue q
+               SET version_hint = version, ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
+                   first_ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
+                   priority = least(q.priority, prio), generation = q.generation + 1,
+                   run_count = 0, not_ready_count = 0, takeovers = 0, last_error = NULL, last_error_code = NULL,
+                   updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSIF job.state IN ('completed', 'failed', 'cancelled')
+              AND (version > job.version_hint OR (version = job.version_hint AND job.state = 'cancelled')) THEN
+            result := 'requeued';
+            UPDATE daybook.accounting_work_queue q
+               SET state = 'pending', version_hint = version, ready_at = due, first_ready_at = due, priority = prio,
+                   generation = q.generation + 1, run_count = 0, not_ready_count = 0, takeovers = 0,
+                   last_error = NULL, last_error_code = NULL, finished_at = NULL, updated_at = clock_timestamp()
+             WHERE q.id = job.id;
+        ELSE
+            result := 'unchanged';
+            IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
+                UPDATE daybook.accounting_work_queue q SET priority = prio, updated_at = clock_timestamp() WHERE q.id = job.id;
+            END IF;
+        END IF;
+        EXIT;
+    END LOOP;
+
+    IF result <> 'unchanged' AND due <= clock_timestamp() THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION enqueue_accounting_job(org_id text, document_id text, version_hint bigint, ready_at timestamp with time zone, priority integer, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.enqueue_accounting_job(org_id text, document_id text, version_hint bigint, ready_at timestamp with time zone, priority integer, OUT job_id text, OUT result text) IS 'Asks for a document version to be posted. result: enqueued, coalesced, requeued or unchanged';
+
+-- Name: enqueue_accounting_jobs(text[], text[], bigint[], timestamp with time zone[], integer[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.enqueue_accounting_jobs(org_ids text[], document_ids text[], version_hints bigint[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[]) RETURNS TABLE(ordinal integer, job_id text, result text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    total CONSTANT integer := cardinality(org_ids);
+    bad   record;
+    req   record;
+    -- Positions and ids of the rows that were inserted.
+    fresh integer[];
+    ids   text[];
+BEGIN
+    IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
+       OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
+       OR coalesce(cardinality(priorities), total) IS DISTINCT FROM total THEN
+        RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
+    END IF;
+    -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
+    IF EXISTS (SELECT 1
+                 FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t)
+                WHERE coalesce(o, '') = '' OR coalesce(d, '') = '' OR octet_length(o) > 255 OR octet_length(d) > 255
+                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3 OR t = 'infinity') THEN
+        FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
+            PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p, bad.t);
+        END LOOP;
+    END IF;
+
+    WITH r AS (
+        SELECT DISTINCT ON (o COLLATE "C", d COLLATE "C") o, d, v, greatest(coalesce(t, '-infinity'), clock_timestamp()) AS due, coalesce(p, 2)::smallint AS p, n::integer AS n
+          FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
+         ORDER BY o COLLATE "C", d COLLATE "C", n
+    ), ins AS (
+        INSERT INTO daybook.accounting_work_queue AS q (org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+        SELECT r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.o COLLATE "C", r.d COLLATE "C"
+        ON CONFLICT (org_id, document_id) DO NOTHING
+        RETURNING q.id, q.org_id, q.document_id
+    )
+    SELECT array_agg(r.n), array_agg(ins.id) INTO fresh, ids
+      FROM ins JOIN r ON r.o = ins.org_id AND r.d = ins.document_id;
+
+    IF fresh IS NOT NULL THEN
+        PERFORM daybook.wake_accounting_queue();
+        RETURN QUERY SELECT f.n, f.id, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
+    END IF;
+    IF coalesce(cardinality(fresh), 0) = total THEN
+        RETURN;
+    END IF;
+
+    -- What was there before, and repeated keys: one by one, by the same rules as a single request.
+    FOR req IN
+        SELECT r.o, r.d, r.v, r.t, r.p, r.n::integer AS n
+          FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
+          LEFT JOIN unnest(fresh) AS f (n) ON f.n = r.n
+         WHERE f.n IS NULL
+         ORDER BY r.o COLLATE "C", r.d COLLATE "C", r.n
+    LOOP
+        ordinal := req.n;
+        SELECT e.job_id, e.result INTO job_id, result
+          FROM daybook.enqueue_accounting_job(req.o, req.d, req.v, req.t, req.p) e;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- Name: mark_accounting_job_pending(text, text, bigint, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.mark_accounting_job_pending(org_id text, document_id text, version_hint bigint DEFAULT NULL::bigint, delay_seconds double precision DEFAULT 0, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job   daybook.accounting_work_queue;
+    newer boolean;
+    due   timestamptz;
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_accounting_job_pending.org_id, mark_accounting_job_pending.document_id,
+                                             coalesce(mark_accounting_job_pending.version_hint, 0), 2);
+    IF delay_seconds IS NULL OR NOT delay_seconds BETWEEN 0 AND 3.2e9 THEN
+        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
+    END IF;
+    SELECT * INTO job
+      FROM daybook.accounting_work_queue q
+     WHERE q.org_id = mark_accounting_job_pending.org_id AND q.document_id = mark_accounting_job_pending.document_id
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no accounting job for document % of organization %', mark_accounting_job_pending.document_id, mark_accounting_job_pending.org_id
+            USING ERRCODE = 'DB011', HINT = 'enqueue the document first';
+    END IF;
+
+    due := clock_timestamp() + make_interval(secs => delay_seconds);
+    newer := coalesce(mark_accounting_job_pending.version_hint, 0) > job.version_hint;
+    job_id := job.id;
+    result := CASE job.state WHEN 'leased' THEN 'coalesced' WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
+    UPDATE daybook.accounting_work_queue q
+       SET state            = CASE WHEN q.state = 'leased' THEN q.state ELSE 'pending' END,
+           version_hint     = CASE WHEN newer THEN mark_accounting_job_pending.version_hint ELSE q.version_hint END,
+           ready_at         = due,
+           first_ready_at   = CASE WHEN q.state = 'leased' THEN q.first_ready_at ELSE due END,
+           generation       = q.generation + 1,
+           cancel_requested = false,
+           run_count        = CASE WHEN q.state = 'leased' OR (q.state = 'pending' AND NOT newer) THEN q.run_count ELSE 0 END,
+           not_ready_count  = 0,
+           last_error       = CASE WHEN q.state IN ('leased', 'pending') AND NOT newer THEN q.last_error END,
+           last_error_code  = CASE WHEN q.state IN ('leased', 'pending') AND NOT newer THEN q.last_error_code END,
+           finished_at      = NULL,
+           updated_at       = clock_timestamp()
+     WHERE q.id = job.id;
+    IF delay_seconds = 0 THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION mark_accounting_job_pending(org_id text, document_id text, version_hint bigint, delay_seconds double precision, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.mark_accounting_job_pending(org_id text, document_id text, version_hint bigint, delay_seconds double precision, OUT job_id text, OUT result text) IS 'Asks for one more attempt after a delay. result: rescheduled (was pending), requeued, or coalesced (again after the running attempt)';
+
+-- Name: mark_document_deleted(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.mark_document_deleted(org_id text, document_id text, OUT version bigint, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_document_deleted.org_id, mark_document_deleted.document_id, 0, 2);
+    -- Deleting twice is one deletion.
+    UPDATE daybook.documents d
+       SET accounting_ready_version = d.accounting_ready_version + CASE WHEN d.deleted_at IS NULL THEN 1 ELSE 0 END,
+           deleted_at = coalesce(d.deleted_at, clock_timestamp()), updated_at = clock_timestamp()
+     WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
+    RETURNING d.accounting_ready_version INTO version;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'organization % has no document %', mark_document_deleted.org_id, mark_document_deleted.document_id
+            USING ERRCODE = 'DB013';
+    END IF;
+    SELECT e.job_id, e.result INTO job_id, result
+      FROM daybook.enqueue_accounting_job(mark_document_deleted.org_id, mark_document_deleted.document_id, version) e;
+END
+$$;
+
+-- Name: mark_document_not_ready(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.mark_document_not_ready(org_id text, document_id text, OUT version bigint, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_document_not_ready.org_id, mark_document_not_ready.document_id, 0, 2);
+    UPDATE daybook.documents d
+       SET accounting_ready_at = NULL, accounting_ready_version = d.accounting_ready_version + 1, updated_at = clock_timestamp()
+     WHERE d.org_id = mark_document_not_ready.org_id AND d.id = mark_document_not_ready.document_id
+    RETURNING d.accounting_ready_version INTO version;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'organization % has no document %', mark_document_not_ready.org_id, mark_document_not_ready.document_id
+            USING ERRCODE = 'DB013';
+    END IF;
+    SELECT e.job_id, e.result INTO job_id, result
+      FROM daybook.enqueue_accounting_job(mark_document_not_ready.org_id, mark_document_not_ready.document_id, version) e;
+END
+$$;
+
+-- Name: mark_document_ready(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.mark_document_ready(org_id text, document_id text, priority integer DEFAULT NULL::integer, OUT version bigint, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    deleted boolean;
+BEGIN
+    PERFORM daybook.check_accounting_request(mark_document_ready.org_id, mark_document_ready.document_id, 0, coalesce(mark_document_ready.priority, 2));
+    UPDATE daybook.documents d
+       SET accounting_ready_at = clock_timestamp(), accounting_ready_version = d.accounting_ready_version + 1, updated_at = clock_timestamp()
+     WHERE d.org_id = mark_document_ready.org_id AND d.id = mark_document_ready.document_id
+    RETURNING d.accounting_ready_version, d.deleted_at IS NOT NULL INTO version, deleted;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'organization % has no document %', mark_document_ready.org_id, mark_document_ready.document_id
+            USING ERRCODE = 'DB013', HINT = 'write the document in the same transaction before it is marked ready';
+    END IF;
+    IF deleted THEN
+        RAISE EXCEPTION 'document % of organization % is deleted', mark_document_ready.document_id, mark_document_ready.org_id
+            USING ERRCODE = 'DB014', HINT = 'set deleted_at to null before the document is marked ready';
+    END IF;
+    SELECT e.job_id, e.result INTO job_id, result
+      FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
+END
+$$;
+
+-- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.new_id() RETURNS text
+    LANGUAGE sql PARALLEL SAFE
+    AS $$
+    SELECT overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
+           || '-7' || substr(gen_random_uuid()::text, 16)
+$$;
+
+-- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+
+-- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'daybook.% is append-only: % refused', TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'DB004', HINT = 'correct a posting by a reversal and a new impact';
+END
+$$;
+
+-- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) THEN
+        PERFORM pg_notify('daybook_accounting', '');
+    END IF;
+END
+$$;
+
+-- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.accounting_work_queue (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    version_hint bigint NOT NULL,
+    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    state daybook.accounting_job_state DEFAULT 'pending'::daybook.accounting_job_state NOT NULL,
+    run_count integer DEFAULT 0 NOT NULL,
+    last_attempted_at timestamp with time zone,
+    last_error text,
+    last_error_code text,
+    priority smallint DEFAULT 2 NOT NULL,
+    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    generation bigint DEFAULT 0 NOT NULL,
+    cancel_requested boolean DEFAULT false NOT NULL,
+    not_ready_count integer DEFAULT 0 NOT NULL,
+    turn_id text COLLATE pg_catalog."C",
+    fence bigint,
+    leased_generation bigint,
+    worker text,
+    attempt_started_at timestamp with time zone,
+    working boolean DEFAULT false NOT NULL,
+    takeovers integer DEFAULT 0 NOT NULL,
+    CONSTRAINT accounting_work_queue_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
+    CONSTRAINT accounting_work_queue_not_ready_count_check CHECK ((not_ready_count >= 0)),
+    CONSTRAINT accounting_work_queue_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT accounting_work_queue_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
+    CONSTRAINT accounting_work_queue_run_count_check CHECK ((run_count >= 0)),
+    CONSTRAINT accounting_work_queue_takeovers_check CHECK ((takeovers >= 0)),
+    CONSTRAINT accounting_work_queue_version_hint_check CHECK ((version_hint >= 0)),
+    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.accounting_job_state))),
+    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.accounting_job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
+    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.accounting_job_state, 'failed'::daybook.accounting_job_state, 'cancelled'::daybook.accounting_job_state])) = (finished_at IS NOT NULL))),
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.accounting_job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.accounting_job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working))))
+);
+
+-- Name: COLUMN accounting_work_queue.run_count; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
+
+-- Name: COLUMN accounting_work_queue.priority; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
+
+-- Name: COLUMN accounting_work_queue.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+
+-- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.accounts (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    code text NOT NULL COLLATE pg_catalog."C",
+    name text DEFAULT ''::text NOT NULL,
+    type daybook.account_type NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT accounts_code_check CHECK (((code <> ''::text) AND (octet_length(code) <= 64)))
+);
+
+-- Name: attempts; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.attempts (
+    id bigint NOT NULL,
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    version bigint NOT NULL,
+    attempt integer NOT NULL,
+    outcome daybook.attempt_outcome NOT NULL,
+    error_code text,
+    error text,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    worker text DEFAULT ''::text NOT NULL,
+    turn_id text NOT NULL COLLATE pg_catalog."C",
+    fence bigint NOT NULL,
+    workflow_run_id text DEFAULT ''::text NOT NULL,
+    CONSTRAINT attempts_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT attempts_check CHECK (((outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome])) <= (error_code IS NOT NULL)))
+);
+
+-- Name: attempts_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME daybook.attempts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: documents; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.documents (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    id text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL,
+    direction text NOT NULL,
+    currency text NOT NULL,
+    issue_date date NOT NULL,
+    value_date date,
+    content jsonb NOT NULL,
+    accounting_ready_at timestamp with time zone,
+    accounting_ready_version bigint DEFAULT 0 NOT NULL,
+    accounting_impact_created_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT documents_accounting_ready_version_check CHECK ((accounting_ready_version >= 0)),
+    CONSTRAINT documents_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT documents_direction_check CHECK ((direction = ANY (ARRAY['in'::text, 'out'::text]))),
+    CONSTRAINT documents_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
+    CONSTRAINT documents_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT documents_type_check CHECK ((type <> ''::text))
+);
+
+-- Name: COLUMN documents.accounting_ready_version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.documents.accounting_ready_version IS 'Grows by one each time the document is marked ready, not ready or deleted';
+
+-- Name: COLUMN documents.accounting_impact_created_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS 'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
+
+-- Name: entries; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.entries (
+    impact_id bigint NOT NULL,
+    line_no integer NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    side daybook.entry_side NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    rule_line_id text DEFAULT ''::text NOT NULL,
+    document_line integer,
+    CONSTRAINT entries_amount_minor_check CHECK ((amount_minor > 0)),
+    CONSTRAINT entries_currency_check CHECK ((length(currency) = 3)),
+    CONSTRAINT entries_line_no_check CHECK ((line_no > 0))
+);
+
+-- Name: COLUMN entries.amount_minor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
+
+-- Name: fence_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+CREATE SEQUENCE daybook.fence_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- Name: SEQUENCE fence_seq; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON SEQUENCE daybook.fence_seq IS 'Fences of leases: an activity takes the next one when it starts; who holds the lower one commits nothing';
+
+-- Name: impacts; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.impacts (
+    id bigint NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    document_version bigint NOT NULL,
+    seq integer NOT NULL,
+    previous_seq integer GENERATED ALWAYS AS (NULLIF((seq - 1), 0)) STORED,
+    kind daybook.impact_kind NOT NULL,
+    rule_set_version bigint,
+    rule_id text DEFAULT ''::text NOT NULL,
+    document_date date NOT NULL,
+    posting_date date NOT NULL,
+    entry_count integer NOT NULL,
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    attempt integer NOT NULL,
+    workflow_run_id text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT chain_alternates CHECK (((kind = 'post'::daybook.impact_kind) = ((seq % 2) = 1))),
+    CONSTRAINT impacts_entry_count_check CHECK ((entry_count >= 0)),
+    CONSTRAINT impacts_seq_check CHECK ((seq > 0))
+);
+
+-- Name: impact_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+CREATE SEQUENCE daybook.impact_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- Name: impact_id_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
+
+ALTER SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
+
+-- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.organizations (
+    id text NOT NULL COLLATE pg_catalog."C",
+    name text DEFAULT ''::text NOT NULL,
+    active_rule_set bigint,
+    config_version bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255)))
+);
+
+-- Name: COLUMN organizations.config_version; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.config_version IS 'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+
+-- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.rule_sets (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    version bigint NOT NULL,
+    name text NOT NULL,
+    source text NOT NULL,
+    sha256 text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT rule_sets_sha256_check CHECK ((length(sha256) = 64)),
+    CONSTRAINT rule_sets_version_check CHECK ((version > 0))
+);
+
+-- Name: schema_migrations; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.schema_migrations (
+    id integer NOT NULL,
+    version_id bigint NOT NULL,
+    is_applied boolean NOT NULL,
+    tstamp timestamp without time zone DEFAULT now() NOT NULL
+);
+
+-- Name: schema_migrations_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.schema_migrations ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME daybook.schema_migrations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: accounting_work_queue accounting_work_queue_org_id_document_id_key; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.accounting_work_queue
+    ADD CONSTRAINT accounting_work_queue_org_id_document_id_key UNIQUE (org_id, document_id);
+
+-- Name: accounting_work_queue accounting_work_queue_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.accounting_work_queue
+    ADD CONSTRAINT accounting_work_queue_pkey PRIMARY KEY (id);
+
+-- Name: accounts accounts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.accounts
+    ADD CONSTRAINT accounts_pkey PRIMARY KEY (org_id, code);
+
+-- Name: attempts attempts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.attempts
+    ADD CONSTRAINT attempts_pkey PRIMARY KEY (id);
+
+-- Name: documents documents_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.documents
+    ADD CONSTRAINT documents_pkey PRIMARY KEY (org_id, id);
+
+-- Name: entries entries_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.entries
+    ADD CONSTRAINT entries_pkey PRIMARY KEY (impact_id, line_no);
+
+-- Name: impacts impacts_org_id_document_id_seq_key; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.impacts
+    ADD CONSTRAINT impacts_org_id_document_id_seq_key UNIQUE (org_id, document_id, seq);
+
+-- Name: impacts impacts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.impacts
+    ADD CONSTRAINT impacts_pkey PRIMARY KEY (id);
+
+-- Name: organizations organizations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.organizations
+    ADD CONSTRAINT organizations_pkey PRIMARY KEY (id);
+
+-- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rule_sets
+    ADD CONSTRAINT rule_sets_pkey PRIMARY KEY (org_id, version);
+
+-- Name: schema_migrations schema_migrations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.schema_migrations
+    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (id);
+
+-- Name: accounting_work_queue_due; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING btree (priority, ready_at, id) WHERE (state = 'pending'::daybook.accounting_job_state);
+
+-- Name: accounting_work_queue_failed; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue USING btree (updated_at DESC) WHERE (state = 'failed'::daybook.accounting_job_state);
+
+-- Name: accounting_work_queue_failed_code; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue USING btree (org_id, last_error_code) WHERE (state = 'failed'::daybook.accounting_job_state);
+
+-- Name: accounting_work_queue_stale; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING btree (last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
+
+-- Name: accounting_work_queue_turn; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
+
+-- Name: attempts_job; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX attempts_job ON daybook.attempts USING btree (job_id, id);
+
+-- Name: entries_account; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX entries_account ON daybook.entries USING btree (org_id, account_code, currency);
+
+-- Name: entries entries_append_only; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.entries FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: entries entries_check; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries REFERENCING NEW TABLE AS new_entries FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
+
+-- Name: impacts impacts_append_only; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER impacts_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.impacts FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: accounts accounts_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.accounts
+    ADD CONSTRAINT accounts_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
+
+-- Name: impacts chain_has_no_gap; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.impacts
+    ADD CONSTRAINT chain_has_no_gap FOREIGN KEY (org_id, document_id, previous_seq) REFERENCES daybook.impacts(org_id, document_id, seq);
+
+-- Name: organizations organizations_id_active_rule_set_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.organizations
+    ADD CONSTRAINT organizations_id_active_rule_set_fkey FOREIGN KEY (id, active_rule_set) REFERENCES daybook.rule_sets(org_id, version);
+
+-- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rule_sets
+    ADD CONSTRAINT rule_sets_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);

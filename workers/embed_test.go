@@ -1,0 +1,149 @@
+package workers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// reports is an application's own processor: it works one job at a time and writes to a table of the application's.
+type reports struct{}
+
+func (reports) Prepare(_ context.Context, job workers.Job) (workers.JobCommit, error) {
+	if job.DocumentID == "doc-3" {
+		return nil, errors.New("the printer is out of paper")
+	}
+	return func(ctx context.Context, tx pgx.Tx, job workers.Job) error {
+		_, err := tx.Exec(ctx, `INSERT INTO reports (document_id, version) VALUES ($1, $2)`, job.DocumentID, job.Version)
+		return err
+	}, nil
+}
+
+func TestJobProcessorOfAnApplication(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE TABLE reports (document_id text PRIMARY KEY, version bigint NOT NULL)`)
+	b.start(workers.Options{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Parallel: 4}})
+	for n := range 20 {
+		_, err := queue.Enqueue(t.Context(), b.Pool, queue.Job{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 7})
+		require.NoError(t, err)
+	}
+
+	counts := b.drainOnce()
+
+	assert.EqualValues(t, 19, counts.Completed)
+	assert.EqualValues(t, 1, counts.Retried)
+	assert.Equal(t, 19, fixture.Count(t, b.Pool, `SELECT count(*) FROM reports WHERE version = 7`))
+	job := fixture.Job(t, b.Pool, org, "doc-3")
+	assert.Equal(t, models.CodeProcessorError, *job.LastErrorCode)
+	assert.Equal(t, "the printer is out of paper", *job.LastError)
+	assert.False(t, job.Working)
+}
+
+// chunks counts in one statement for a whole chunk.
+type chunks struct{}
+
+func (chunks) Prepare(context.Context, []workers.Job) (workers.Commit, error) {
+	return func(ctx context.Context, tx pgx.Tx, jobs []workers.Job) ([]error, error) {
+		_, err := tx.Exec(ctx, `UPDATE counters SET n = n + $1`, len(jobs))
+		errs := make([]error, len(jobs))
+		for i, j := range jobs {
+			if j.DocumentID == "doc-3" {
+				errs[i] = &models.JobError{Code: models.CodeDocumentInvalid, Message: "it has no title"}
+			}
+		}
+		return errs, err
+	}, nil
+}
+
+func TestChunkProcessorOfAnApplication(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE TABLE counters (n integer NOT NULL)`)
+	b.exec(`INSERT INTO counters VALUES (0)`)
+	b.start(workers.Options{Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{ChunkSize: 5}})
+	for n := range 20 {
+		_, err := queue.Enqueue(t.Context(), b.Pool, queue.Job{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 1})
+		require.NoError(t, err)
+	}
+
+	counts := b.drainOnce()
+
+	assert.EqualValues(t, 19, counts.Completed)
+	assert.EqualValues(t, 1, counts.Failed)
+	assert.Equal(t, 20, fixture.Count(t, b.Pool, `SELECT n FROM counters`))
+}
+
+// ownTable is an application that keeps its documents in a table of its own.
+type ownTable struct{}
+
+func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) ([]workers.Found, error) {
+	found := make([]workers.Found, len(keys))
+	for i, k := range keys {
+		var version, net int64
+		err := tx.QueryRow(ctx, `SELECT version, net FROM invoices WHERE number = $1 FOR NO KEY UPDATE SKIP LOCKED`, k.ID).Scan(&version, &net)
+		if errors.Is(err, pgx.ErrNoRows) {
+			if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM invoices WHERE number = $1)`, k.ID).Scan(&found[i].Exists); err != nil {
+				return nil, err
+			}
+			found[i].Locked = found[i].Exists
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		d := fixture.Invoice(k.OrgID, k.ID, net)
+		now := time.Now()
+		d.AccountingReadyAt, d.AccountingReadyVersion = &now, version
+		found[i] = workers.Found{Exists: true, Document: d}
+	}
+	return found, nil
+}
+
+func (ownTable) SetPosted(ctx context.Context, tx pgx.Tx, keys []workers.Key, live []bool) error {
+	for i, k := range keys {
+		if _, err := tx.Exec(ctx, `UPDATE invoices SET posted = $2 WHERE number = $1`, k.ID, live[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestDocumentsInTablesOfAnApplication(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE TABLE invoices (number text PRIMARY KEY, version bigint NOT NULL, net bigint NOT NULL, posted boolean NOT NULL DEFAULT false)`)
+	b.start(workers.Options{Documents: ownTable{}})
+	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+		_, err := tx.Exec(ctx, `INSERT INTO invoices (number, version, net) VALUES ('2026-1', 4, 1000), ('2026-2', 1, 500)`)
+		require.NoError(t, err)
+		_, err = queue.EnqueueMany(ctx, tx, []queue.Job{
+			{OrgID: org, DocumentID: "2026-1", Version: 4}, {OrgID: org, DocumentID: "2026-2", Version: 1}, {OrgID: org, DocumentID: "2026-3", Version: 1},
+		})
+		require.NoError(t, err)
+	})
+
+	counts := b.drainOnce()
+
+	assert.EqualValues(t, 2, counts.Completed)
+	assert.EqualValues(t, 1, counts.Cancelled)
+	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM invoices WHERE posted`))
+	assert.EqualValues(t, 1785, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
+}
+
+func (b *bundle) exec(query string, args ...any) {
+	b.t.Helper()
+	_, err := b.Pool.Exec(b.t.Context(), query, args...)
+	require.NoError(b.t, err)
+}
