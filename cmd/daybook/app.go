@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/term"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+// environment is what the command line takes from environment variables.
+type environment struct {
+	DatabaseURL string `env:"DAYBOOK_DATABASE_URL"`
+	LogLevel    string `env:"DAYBOOK_LOG_LEVEL"`
+	NoColor     string `env:"NO_COLOR"`
+	Term        string `env:"TERM"`
+}
+
+// app is what every command shares: streams, global flags and what follows from them.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	environment environment
+	databaseURL string
+	logLevel    string
+	json        bool
+
+	// begun is set when a command's own code begins: an error before that is one of usage.
+	begun bool
+	level slog.LevelVar
+	log   *slog.Logger
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) (*app, error) {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	if err := env.Parse(&a.environment); err != nil {
+		return nil, fmt.Errorf("environment: %w", err)
+	}
+	return a, nil
+}
+
+// setUp makes of the global flags what the commands use.
+func (a *app) setUp() error {
+	a.databaseURL = cmp.Or(a.databaseURL, a.environment.DatabaseURL)
+	if err := a.setLevel(cmp.Or(a.logLevel, a.environment.LogLevel, "info")); err != nil {
+		return err
+	}
+	options := &slog.HandlerOptions{Level: &a.level}
+	if isTerminal(a.stderr) {
+		a.log = slog.New(slog.NewTextHandler(a.stderr, options))
+	} else {
+		a.log = slog.New(slog.NewJSONHandler(a.stderr, options))
+	}
+	return nil
+}
+
+func (a *app) setLevel(name string) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return usagef("log level %q: want debug, info, warn or error", name)
+	}
+	a.level.Set(level)
+	return nil
+}
+
+// quiet raises the log level for commands that talk to a person, unless a level was asked for.
+func (a *app) quiet() {
+	if a.logLevel == "" && a.environment.LogLevel == "" {
+		a.level.Set(slog.LevelWarn)
+	}
+}
+
+// say writes a line for people to the error stream, where it is in nobody's way.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// database holds what a command reads and writes with.
+type database struct {
+	*pgxpool.Pool
+	*store.Listing
+}
+
+// close ends the listing and the pool.
+func (d *database) close() {
+	_ = d.Listing.Close()
+	d.Pool.Close()
+}
+
+// open connects to the database and checks that its schema is the one of this program. conns is the size of the pool.
+func (a *app) open(ctx context.Context, conns int32) (*database, error) {
+	pool, err := a.pool(ctx, conns)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("the database cannot be used: %w", err)
+	}
+	if err := migrations.Verify(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	listing, err := store.NewListing(pool)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &database{Pool: pool, Listing: listing}, nil
+}
+
+// pool returns a pool that has not connected yet.
+func (a *app) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
+	if err := a.checkDatabaseURL(); err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(a.databaseURL)
+	if err != nil {
+		return nil, errBadDatabaseURL
+	}
+	if !strings.Contains(a.databaseURL, "pool_max_conns") {
+		config.MaxConns = conns
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// checkDatabaseURL refuses an address that cannot be read, without repeating any of it: what is wrong may be the password.
+func (a *app) checkDatabaseURL() error {
+	if a.databaseURL == "" {
+		return errNoDatabaseURL
+	}
+	if _, err := pgxpool.ParseConfig(a.databaseURL); err != nil {
+		return errBadDatabaseURL
+	}
+	return nil
+}
+
+// isTerminal reports whether somebody watches what is written.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// readInput reads a file, or standard input for "-".
+func (a *app) readInput(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(a.stdin)
+	}
+	return os.ReadFile(path)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func (b *bundle) job(org, document string) models.AccountingJob {
+	b.t.Helper()
+	var d jobDetails
+	b.json(&d, "jobs", "show", org, document)
+	return d.Job
+}
+
+func TestEnqueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	args := []string{"enqueue", "--org", "acme", "--document", "d", "--version"}
+	assert.Contains(t, b.ok(append(args, "3", "--priority", "high")...), "enqueued (job ")
+	assert.Contains(t, b.ok(append(args, "2")...), "unchanged (job ")
+	assert.Contains(t, b.ok(append(args, "4")...), "coalesced (job ")
+	job := b.job("acme", "d")
+	assert.Equal(t, int64(4), job.VersionHint)
+	assert.Equal(t, models.PriorityHigh, job.Priority)
+}
+
+func TestJobsRetry(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	assert.Contains(t, b.ok("jobs", "retry", "es", "invoice-2", "--delay", "1h"), "requeued (job ")
+	job := b.job("es", "invoice-2")
+	assert.Equal(t, models.JobPending, job.State)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), job.ReadyAt, time.Minute)
+
+	// What waits for its backoff is made due at once.
+	var n struct{ Pending int }
+	b.json(&n, "jobs", "retry", "--state", "pending", "--all")
+	assert.Equal(t, 1, n.Pending)
+	b.work()
+	b.json(&n, "jobs", "retry", "--state", "failed", "--all", "--code", "TIMEOUT")
+	assert.Equal(t, 0, n.Pending)
+	b.json(&n, "jobs", "retry", "--state", "failed", "--all", "--org", "de")
+	assert.Equal(t, 0, n.Pending)
+	b.json(&n, "jobs", "retry", "--state", "failed", "--all", "--org", "es", "--code", "UNBALANCED")
+	assert.Equal(t, 1, n.Pending)
+	assert.Equal(t, models.JobPending, b.job("es", "invoice-2").State)
+}
+
+func TestRetryingManyLeavesOutWhatChangedSince(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	before, err := store.Now(t.Context(), b.Pool)
+	require.NoError(t, err)
+	b.ok("jobs", "retry", "es", "invoice-2")
+	b.work() // it fails again, after the moment that counts
+	n, err := store.MarkManyPending(t.Context(), b.Pool, store.RetryFilter{State: models.JobFailed, Before: before}, 0, 10)
+	require.NoError(t, err)
+	assert.Zero(t, n)
+}
+
+func TestJobsCancel(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	assert.Contains(t, b.ok("jobs", "cancel", "es", "invoice-2"), "cancelled (job ")
+	r := b.run("jobs", "cancel", "es", "invoice-1")
+	assert.Equal(t, exitConflict, r.exit)
+	assert.Contains(t, r.err, "mark the document not ready or deleted")
+}
+
+func TestRulesApplyReturnsFailedJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.ok("import", "ndjson", "demo/documents.ndjson")
+	b.work()
+	var s struct{ Queues []store.QueueStatus }
+	b.json(&s, "status")
+	assert.Equal(t, int64(11), s.Queues[0].FailedByCode[models.CodeNoMatchingRule])
+
+	type applied struct{ Organizations []activated }
+	var first, second applied
+	args := []string{"rules", "apply", "../../internal/sample/rules.yaml", "--all-orgs"}
+	r := b.run(args...)
+	assert.Contains(t, r.err, "organization de lacks accounts 1000, ", "the missing accounts are named")
+	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--all-orgs")
+	b.json(&first, args...)
+	require.Len(t, first.Organizations, 3)
+	assert.Equal(t, activated{OrgID: "de", Version: 1}, first.Organizations[0], "the same rules again change nothing")
+
+	changed := strings.Replace(read(t, "../../internal/sample/rules.yaml"), "ruleset: sample", "ruleset: other", 1)
+	b.json(&second, "rules", "apply", write(t, t.TempDir()+"/rules.yaml", changed), "--org", "es")
+	assert.Equal(t, []activated{{OrgID: "es", Version: 2, Changed: true}}, second.Organizations)
+	assert.Contains(t, b.ok("rules", "show", "--org", "es"), "ruleset: other")
+	assert.Contains(t, b.ok("rules", "show", "--org", "de"), "ruleset: sample")
+	b.work()
+	assert.Equal(t, models.JobCompleted, b.job("es", "invoice-1").State)
+	assert.Contains(t, b.ok("accounts", "list", "--org", "de"), "Accounts receivable")
+}
+
+func TestRulesCheck(t *testing.T) {
+	t.Parallel()
+	r := call(t.Context(), "", "rules", "check", "../../internal/sample/rules.yaml")
+	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Contains(t, r.out, `rule set "sample" is in order`)
+
+	const wrong = "ruleset: x\nrules:\n  - id: a\n    when: doc.nothing\n    lines: []\n"
+	r = call(t.Context(), wrong, "rules", "check", "-")
+	assert.Equal(t, exitUsage, r.exit)
+	assert.Contains(t, r.err, "4:14", "the place is named")
+	r = call(t.Context(), wrong, "rules", "check", "-", "--json")
+	assert.Equal(t, exitUsage, r.exit)
+	assert.Contains(t, r.out, `"valid": false`)
+}
+
+func TestAccountsImportNamesTheLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for input, want := range map[string]string{
+		"number,name\n": "the first line must be code,name,type",
+		"code,name,type\n1000,Bank,asset\n1,Cash,bag": "line 3: the type is \"bag\"",
+		"code,name,type\n,Bank,asset\n":               "line 2: the code",
+		"code,name,type\n":                            "there is no account",
+		"code,name,type\n1,A,asset\n1,B,asset\n":      "account 1 is listed twice",
+	} {
+		r := call(t.Context(), input, "--database-url", b.URL, "accounts", "import", "-", "--org", "acme")
+		assert.Equal(t, exitUsage, r.exit, input)
+		assert.Contains(t, r.err, want)
+	}
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/sample"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+const (
+	// demoTimeout bounds the posting of the documents, which takes a few seconds.
+	demoTimeout = 2 * time.Minute
+	// demoLook is the pause between two looks at the queue.
+	demoLook = 200 * time.Millisecond
+)
+
+func demoCommand(a *app) *cobra.Command {
+	var keep, offline bool
+	options := devstack.Options{InMemory: true}
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Start everything, post sample invoices of many countries, show the result",
+		Long: "Starts a PostgreSQL and a Temporal development server of its own, imports the published examples of the GOBL format\n" +
+			"(or, without a network, a few documents that come with the program), starts the workflow through the Temporal CLI,\n" +
+			"works the queue, and shows what was posted. It fails unless exactly what must be is posted.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			a.quiet()
+			d := demo{app: a, keep: keep, offline: offline}
+			return d.run(c.Context(), options)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&keep, "keep", false, "keep everything running until Ctrl-C")
+	flags.BoolVar(&offline, "offline", false, "post the documents that come with the program, without a network")
+	flags.IntVar(&options.TemporalPort, "temporal-port", 0, "Temporal's port (default a free one)")
+	flags.IntVar(&options.UIPort, "ui-port", 0, "the port of Temporal's web interface (default a free one)")
+	flags.IntVar(&options.PostgresPort, "postgres-port", 0, "PostgreSQL's port (default a free one)")
+	return command
+}
+
+// demo is one run of the demonstration.
+type demo struct {
+	*app
+	keep, offline bool
+
+	stack    *devstack.Stack
+	temporal client.Options
+	db       *database
+	// documents is what is to be posted.
+	documents demoDocuments
+	started   time.Time
+}
+
+func (d *demo) run(ctx context.Context, options devstack.Options) (err error) {
+	if err := d.refuseUsedDatabase(ctx); err != nil {
+		return err
+	}
+	if d.stack, err = d.startStack(ctx, options); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopStack(ctx, d.stack)) }()
+	if d.db, err = d.open(ctx, importLanes+2); err != nil {
+		return err
+	}
+	defer d.db.close()
+	if d.temporal, err = d.stackOptions(d.stack); err != nil {
+		return err
+	}
+	if err := d.refuseUsedTemporal(ctx); err != nil {
+		return err
+	}
+	if d.documents, err = d.findDocuments(ctx); err != nil {
+		return err
+	}
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	return d.withWorker(ctx, d.postAndShow)
+}
+
+// refuseUsedDatabase keeps the demonstration out of a database on which somebody works, before anything is changed there.
+func (d *demo) refuseUsedDatabase(ctx context.Context) error {
+	if d.databaseURL == "" {
+		return nil
+	}
+	pool, err := d.pool(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	empty, err := store.IsEmpty(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if !empty {
+		return tagged(errNotEmpty, "the database that DAYBOOK_DATABASE_URL names holds documents already, and the demo wants one of its own: unset the variable")
+	}
+	return nil
+}
+
+// refuseUsedTemporal keeps the demonstration off a task queue on which somebody works.
+func (d *demo) refuseUsedTemporal(ctx context.Context) error {
+	c, err := d.connectTemporal(ctx, d.temporal)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	running, err := workflowRuns(ctx, c)
+	if err != nil {
+		return err
+	}
+	if running {
+		return tagged(errNotEmpty, "workflow %s runs at %s already, and the demo wants a Temporal of its own: unset TEMPORAL_ADDRESS",
+			productionWorkflowID, d.stack.TemporalAddress)
+	}
+	return nil
+}
+
+// prepare gives every organization the sample chart and rules, and imports the documents.
+func (d *demo) prepare(ctx context.Context) error {
+	orgs := d.documents.organizations()
+	d.say("Applying the sample chart of accounts and the sample rules to %s.", plural(int64(len(orgs)), "organization", "organizations"))
+	for _, org := range orgs {
+		err := pgx.BeginFunc(ctx, d.db.Pool, func(tx pgx.Tx) error {
+			if _, err := store.PutAccounts(ctx, tx, org, sample.Chart()); err != nil {
+				return err
+			}
+			_, err := store.ApplyRuleSet(ctx, tx, org, "sample", string(sample.Rules()))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("organization %s: %w", org, err)
+		}
+	}
+	d.say("Importing %s.", d.documents.description)
+	bar := d.newProgress("importing", int64(len(d.documents.items)))
+	i := newDocumentImporter(d.db.Pool, func() { bar.add(1) })
+	err := i.run(ctx, func(_ context.Context, put func(importItem) error) error {
+		for _, item := range d.documents.items {
+			if err := put(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	if len(i.result.Failed) > 0 {
+		return tagged(errNotAsExpected, "%d documents were not imported; the first one: %s: %s",
+			len(i.result.Failed), i.result.Failed[0].Source, i.result.Failed[0].Reason)
+	}
+	return nil
+}
+
+// withWorker runs f while a worker of this process works the queue, and drains the worker.
+func (d *demo) withWorker(ctx context.Context, f func(context.Context) error) error {
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.work(working, d.temporal, workers.Options{}) }()
+
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(running) }()
+	select {
+	case err := <-done:
+		stop()
+		return errors.Join(err, <-ended)
+	case err := <-ended:
+		stop()
+		cancel()
+		shown := <-done
+		if err == nil { // ctx ended, and f ended with it
+			return shown
+		}
+		return fmt.Errorf("the worker ended: %w", err)
+	}
+}
+
+// postAndShow starts the workflow, waits until everything is settled, shows the result, and ends the workflow.
+func (d *demo) postAndShow(ctx context.Context) error {
+	d.say("Starting the workflow through the Temporal CLI:\n\n%s\n", indent(startCommandLine()))
+	d.started = time.Now()
+	if err := d.startWorkflow(ctx, d.stack); err != nil {
+		return err
+	}
+	if err := d.awaitSettled(ctx); err != nil {
+		return err
+	}
+	result, err := d.collect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.show(result); err != nil {
+		return err
+	}
+	if d.keep {
+		d.sayWhereToLook()
+		<-ctx.Done()
+		return result.verdict()
+	}
+	return errors.Join(result.verdict(), d.endWorkflow(ctx))
+}
+
+// awaitSettled shows progress until no job is pending or leased.
+func (d *demo) awaitSettled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	total := int64(len(d.documents.items))
+	bar := d.newProgress("posting", total)
+	defer bar.end()
+	tick := time.NewTicker(demoLook)
+	defer tick.Stop()
+	for {
+		s, err := store.AccountingStatus(ctx, d.db.Pool, "")
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil {
+			bar.set(total - s.Open())
+			if s.Open() == 0 {
+				bar.end()
+				d.say("Settled %s in %s, the start of the workflow included.", plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return tagged(errNotAsExpected, "after %s, %d documents are still not settled: see %s", demoTimeout, s.Open(), cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
+			}
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// endWorkflow cancels the workflow and waits until it has given everything back.
+func (d *demo) endWorkflow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, workers.DrainTimeout)
+	defer cancel()
+	c, err := client.NewLazyClient(d.temporal)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.CancelWorkflow(ctx, productionWorkflowID, ""); err != nil {
+		return fmt.Errorf("cancel the workflow: %w", err)
+	}
+	if err := c.GetWorkflow(ctx, productionWorkflowID, "").Get(ctx, nil); err != nil && !isCancelled(err) {
+		return fmt.Errorf("wait for the end of the workflow: %w", err)
+	}
+	return nil
+}
+
+func (d *demo) sayWhereToLook() {
+	d.say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook status\n  daybook jobs list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all",
+		d.databaseURL, d.documents.organizations()[0])
+}
+
+// demoDocuments is what the demonstration posts.
+type demoDocuments struct {
+	description string
+	// source is for programs: "gobl" or "embedded".
+	source string
+	items  []importItem
+	// skipped are files that cause no booking.
+	skipped []importProblem
+	// mustFail names the sources that cannot be posted, and why.
+	mustFail map[string]models.ErrorCode
+}
+
+func (d *demoDocuments) organizations() []string {
+	var orgs []string
+	for _, item := range d.items {
+		orgs = append(orgs, item.document.OrgID)
+	}
+	slices.Sort(orgs)
+	return slices.Compact(orgs)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// The ports of a dev stack, unless they are taken.
+const (
+	defaultTemporalPort = 7233
+	defaultUIPort       = 8233
+	defaultPostgresPort = 5433
+)
+
+func devCommand(a *app) *cobra.Command {
+	var options devstack.Options
+	command := &cobra.Command{
+		Use:   "dev",
+		Short: "Run PostgreSQL, Temporal and a worker until Ctrl-C",
+		Long: "Starts a PostgreSQL and a Temporal development server on this machine, applies the migrations, starts the workflow\n" +
+			"unless it runs, and works the queue. Ctrl-C stops everything; a second start finds the data again.\n\n" +
+			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if options.Dir == "" {
+				cache, err := os.UserCacheDir()
+				if err != nil {
+					return usagef("there is no cache directory: give --dir: %v", err)
+				}
+				options.Dir = filepath.Join(cache, "daybook", "dev")
+			}
+			for name, port := range map[string]*int{
+				"temporal-port": &options.TemporalPort, "ui-port": &options.UIPort, "postgres-port": &options.PostgresPort,
+			} {
+				if !c.Flags().Changed(name) && !portIsFree(c.Context(), *port) {
+					a.say("Port %d is taken: another one is chosen (or give --%s).", *port, name)
+					*port = 0
+				}
+			}
+			return a.dev(c.Context(), options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Dir, "dir", "", "where the data is kept (default daybook/dev in the user's cache directory)")
+	flags.IntVar(&options.TemporalPort, "temporal-port", defaultTemporalPort, "Temporal's port")
+	flags.IntVar(&options.UIPort, "ui-port", defaultUIPort, "the port of Temporal's web interface")
+	flags.IntVar(&options.PostgresPort, "postgres-port", defaultPostgresPort, "PostgreSQL's port")
+	return command
+}
+
+// portIsFree reports whether nobody listens on the port.
+func portIsFree(ctx context.Context, port int) bool {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// startStack starts a dev stack, in which the database that --database-url names counts as one that the environment names,
+// and applies the migrations.
+func (a *app) startStack(ctx context.Context, options devstack.Options) (*devstack.Stack, error) {
+	options.Log = a.log
+	options.Progress = func(line string) { a.say("%s", line) }
+	if a.databaseURL != "" {
+		if err := a.checkDatabaseURL(); err != nil {
+			return nil, err
+		}
+		if a.databaseURL != a.environment.DatabaseURL {
+			options.NoPostgres = true
+		}
+	}
+	stack, err := devstack.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if a.databaseURL == "" {
+		a.databaseURL = stack.DatabaseURL
+	}
+	if err := migrations.Up(ctx, a.databaseURL); err != nil {
+		return nil, errors.Join(err, stopStack(ctx, stack))
+	}
+	return stack, nil
+}
+
+func (a *app) dev(ctx context.Context, options devstack.Options) (err error) {
+	stack, err := a.startStack(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		a.say("Stopping.")
+		err = errors.Join(err, stopStack(ctx, stack))
+	}()
+	temporal, err := a.stackOptions(stack)
+	if err != nil {
+		return err
+	}
+	if err := a.ensureWorkflow(ctx, stack, temporal); err != nil {
+		return err
+	}
+	if err := a.announce(stack); err != nil {
+		return err
+	}
+	return a.work(ctx, temporal, workers.Options{})
+}
+
+// ensureWorkflow starts the workflow unless it runs.
+func (a *app) ensureWorkflow(ctx context.Context, stack *devstack.Stack, temporal client.Options) error {
+	c, err := a.connectTemporal(ctx, temporal)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	running, err := workflowRuns(ctx, c)
+	if err != nil {
+		return err
+	}
+	if running {
+		a.say("Workflow %s runs already.", productionWorkflowID)
+		return nil
+	}
+	a.say("Starting the workflow.")
+	return a.startWorkflow(ctx, stack)
+}
+
+// announce prints where everything is.
+func (a *app) announce(s *devstack.Stack) error {
+	if a.json {
+		return a.emit(map[string]string{
+			"database_url": a.databaseURL, "temporal_address": s.TemporalAddress, "temporal_ui": s.TemporalUI, "dir": s.Dir,
+		}, nil)
+	}
+	ui := s.TemporalUI
+	if ui == "" {
+		ui = "(that of the server at " + s.TemporalAddress + ")"
+	}
+	database := a.databaseURL
+	if s.DatabaseURL != database || s.AdminURL == "" {
+		database = "(yours)"
+	}
+	_, err := fmt.Fprintf(a.stdout, `
+Temporal UI   %s
+Temporal      TEMPORAL_ADDRESS=%s
+PostgreSQL    DAYBOOK_DATABASE_URL=%s
+Data and logs %s
+
+The workflow was started as an operator does it:
+
+%s
+
+In another terminal, with DAYBOOK_DATABASE_URL set as above:
+
+  daybook import gobl --org-by country FILES…
+  daybook accounts import FILE --all-orgs
+  daybook rules apply FILE --all-orgs
+  daybook status
+
+Ctrl-C stops everything; a second start finds the data again.
+`, ui, s.TemporalAddress, database, s.Dir, indent(startCommandLine()))
+	return err
+}

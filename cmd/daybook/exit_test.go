@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+)
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	bad := write(t, t.TempDir()+"/bad.json", "{")
+	for name, test := range map[string]struct {
+		args []string
+		exit int
+		code string
+		says string
+	}{
+		"unknown command":      {[]string{"post"}, exitUsage, "USAGE", "unknown command"},
+		"unknown subcommand":   {[]string{"jobs", "lst"}, exitUsage, "USAGE", "did you mean list?"},
+		"unknown flag":         {[]string{"status", "--all"}, exitUsage, "USAGE", "unknown flag"},
+		"missing flag":         {[]string{"enqueue", "--org", "de"}, exitUsage, "USAGE", `"document", "version"`},
+		"too many arguments":   {[]string{"status", "de"}, exitUsage, "USAGE", "unknown command"},
+		"one argument":         {[]string{"jobs", "retry", "de"}, exitUsage, "USAGE", "name the organization and the document"},
+		"retry of all":         {[]string{"jobs", "retry", "--all"}, exitUsage, "USAGE", "give --state and --all"},
+		"retry of completed":   {[]string{"jobs", "retry", "--state", "completed", "--all"}, exitUsage, "USAGE", "one by one"},
+		"unknown state":        {[]string{"jobs", "list", "--state", "done"}, exitUsage, "USAGE", "pending"},
+		"bad time":             {[]string{"jobs", "list", "--since", "yesterday"}, exitUsage, "USAGE", "24h"},
+		"bad log level":        {[]string{"status", "--log-level", "loud"}, exitUsage, "USAGE", "debug, info, warn or error"},
+		"no organization":      {[]string{"import", "gobl", bad}, exitUsage, "USAGE", "--org-by"},
+		"supplier as receiver": {[]string{"import", "gobl", bad, "--org-by", "supplier", "--direction", "in"}, exitUsage, "USAGE", "leave --direction in out"},
+		"which balance":        {[]string{"trial-balance"}, exitUsage, "USAGE", "--org or --all"},
+		"bad document":         {[]string{"import", "gobl", bad, "--org", "de"}, exitFailure, "PARTLY_FAILED", "1 document failed"},
+		"empty id":             {[]string{"enqueue", "--org", "", "--document", "d", "--version", "1"}, exitUsage, "INVALID", "must not be empty"},
+		"negative version":     {[]string{"enqueue", "--org", "o", "--document", "d", "--version", "-1"}, exitUsage, "INVALID", "negative"},
+		"no such job":          {[]string{"jobs", "show", "de", "nope"}, exitNotFound, "JOB_NOT_FOUND", "document nope"},
+		"no job to retry":      {[]string{"jobs", "retry", "de", "nope"}, exitNotFound, "JOB_NOT_FOUND", "enqueue the document first"},
+		"no such organization": {[]string{"entries", "--org", "nope"}, exitNotFound, "ORGANIZATION_NOT_FOUND", "nope"},
+		"no such file":         {[]string{"import", "gobl", "nope.json", "--org", "de"}, exitNotFound, "FILE_NOT_FOUND", "nope.json"},
+		"completed job":        {[]string{"jobs", "cancel", "de", "invoice-1"}, exitConflict, "JOB_COMPLETED", "completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &bundle{b.DB, t}
+			r := b.run(append(test.args, "--json")...)
+			assert.Equal(t, test.exit, r.exit, r.err)
+			var said struct {
+				Error struct {
+					Code, Message string
+					Exit          int
+				}
+			}
+			require.NoError(t, json.Unmarshal([]byte(r.err), &said), r.err)
+			assert.Equal(t, test.code, said.Error.Code)
+			assert.Equal(t, test.exit, said.Error.Exit)
+			assert.Contains(t, said.Error.Message, test.says)
+		})
+	}
+}
+
+func TestNoRuleSetIsNotFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "acme")
+	r := b.run("rules", "show", "--org", "acme")
+	assert.Equal(t, exitNotFound, r.exit)
+	assert.Contains(t, r.err, "no active rule set")
+}
+
+func TestMissingMigrationsAreNamed(t *testing.T) {
+	t.Parallel()
+	b := &bundle{pgtest.NewEmpty(t), t}
+	for _, args := range [][]string{{"status"}, {"worker"}, {"import", "ndjson", "demo/documents.ndjson"}} {
+		r := b.run(args...)
+		assert.Equal(t, exitSchema, r.exit, "%v: %s", args, r.err)
+		assert.Contains(t, r.err, "daybook migrate up")
+	}
+	assert.Contains(t, b.ok("migrate", "status"), "no")
+	assert.NotContains(t, b.ok("migrate", "up"), "no\n")
+	b.ok("status")
+	assert.NotContains(t, b.ok("migrate", "down", "--all"), "yes\n")
+	assert.Equal(t, exitSchema, b.run("status").exit)
+}
+
+func TestDatabaseAwayTellsNoPassword(t *testing.T) {
+	t.Parallel()
+	// A port that was free a moment ago, so that nobody answers.
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	live, err := url.Parse(pgtest.New(t).URL)
+	require.NoError(t, err)
+	live.User = url.UserPassword(live.User.Username(), "geheim")
+	for name, test := range map[string]struct {
+		url  string
+		exit int
+	}{
+		"nobody answers": {"postgres://u:geheim@" + address + "/x", exitAway},
+		"wrong password": {live.String(), exitAway},
+		"not an address": {"postgres://u:geheim@h:port/x", exitUsage},
+		"odd password":   {"postgres://u:geheim/7@h/x", exitUsage},
+		"not a setting":  {"password=geheim geheim", exitUsage},
+	} {
+		for _, command := range []string{"status", "migrate up"} {
+			r := call(t.Context(), "", append([]string{"--database-url", test.url}, strings.Fields(command)...)...)
+			assert.Equal(t, test.exit, r.exit, "%s: %s: %s", command, name, r.err)
+			assert.NotContains(t, r.err+r.out, "geheim", "%s: %s", command, name)
+			assert.Contains(t, r.err, "DAYBOOK_DATABASE_URL", "%s: %s", command, name) // what to do next
+		}
+	}
+}
+
+func TestDemoRefusesADatabaseInUse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	r := b.run("demo", "--offline")
+	assert.Equal(t, exitConflict, r.exit, r.err)
+	assert.Contains(t, r.err, "unset the variable")
+}
+
+func TestInterruptedImport(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := call(ctx, "", "--database-url", b.URL, "import", "ndjson", "demo/documents.ndjson")
+	assert.Equal(t, exitInterrupted, r.exit)
+	assert.Equal(t, "daybook: interrupted\n", r.err)
+}
+
+// TestDocumentation compares docs/cli.md with the commands, their flags and the table of errors.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../docs/cli.md")
+	require.NoError(t, err)
+	docs := string(data)
+	a, err := newApp(nil, nil, nil)
+	require.NoError(t, err)
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.HasParent() {
+			assert.Contains(t, docs, strings.TrimPrefix(c.CommandPath(), "daybook "), c.CommandPath())
+			assert.NotEmpty(t, c.Short, c.CommandPath())
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { assert.Contains(t, docs, "`--"+f.Name, c.CommandPath()) })
+		for _, child := range c.Commands() {
+			walk(child)
+		}
+	}
+	walk(newRoot(a))
+	for _, row := range errorTable {
+		assert.Contains(t, docs, "`"+row.code+"`")
+	}
+	assert.Contains(t, docs, "    "+strings.ReplaceAll(startCommandLine(), "\n", "\n    "), "the start command")
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// importLanes is how many transactions an import runs side by side.
+const importLanes = 4
+
+func importCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "import",
+		Short: "Write documents, mark them ready and enqueue them",
+		Long: "Writes each document, marks it ready and enqueues it in one transaction. A document that is there already with the\n" +
+			"same content is left alone, so an import can be repeated; one with other content gets a new version.",
+	}
+	command.AddCommand(importGOBLCommand(a), importNDJSONCommand(a))
+	return command
+}
+
+// importItem is a document on its way, or why there is none.
+type importItem struct {
+	// source is where it comes from: a file, or a file and a line.
+	source   string
+	document models.Document
+	// name is the organization's, if the source tells it.
+	name string
+}
+
+// importProblem is a source that was not imported.
+type importProblem struct {
+	Source string `json:"source"`
+	Reason string `json:"reason"`
+}
+
+// importResult counts what an import did.
+type importResult struct {
+	Inserted  int `json:"inserted"`
+	Changed   int `json:"changed"`
+	Unchanged int `json:"unchanged"`
+	// Skipped are documents that cause no booking.
+	Skipped []importProblem `json:"skipped"`
+	Failed  []importProblem `json:"failed"`
+}
+
+func newImportResult() *importResult {
+	return &importResult{Skipped: []importProblem{}, Failed: []importProblem{}}
+}
+
+// importer writes documents side by side, those of one id in their order.
+type documentImporter struct {
+	pool *pgxpool.Pool
+	// done is called after each document.
+	done func()
+
+	mu     sync.Mutex
+	known  map[string]string
+	result *importResult
+}
+
+func newDocumentImporter(pool *pgxpool.Pool, done func()) *documentImporter {
+	return &documentImporter{pool: pool, done: done, known: map[string]string{}, result: newImportResult()}
+}
+
+// run writes the documents that feed hands over. An error of one document is counted and the next one goes on; the error
+// that run returns ended the import: the database is away or the command was interrupted.
+func (i *documentImporter) run(ctx context.Context, feed func(context.Context, func(importItem) error) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	lanes := make([]chan importItem, importLanes)
+	for n := range lanes {
+		lanes[n] = make(chan importItem, 16)
+		group.Go(func() error {
+			for item := range lanes[n] {
+				if err := i.one(ctx, item); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer func() {
+			for _, lane := range lanes {
+				close(lane)
+			}
+		}()
+		return feed(ctx, func(item importItem) error {
+			hash := fnv.New32a()
+			_, _ = io.WriteString(hash, item.document.OrgID+"\x00"+item.document.ID)
+			select {
+			case lanes[hash.Sum32()%importLanes] <- item:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	return group.Wait()
+}
+
+func (i *documentImporter) one(ctx context.Context, item importItem) error {
+	put, err := i.write(ctx, item)
+	if err != nil && (ctx.Err() != nil || store.IsOutage(err)) {
+		return fmt.Errorf("%s: %w", item.source, err)
+	}
+	i.mu.Lock()
+	switch {
+	case err != nil:
+		i.result.Failed = append(i.result.Failed, importProblem{Source: item.source, Reason: err.Error()})
+	case put == store.PutInserted:
+		i.result.Inserted++
+	case put == store.PutChanged:
+		i.result.Changed++
+	default:
+		i.result.Unchanged++
+	}
+	i.mu.Unlock()
+	i.done()
+	return nil
+}
+
+// write does what domain code does: document, readiness and job in one transaction.
+func (i *documentImporter) write(ctx context.Context, item importItem) (store.PutResult, error) {
+	if err := i.makeKnown(ctx, item); err != nil {
+		return "", err
+	}
+	var put store.PutResult
+	err := pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+		var err error
+		d := &item.document
+		if put, err = store.PutDocument(ctx, tx, d); err != nil || put == store.PutUnchanged {
+			return err
+		}
+		_, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: d.OrgID, ID: d.ID})
+		return err
+	})
+	return put, err
+}
+
+// makeKnown adds the document's organization once. It has a transaction of its own: a worker locks documents before
+// organizations, and so must nobody hold an organization while it writes a document.
+func (i *documentImporter) makeKnown(ctx context.Context, item importItem) error {
+	i.mu.Lock()
+	name, ok := i.known[item.document.OrgID]
+	i.mu.Unlock()
+	if ok && (item.name == "" || name == item.name) {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+		return store.PutOrganization(ctx, tx, item.document.OrgID, item.name)
+	})
+	if err == nil {
+		i.mu.Lock()
+		i.known[item.document.OrgID] = item.name
+		i.mu.Unlock()
+	}
+	return err
+}
+
+// skip and fail count sources that led to no document.
+func (i *documentImporter) skip(source string, err error) { i.count(&i.result.Skipped, source, err) }
+func (i *documentImporter) fail(source string, err error) { i.count(&i.result.Failed, source, err) }
+
+func (i *documentImporter) count(list *[]importProblem, source string, err error) {
+	i.mu.Lock()
+	*list = append(*list, importProblem{Source: source, Reason: err.Error()})
+	i.mu.Unlock()
+	i.done()
+}
+
+// showImport prints the result. An import of which a part failed is an error, so that programs notice.
+func (a *app) showImport(r *importResult) error {
+	err := a.emit(r, func(w io.Writer) error {
+		if err := printProblems(w, "skipped", r.Skipped); err != nil {
+			return err
+		}
+		if err := printProblems(w, "failed", r.Failed); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%d new, %d changed, %d unchanged, %d skipped, %d failed\n",
+			r.Inserted, r.Changed, r.Unchanged, len(r.Skipped), len(r.Failed))
+		return err
+	})
+	if err == nil && len(r.Failed) > 0 {
+		return tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is", plural(int64(len(r.Failed)), "document", "documents"))
+	}
+	return err
+}
+
+func printProblems(w io.Writer, what string, problems []importProblem) error {
+	for _, p := range problems {
+		if _, err := fmt.Fprintf(w, "%s  %s: %s\n", what, p.Source, oneLine(p.Reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/importer"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// goblOwner says whose documents GOBL files are.
+type goblOwner struct {
+	org       string
+	by        string
+	idBy      string
+	direction string
+}
+
+const (
+	bySupplier = "supplier"
+	byCountry  = "country"
+	byDocument = "document"
+	byFile     = "file"
+)
+
+func (o goblOwner) check() error {
+	switch {
+	case (o.org == "") == (o.by == ""):
+		return usagef("give either --org or --org-by: GOBL files do not say which organization's books they belong to")
+	case o.by != "" && o.by != bySupplier && o.by != byCountry:
+		return usagef("--org-by %q: want supplier or country", o.by)
+	case o.idBy != byDocument && o.idBy != byFile:
+		return usagef("--id-by %q: want document or file", o.idBy)
+	case o.direction != string(models.DirectionOut) && o.direction != string(models.DirectionIn):
+		return usagef("--direction %q: want out (the organization issued the documents) or in (it received them)", o.direction)
+	case o.by == bySupplier && o.direction == string(models.DirectionIn):
+		return usagef("--org-by supplier is for documents that the organization issued: leave --direction in out, or give --org")
+	}
+	return nil
+}
+
+// assign gives a document to its organization.
+func (o goblOwner) assign(in importer.Imported, source string) (importItem, error) {
+	item := importItem{source: source, document: in.Document}
+	d := &item.document
+	if o.idBy == byFile {
+		d.ID = filepath.ToSlash(source)
+	}
+	switch o.by {
+	case bySupplier:
+		d.OrgID, item.name = in.SupplierID, in.SupplierName
+	case byCountry:
+		d.OrgID = in.Regime
+	default:
+		d.OrgID = o.org
+	}
+	if d.OrgID == "" {
+		return item, fmt.Errorf("%w: it names no %s; give --org", importer.ErrInvalid, o.by)
+	}
+	if o.direction == string(models.DirectionIn) {
+		// The importer speaks for the supplier. What the supplier issued the customer received; money that came to the
+		// supplier left the customer.
+		if d.Direction == models.DirectionOut {
+			d.Direction = models.DirectionIn
+		} else {
+			d.Direction = models.DirectionOut
+		}
+	}
+	return item, importer.Validate(*d)
+}
+
+func importGOBLCommand(a *app) *cobra.Command {
+	var owner goblOwner
+	command := &cobra.Command{
+		Use:   "gobl FILE…",
+		Short: "Import GOBL invoices, credit notes and payments",
+		Long: "Imports JSON files in the GOBL format (https://docs.gobl.org), bare or in envelopes; directories are searched for\n" +
+			"files that end in .json. What causes no booking, such as an order, is skipped.",
+		Example: "  daybook import gobl --org acme invoices/\n  daybook import gobl --org-by country examples/*/out/*.json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := owner.check(); err != nil {
+				return err
+			}
+			files, err := findFiles(args, ".json")
+			if err != nil {
+				return err
+			}
+			db, err := a.open(c.Context(), importLanes+1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			bar := a.newProgress("importing", int64(len(files)))
+			i := newDocumentImporter(db.Pool, func() { bar.add(1) })
+			err = i.run(c.Context(), func(_ context.Context, put func(importItem) error) error {
+				return feedGOBL(files, owner, i, put)
+			})
+			bar.end()
+			if err != nil {
+				return err
+			}
+			return a.showImport(i.result)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&owner.org, "org", "", "the organization whose documents these are")
+	flags.StringVar(&owner.by, "org-by", "", "the organization by the file: supplier (its tax id) or country (its tax country)")
+	flags.StringVar(&owner.idBy, "id-by", byDocument, "a document's id: document (its uuid, or number and supplier) or file (the file's path as given)")
+	flags.StringVar(&owner.direction, "direction", string(models.DirectionOut), "out: the organization issued the documents; in: it received them")
+	return command
+}
+
+// feedGOBL reads the files and hands over what they hold.
+func feedGOBL(files []string, owner goblOwner, i *documentImporter, put func(importItem) error) error {
+	seen := seenDocuments{}
+	for _, file := range files {
+		item, err := readGOBL(file, file, owner)
+		if err == nil {
+			err = seen.add(item)
+		}
+		switch {
+		case errors.Is(err, importer.ErrNotBookable):
+			i.skip(file, err)
+		case err != nil:
+			i.fail(file, err)
+		default:
+			if err := put(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// seenDocuments finds files that claim to be the same document and differ: each would undo the other, import by import.
+type seenDocuments map[store.DocumentKey]seenDocument
+
+type seenDocument struct {
+	source string
+	sum    [sha256.Size]byte
+}
+
+func (s seenDocuments) add(item importItem) error {
+	content, err := json.Marshal(item.document)
+	if err != nil {
+		return err
+	}
+	key := store.DocumentKey{OrgID: item.document.OrgID, ID: item.document.ID}
+	sum := sha256.Sum256(content)
+	first, ok := s[key]
+	if ok && first.sum != sum {
+		return fmt.Errorf("%w: it has the id of %s (%s) and other content; give each document an id of its own, or use --id-by file",
+			importer.ErrInvalid, first.source, key.ID)
+	}
+	if !ok {
+		s[key] = seenDocument{item.source, sum}
+	}
+	return nil
+}
+
+// readGOBL reads a file, which messages call name.
+func readGOBL(file, name string, owner goblOwner) (importItem, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return importItem{}, err
+	}
+	in, err := importer.GOBL(data)
+	if err != nil {
+		return importItem{}, err
+	}
+	return owner.assign(in, name)
+}
+
+// findFiles returns the named files and, of the named directories, all files below with the suffix; each once, in order.
+func findFiles(names []string, suffix string) ([]string, error) {
+	var files []string
+	seen := map[string]bool{}
+	add := func(file string) {
+		if file = filepath.Clean(file); !seen[file] {
+			seen[file] = true
+			files = append(files, file)
+		}
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			add(name)
+			continue
+		}
+		var below []string
+		err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && strings.HasSuffix(path, suffix) {
+				below = append(below, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(below)
+		for _, file := range below {
+			add(file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, usagef("there is no file that ends in %s", suffix)
+	}
+	return files, nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+const goblInvoice = "../../internal/importer/testdata/invoice.json"
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestImportGOBLIsIdempotent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "sub", "a.json"), read(t, goblInvoice))
+	write(t, filepath.Join(dir, "order.json"), `{"$schema":"https://gobl.org/draft-0/bill/order","type":"purchase"}`)
+	write(t, filepath.Join(dir, "notes.txt"), "not for import")
+	args := []string{"import", "gobl", dir, "--org", "acme"}
+
+	var first, second, third importResult
+	b.json(&first, args...)
+	assert.Equal(t, 1, first.Inserted)
+	require.Len(t, first.Skipped, 1)
+	assert.Contains(t, first.Skipped[0].Source, "order.json")
+	b.json(&second, args...)
+	assert.Equal(t, 0, second.Inserted)
+	assert.Equal(t, 1, second.Unchanged)
+	assert.Equal(t, int64(1), b.version("acme"), "an unchanged document is not marked ready again")
+
+	write(t, filepath.Join(dir, "sub", "a.json"), strings.Replace(read(t, goblInvoice), "Regular customer", "Large order", 1))
+	b.json(&third, args...)
+	assert.Equal(t, 1, third.Changed)
+	assert.Equal(t, int64(2), b.version("acme"))
+}
+
+// version returns the version of the organization's only document, and checks that its job asks for that.
+func (b *bundle) version(org string) int64 {
+	b.t.Helper()
+	var document, job int64
+	const q = `
+SELECT d.accounting_ready_version, q.version_hint
+  FROM daybook.documents d JOIN daybook.accounting_work_queue q ON q.org_id = d.org_id AND q.document_id = d.id
+ WHERE d.org_id = $1`
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), q, org).Scan(&document, &job))
+	assert.Equal(b.t, document, job)
+	return document
+}
+
+func TestImportGOBLFindsTheOrganization(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args      []string
+		org       string
+		direction models.Direction
+	}{
+		"by name":         {[]string{"--org", "acme"}, "acme", models.DirectionOut},
+		"by supplier":     {[]string{"--org-by", "supplier"}, "EL123", models.DirectionOut},
+		"by country":      {[]string{"--org-by", "country"}, "gr", models.DirectionOut},
+		"as the receiver": {[]string{"--org", "acme", "--direction", "in"}, "acme", models.DirectionIn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.ok(append([]string{"import", "gobl", goblInvoice}, test.args...)...)
+			var direction models.Direction
+			const q = `SELECT direction FROM daybook.documents JOIN daybook.organizations o ON o.id = org_id WHERE org_id = $1`
+			require.NoError(t, b.Pool.QueryRow(t.Context(), q, test.org).Scan(&direction))
+			assert.Equal(t, test.direction, direction)
+		})
+	}
+}
+
+func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	one := write(t, filepath.Join(dir, "1.json"), read(t, goblInvoice))
+	write(t, filepath.Join(dir, "2.json"), strings.Replace(read(t, goblInvoice), "Regular customer", "Large order", 1))
+
+	r := b.run("import", "gobl", dir, "--org", "acme")
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.out, "it has the id of "+one)
+	assert.Contains(t, r.out, "1 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
+	assert.Contains(t, b.ok("import", "gobl", dir, "--org", "acme", "--id-by", "file"), "2 new")
+}
+
+func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lines := strings.SplitAfter(read(t, "demo/documents.ndjson"), "\n")
+	input := lines[0] + "{\"org_id\": 7}\n\n" + lines[1]
+
+	r := call(t.Context(), input, "--database-url", b.URL, "import", "ndjson", "-")
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.out, "failed  standard input: line 2: ")
+	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
+	assert.Contains(t, r.err, "1 document failed")
+
+	r = call(t.Context(), lines[0]+lines[1], "--database-url", b.URL, "import", "ndjson", "-")
+	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Contains(t, r.out, "0 new, 0 changed, 2 unchanged")
+}
+
+// The importer must not hold an organization while it writes a document: a worker that fails the document locks them
+// the other way round.
+func TestImportDoesNotWaitForAnOrganizationThatIsKnown(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.ok("import", "gobl", goblInvoice, "--org", "acme")
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	_, err = tx.Exec(t.Context(), `SELECT 1 FROM daybook.organizations WHERE id = 'acme' FOR SHARE`)
+	require.NoError(t, err)
+
+	i := newDocumentImporter(b.Pool, func() {})
+	i.known["acme"] = ""
+	item, err := readGOBL(goblInvoice, goblInvoice, goblOwner{org: "acme", idBy: byFile, direction: "out"})
+	require.NoError(t, err)
+	require.NoError(t, i.one(t.Context(), item))
+	assert.Equal(t, 1, i.result.Inserted)
+}

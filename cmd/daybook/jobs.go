@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func jobsCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "jobs", Short: "List, show, retry and cancel jobs of the accounting queue"}
+	command.AddCommand(jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a), jobsCancelCommand(a))
+	return command
+}
+
+func jobsListCommand(a *app) *cobra.Command {
+	var filter store.JobFilter
+	var state, code, since string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List jobs, the last changed one first",
+		Example: "  daybook jobs list --state failed --code UNBALANCED --since 24h",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if filter.State, err = parseState(state); err != nil {
+				return err
+			}
+			if filter.Since, err = parseSince(since, time.Now()); err != nil {
+				return err
+			}
+			if filter.Limit < 1 {
+				return usagef("--limit must be at least 1")
+			}
+			filter.Code = models.ErrorCode(code)
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			jobs, err := db.Jobs(c.Context(), filter)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"jobs": jobs}, func(w io.Writer) error {
+				if err := a.printJobs(w, jobs); err != nil {
+					return err
+				}
+				if len(jobs) == filter.Limit {
+					a.say("There may be more than these %d: raise --limit.", filter.Limit)
+				}
+				return nil
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&filter.OrgID, "org", "", "only of this organization")
+	flags.StringVar(&state, "state", "", "only in this state: pending, leased, completed, failed or cancelled")
+	flags.StringVar(&code, "code", "", "only with this error code, such as UNBALANCED")
+	flags.StringVar(&since, "since", "", "only changed since: a duration such as 24h, or a time as RFC 3339")
+	flags.IntVar(&filter.Limit, "limit", store.DefaultLimit, "how many at most")
+	return command
+}
+
+func parseState(name string) (models.JobState, error) {
+	if name == "" {
+		return "", nil
+	}
+	state, err := models.ParseJobState(name)
+	if err != nil {
+		return "", usagef("--state: %v", err)
+	}
+	return state, nil
+}
+
+// parseSince reads a duration back from now, or a time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usagef("--since %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", text)
+}
+
+func (a *app) printJobs(w io.Writer, jobs []models.AccountingJob) error {
+	t := newTable("ORGANIZATION", "DOCUMENT", "VERSION", "STATE", "ATTEMPTS", "CHANGED", "DUE", "CODE", "ERROR")
+	t.right = []int{2, 4}
+	for i := range jobs {
+		j := &jobs[i]
+		due := ""
+		if j.State == models.JobPending {
+			due = formatTime(j.ReadyAt)
+		}
+		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), string(j.State), strconv.Itoa(j.RunCount),
+			formatTime(j.UpdatedAt), due, text(j.LastErrorCode), text(j.LastError))
+	}
+	return a.print(w, t)
+}
+
+// text returns what a column holds, or nothing for NULL.
+func text[T ~string](s *T) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
+// jobDetails is a job with its history, for programs.
+type jobDetails struct {
+	Job      models.AccountingJob `json:"job"`
+	Attempts []models.Attempt     `json:"attempts"`
+	Impacts  []models.Impact      `json:"impacts"`
+}
+
+func jobsShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ORG DOCUMENT",
+		Short: "Show a document's job, the attempts at it and what it posted",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			var d jobDetails
+			if d.Job, err = db.Job(c.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			if d.Attempts, err = db.Attempts(c.Context(), d.Job.ID); err != nil {
+				return err
+			}
+			if d.Impacts, err = db.Impacts(c.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			return a.emit(d, func(w io.Writer) error { return a.printJob(w, &d) })
+		},
+	}
+}
+
+func (a *app) printJob(w io.Writer, d *jobDetails) error {
+	j := &d.Job
+	for _, line := range [][2]string{
+		{"job", j.ID},
+		{"organization", j.OrgID},
+		{"document", j.DocumentID},
+		{"version", strconv.FormatInt(j.VersionHint, 10)},
+		{"state", string(j.State)},
+		{"attempts", strconv.Itoa(j.RunCount)},
+		{"priority", priorityName(j.Priority)},
+		{"first due", formatTime(j.FirstReadyAt)},
+		{"due", formatTime(j.ReadyAt)},
+		{"finished", optionalTime(j.FinishedAt)},
+		{"last attempt", optionalTime(j.LastAttemptedAt)},
+		{"error", text(j.LastErrorCode)},
+		{"", text(j.LastError)},
+		{"turn", text(j.TurnID)},
+		{"worker", text(j.Worker)},
+	} {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], oneLine(line[1])); err != nil {
+			return err
+		}
+	}
+	if len(d.Attempts) > 0 {
+		_, _ = fmt.Fprintln(w)
+		t := newTable("ATTEMPT", "VERSION", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
+		t.right = []int{0, 1}
+		for i := range d.Attempts {
+			at := &d.Attempts[i]
+			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
+				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), string(at.Outcome), at.Worker, text(at.ErrorCode), text(at.Error))
+		}
+		if err := a.print(w, t); err != nil {
+			return err
+		}
+	}
+	if len(d.Impacts) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	t := newTable("IMPACT", "KIND", "VERSION", "POSTING DATE", "RULES", "RULE", "ENTRIES", "CREATED")
+	t.right = []int{0, 2, 4, 6}
+	for i := range d.Impacts {
+		m := &d.Impacts[i]
+		rules := ""
+		if m.RuleSetVersion != nil {
+			rules = strconv.FormatInt(*m.RuleSetVersion, 10)
+		}
+		t.add(strconv.FormatInt(m.ID, 10), string(m.Kind), strconv.FormatInt(m.DocumentVersion, 10), m.PostingDate.String(), rules, m.RuleID,
+			strconv.Itoa(m.EntryCount), formatTime(m.CreatedAt))
+	}
+	return a.print(w, t)
+}
+
+func optionalTime(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return formatTime(*t)
+}

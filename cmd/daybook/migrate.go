@@ -1,0 +1,89 @@
+package main
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+func migrateCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "migrate", Short: "Change and show the database's schema"}
+	command.AddCommand(migrateUpCommand(a), migrateDownCommand(a), migrateStatusCommand(a), migrateDumpCommand(a))
+	return command
+}
+
+func migrateUpCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "up",
+		Short: "Apply the migrations that are missing",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkDatabaseURL(); err != nil {
+				return err
+			}
+			if err := migrations.Up(c.Context(), a.databaseURL); err != nil {
+				return err
+			}
+			return a.showMigrations(c)
+		},
+	}
+}
+
+func migrateDownCommand(a *app) *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use:   "down",
+		Short: "Take the newest migration back, with the data in its tables",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkDatabaseURL(); err != nil {
+				return err
+			}
+			if err := migrations.Down(c.Context(), a.databaseURL, all); err != nil {
+				return err
+			}
+			return a.showMigrations(c)
+		},
+	}
+	command.Flags().BoolVar(&all, "all", false, "take every migration back")
+	return command
+}
+
+func migrateStatusCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "List the migrations and whether they are applied",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.checkDatabaseURL(); err != nil {
+				return err
+			}
+			return a.showMigrations(c)
+		},
+	}
+}
+
+func (a *app) showMigrations(c *cobra.Command) error {
+	steps, err := migrations.Status(c.Context(), a.databaseURL)
+	if err != nil {
+		return err
+	}
+	return a.emit(map[string]any{"migrations": steps}, func(w io.Writer) error {
+		t := newTable("VERSION", "FILE", "APPLIED")
+		t.right = []int{0}
+		for _, s := range steps {
+			t.add(strconv.FormatInt(s.Version, 10), s.File, yesNo(s.Applied))
+		}
+		return a.print(w, t)
+	})
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

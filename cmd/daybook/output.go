@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/daybook-dev/daybook/internal/importer"
+)
+
+// emit prints v as JSON for programs, or what human writes for people.
+func (a *app) emit(v any, human func(io.Writer) error) error {
+	if !a.json {
+		return human(a.stdout)
+	}
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// table is an aligned table for people.
+type table struct {
+	head []string
+	// right holds the columns that are aligned to the right.
+	right []int
+	rows  [][]string
+}
+
+func newTable(head ...string) *table { return &table{head: head} }
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print writes the table. On a terminal the head is bold, and the last column is cut where the screen ends.
+func (a *app) print(w io.Writer, t *table) error {
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(oneLine(cell)))
+		}
+	}
+	right := map[int]bool{}
+	for _, i := range t.right {
+		right[i] = true
+	}
+	screen := screenWidth(w)
+	var b strings.Builder
+	line := func(row []string) string {
+		b.Reset()
+		for i, cell := range row {
+			cell = oneLine(cell)
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			switch {
+			case right[i]:
+				b.WriteString(pad + cell)
+			case i == len(row)-1:
+				b.WriteString(cell)
+			default:
+				b.WriteString(cell + pad)
+			}
+			if i < len(row)-1 {
+				b.WriteString("  ")
+			}
+		}
+		return cut(strings.TrimRight(b.String(), " "), screen)
+	}
+	if _, err := fmt.Fprintln(w, a.bold(w, line(t.head))); err != nil {
+		return err
+	}
+	for _, row := range t.rows {
+		if _, err := fmt.Fprintln(w, line(row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bold marks text on a terminal, unless NO_COLOR is set.
+func (a *app) bold(w io.Writer, text string) string {
+	if !isTerminal(w) || a.environment.NoColor != "" || a.environment.Term == "dumb" {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// oneLine keeps a cell on its line, and control characters of foreign texts off the terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// screenWidth returns the terminal's width; 0: no terminal, nothing is cut.
+func screenWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+func cut(s string, width int) string {
+	if width <= 1 || utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:width-1]) + "…"
+}
+
+// formatMinor writes an amount of minor units exactly, with the decimals of its currency: 1234 EUR is 12.34. A currency
+// that ISO 4217 does not list has no decimals.
+func formatMinor(amount *big.Int, currency string) string {
+	digits, _ := importer.MinorDigits(currency)
+	text := new(big.Int).Abs(amount).String()
+	if digits > 0 {
+		if len(text) <= digits {
+			text = strings.Repeat("0", digits-len(text)+1) + text
+		}
+		text = text[:len(text)-digits] + "." + text[len(text)-digits:]
+	}
+	if amount.Sign() < 0 {
+		return "-" + text
+	}
+	return text
+}
+
+func formatMinor64(amount int64, currency string) string {
+	return formatMinor(big.NewInt(amount), currency)
+}
+
+// formatTime writes a moment in the zone of whoever reads.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// formatAge writes a duration in its two largest units.
+func formatAge(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// plural counts things: "1 job", "2 jobs".
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	b.ok("enqueue", "--org", "de", "--document", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
+	b.ok("enqueue", "--org", "de", "--document", "now", "--version", "1")
+	b.ok("enqueue", "--org", "de", "--document", "stuck", "--version", "1")
+	_, err := b.Pool.Exec(t.Context(), `
+UPDATE daybook.accounting_work_queue
+   SET state = 'leased', turn_id = 'gone', fence = 1, leased_generation = generation, run_count = 1,
+       attempt_started_at = now(), last_attempted_at = now() - interval '16 minutes'
+ WHERE document_id = 'stuck'`)
+	require.NoError(t, err)
+
+	status := func(args ...string) store.QueueStatus {
+		var s struct{ Queues []store.QueueStatus }
+		b.json(&s, append([]string{"status"}, args...)...)
+		require.Len(t, s.Queues, 1)
+		return s.Queues[0]
+	}
+	s := status()
+	assert.Equal(t, "accounting", s.Kind)
+	assert.Equal(t, map[models.JobState]int64{"pending": 2, "leased": 1, "completed": 10, "failed": 1, "cancelled": 0}, s.Counts)
+	assert.Equal(t, int64(1), s.Due)
+	assert.Equal(t, int64(1), s.StaleLeases)
+	assert.Equal(t, map[models.ErrorCode]int64{models.CodeUnbalanced: 1}, s.FailedByCode)
+	require.NotNil(t, s.OldestPending)
+	assert.Equal(t, "now", s.OldestPending.DocumentID)
+
+	es := status("--org", "es")
+	assert.Equal(t, int64(1), es.Counts[models.JobCompleted])
+	assert.Nil(t, es.OldestPending)
+	assert.Contains(t, b.ok("status"), "oldest pending: document now of organization de")
+}
+
+func TestJobsListFilters(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	list := func(args ...string) []models.AccountingJob {
+		var l struct{ Jobs []models.AccountingJob }
+		b.json(&l, append([]string{"jobs", "list"}, args...)...)
+		return l.Jobs
+	}
+	assert.Len(t, list(), 11)
+	assert.Len(t, list("--limit", "3"), 3)
+	assert.Len(t, list("--org", "de"), 7)
+	assert.Len(t, list("--since", "1h"), 11)
+	assert.Empty(t, list("--since", "2999-01-01"))
+	assert.Empty(t, list("--state", "pending"))
+	failed := list("--state", "failed", "--code", "UNBALANCED")
+	require.Len(t, failed, 1)
+	assert.Equal(t, "invoice-2", failed[0].DocumentID)
+
+	table := b.ok("jobs", "list", "--state", "failed")
+	assert.Contains(t, table, "UNBALANCED")
+	assert.NotContains(t, table, "\x1b", "no colours where nobody watches")
+}
+
+func TestJobsShow(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	var d jobDetails
+	b.json(&d, "jobs", "show", "es", "invoice-1")
+	assert.Equal(t, models.JobCompleted, d.Job.State)
+	require.Len(t, d.Attempts, 1)
+	assert.Equal(t, models.OutcomeCompleted, d.Attempts[0].Outcome)
+	require.Len(t, d.Impacts, 1)
+	assert.Equal(t, "sale", d.Impacts[0].RuleID)
+	assert.Contains(t, b.ok("jobs", "show", "es", "invoice-2"), "UNBALANCED")
+}
+
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	list := func(args ...string) []store.EntryLine {
+		var l struct{ Entries []store.EntryLine }
+		b.json(&l, append([]string{"entries", "--org", "es"}, args...)...)
+		return l.Entries
+	}
+	assert.Len(t, list(), 5)
+	assert.Len(t, list("--limit", "2"), 2)
+	assert.Empty(t, list("--document", "invoice-2"))
+	withheld := list("--document", "invoice-1", "--account", "1450")
+	require.Len(t, withheld, 1)
+	assert.Equal(t, int64(24300), withheld[0].Amount)
+	assert.Equal(t, models.Debit, withheld[0].Side)
+	assert.Equal(t, "invoice-1", withheld[0].DocumentID)
+	assert.Equal(t, "2026-02-02", withheld[0].PostingDate.String())
+	assert.Contains(t, b.ok("entries", "--org", "es", "--account", "1450"), "243.00")
+}
+
+func TestTrialBalance(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	var all, one trialBalance
+	b.json(&all, "trial-balance", "--all")
+	assert.True(t, all.Balanced)
+	require.Len(t, all.Totals, 3)
+	for _, total := range all.Totals {
+		assert.Zero(t, total.BalanceMinor.Sign(), total.Currency)
+	}
+	b.json(&one, "trial-balance", "--org", "jp", "--currency", "JPY")
+	require.Len(t, one.Totals, 1)
+	assert.Equal(t, "28305", one.Totals[0].Debit, "yen have no decimals")
+	assert.Contains(t, b.ok("trial-balance", "--org", "es"), "Taxes withheld by customers   243.00")
+}
+
+func TestTrialBalanceFailsOutOfBalance(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	for _, stmt := range []string{
+		`ALTER TABLE daybook.entries DISABLE TRIGGER entries_append_only`,
+		`UPDATE daybook.entries SET amount_minor = amount_minor + 1 WHERE account_code = '1450'`,
+	} {
+		_, err := b.Pool.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+	}
+	r := b.run("trial-balance", "--all")
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.err, "debits and credits differ")
+	assert.Contains(t, r.out, "0.01", "the figures are printed all the same")
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// run executes the command line and returns its exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a, err := newApp(stdin, stdout, stderr)
+	if err != nil {
+		_, _ = io.WriteString(stderr, "daybook: "+err.Error()+"\n")
+		return exitUsage
+	}
+	root := newRoot(a)
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !a.begun {
+		err = usagef("%s", err.Error())
+		// Reading the flags may have ended before it came to this one.
+		a.json = a.json || slices.Contains(args, "--json")
+	}
+	return a.report(ctx, err, command.CommandPath())
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "daybook",
+		Short: "Post business documents as balanced entries, exactly once",
+		Long: "Daybook is a durable work queue in PostgreSQL, run by a Temporal workflow, that turns business documents into\n" +
+			"balanced double-entry bookings exactly once.\n\n" +
+			"Try it: daybook demo. The database is named by DAYBOOK_DATABASE_URL, Temporal by TEMPORAL_ADDRESS and the other\n" +
+			"settings of Temporal's own programs.",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.setUp() },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
+	flags.StringVar(&a.databaseURL, "database-url", "", "the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
+	root.AddCommand(
+		workerCommand(a), migrateCommand(a), importCommand(a), enqueueCommand(a), rulesCommand(a), accountsCommand(a),
+		jobsCommand(a), statusCommand(a), entriesCommand(a), trialBalanceCommand(a), devCommand(a), demoCommand(a), versionCommand(a),
+	)
+	watchBegin(a, root)
+	return root
+}
+
+// watchBegin notes when a command's own code begins, and makes commands that only group others refuse unknown names.
+func watchBegin(a *app, command *cobra.Command) {
+	if inner := command.RunE; inner != nil {
+		command.RunE = func(c *cobra.Command, args []string) error {
+			a.begun = true
+			return inner(c, args)
+		}
+	} else if command.HasParent() && command.HasSubCommands() {
+		command.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			message := "unknown command " + strings.Join(args[:1], "") + " for " + c.CommandPath()
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				message += "; did you mean " + near[0] + "?"
+			}
+			return usagef("%s", message)
+		}
+		command.SuggestionsMinimumDistance = 2
+	}
+	for _, c := range command.Commands() {
+		watchBegin(a, c)
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/posting"
+)
+
+func rulesCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "rules", Short: "Check, apply and show posting rules"}
+	command.AddCommand(rulesCheckCommand(a), rulesApplyCommand(a), rulesShowCommand(a))
+	return command
+}
+
+// compileFile reads and compiles a rule set. The error of one that does not compile names the file.
+func (a *app) compileFile(path string) ([]byte, *posting.RuleSet, error) {
+	source, err := a.readInput(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, err := posting.Compile(source)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return source, rules, nil
+}
+
+func rulesCheckCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE|-",
+		Short: "Compile a rule set and say what is wrong with it; nothing is stored",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, rules, err := a.compileFile(args[0])
+			result := struct {
+				Valid    bool              `json:"valid"`
+				Name     string            `json:"name,omitempty"`
+				Accounts []string          `json:"accounts,omitempty"`
+				Problems []posting.Problem `json:"problems,omitempty"`
+			}{Valid: err == nil}
+			var wrong *posting.CompileError
+			switch {
+			case err == nil:
+				result.Name, result.Accounts = rules.Name(), rules.Accounts()
+			case a.json && errors.As(err, &wrong):
+				result.Problems = wrong.Problems
+				if err := a.emit(result, nil); err != nil {
+					return err
+				}
+				return err
+			default:
+				return err
+			}
+			return a.emit(result, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: rule set %q is in order; it posts to %s\n", args[0], result.Name, strings.Join(result.Accounts, ", "))
+				return err
+			})
+		},
+	}
+}
+
+func rulesApplyCommand(a *app) *cobra.Command {
+	var orgs organizationFlags
+	command := &cobra.Command{
+		Use:   "apply FILE|- --org ORG…|--all-orgs",
+		Short: "Compile a rule set, store it as an organization's next version and activate it",
+		Long: "Compiles a rule set, stores it as each organization's next version and activates it. Jobs that had failed for the rules\n" +
+			"before are pending again. The same rules applied again change nothing.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := orgs.check(); err != nil {
+				return err
+			}
+			source, rules, err := a.compileFile(args[0])
+			if err != nil {
+				return err
+			}
+			db, err := a.open(c.Context(), 2)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			ids, err := orgs.resolve(c.Context(), db)
+			if err != nil {
+				return err
+			}
+			results := make([]activated, 0, len(ids))
+			for _, id := range ids {
+				result, err := applyRules(c.Context(), db, id, source, rules)
+				if err != nil {
+					return fmt.Errorf("organization %s: %w", id, err)
+				}
+				results = append(results, result)
+			}
+			return a.showApplied(rules.Name(), results)
+		},
+	}
+	orgs.add(command)
+	return command
+}
+
+func applyRules(ctx context.Context, db *database, org string, source []byte, rules *posting.RuleSet) (activated, error) {
+	var done store.Activated
+	var codes []string
+	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+		var err error
+		if done, err = store.ApplyRuleSet(ctx, tx, org, rules.Name(), string(source)); err != nil {
+			return err
+		}
+		codes, err = store.AccountCodes(ctx, tx, org)
+		return err
+	})
+	result := activated{OrgID: org, Version: done.Version, Changed: done.Changed, Returned: done.Returned}
+	for _, code := range rules.Accounts() {
+		if !slices.Contains(codes, code) {
+			result.MissingAccounts = append(result.MissingAccounts, code)
+		}
+	}
+	return result, err
+}
+
+func (a *app) showApplied(name string, results []activated) error {
+	return a.emit(map[string]any{"name": name, "organizations": results}, func(w io.Writer) error {
+		t := newTable("ORGANIZATION", "VERSION", "", "JOBS RETURNED")
+		t.right = []int{1, 3}
+		for _, r := range results {
+			t.add(r.OrgID, strconv.FormatInt(r.Version, 10), changedText(r.Changed), strconv.Itoa(r.Returned))
+		}
+		if err := a.print(w, t); err != nil {
+			return err
+		}
+		for _, r := range results {
+			if len(r.MissingAccounts) > 0 {
+				a.say("organization %s lacks accounts %s: documents that need them will fail with UNKNOWN_ACCOUNT; add them with `daybook accounts import`",
+					r.OrgID, strings.Join(r.MissingAccounts, ", "))
+			}
+		}
+		return nil
+	})
+}
+
+func rulesShowCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "show --org ORG",
+		Short: "Print the rule set that an organization posts by",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			set, err := db.ActiveRuleSet(c.Context(), org)
+			if err != nil {
+				return err
+			}
+			return a.emit(set, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "# organization %s, version %d, applied %s\n%s", set.OrgID, set.Version, formatTime(set.CreatedAt), set.Source)
+				return err
+			})
+		},
+	}
+	command.Flags().StringVar(&org, "org", "", "the organization")
+	_ = command.MarkFlagRequired("org")
+	return command
+}

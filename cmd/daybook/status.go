@@ -1,0 +1,70 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func statusCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show how the queue stands",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 2)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			s, err := store.AccountingStatus(c.Context(), db.Pool, org)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"queues": []store.QueueStatus{s}}, func(w io.Writer) error { return a.printStatus(w, s) })
+		},
+	}
+	command.Flags().StringVar(&org, "org", "", "only of this organization")
+	return command
+}
+
+func (a *app) printStatus(w io.Writer, s store.QueueStatus) error {
+	t := newTable("QUEUE", "PENDING", "DUE", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
+	t.right = []int{1, 2, 3, 4, 5, 6, 7}
+	count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
+	t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
+		count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
+	if err := a.print(w, t); err != nil {
+		return err
+	}
+	if o := s.OldestPending; o != nil {
+		age := time.Duration(o.AgeSeconds * float64(time.Second))
+		if _, err := fmt.Fprintf(w, "\noldest pending: document %s of organization %s, asked for %s ago, due %s\n",
+			oneLine(o.DocumentID), oneLine(o.OrgID), formatAge(age), formatTime(o.ReadyAt)); err != nil {
+			return err
+		}
+	}
+	if len(s.FailedByCode) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	failed := newTable("FAILED", "CODE")
+	failed.right = []int{0}
+	codes := slices.SortedFunc(maps.Keys(s.FailedByCode), func(x, y models.ErrorCode) int {
+		return cmp.Or(cmp.Compare(s.FailedByCode[y], s.FailedByCode[x]), cmp.Compare(x, y))
+	})
+	for _, code := range codes {
+		failed.add(strconv.FormatInt(s.FailedByCode[code], 10), string(code))
+	}
+	return a.print(w, failed)
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// The run of the workflow that the documentation starts.
+const (
+	productionWorkflowID = "accounting-queue-worker-production"
+	productionInput      = `{"batchSize": 50, "pollIntervalSeconds": 10}`
+)
+
+// startArguments is how the Temporal CLI starts the workflow.
+func startArguments() []string {
+	return []string{
+		"workflow", "start", "--task-queue", workflows.AccountingTaskQueue, "--type", workflows.AccountingWorkflow,
+		"--workflow-id", productionWorkflowID, "--input", productionInput,
+	}
+}
+
+// startCommandLine is the same for a person to type.
+func startCommandLine() string {
+	return "temporal workflow start --task-queue " + workflows.AccountingTaskQueue + " --type " + workflows.AccountingWorkflow + " \\\n" +
+		"  --workflow-id " + productionWorkflowID + " --input '" + productionInput + "'"
+}
+
+// temporalOptions reads the connection's settings as Temporal's own programs do: from environment variables and the
+// configuration file.
+func (a *app) temporalOptions() (client.Options, error) {
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return options, usagef("Temporal's settings: %v", err)
+	}
+	options.Logger = sdklog.NewStructuredLogger(a.log)
+	return options, nil
+}
+
+// stackOptions is the connection to a dev stack: that of its own server, or of the one that the environment names.
+func (a *app) stackOptions(s *devstack.Stack) (client.Options, error) {
+	if s.TemporalUI == "" {
+		return a.temporalOptions()
+	}
+	return client.Options{
+		HostPort: s.TemporalAddress, Namespace: devstack.Namespace, Logger: sdklog.NewStructuredLogger(a.log),
+	}, nil
+}
+
+const (
+	firstRetry   = time.Second
+	slowestRetry = 30 * time.Second
+	// connectTimeout is how long commands that are no worker wait for Temporal.
+	connectTimeout = 20 * time.Second
+)
+
+// awaitTemporal returns when Temporal answers for the client's namespace. While it is away it tries again; when it refuses
+// the client, that is final.
+func awaitTemporal(ctx context.Context, c client.Client, o client.Options, log *slog.Logger) error {
+	namespace, address := cmp.Or(o.Namespace, client.DefaultNamespace), cmp.Or(o.HostPort, client.DefaultHostPort)
+	for pause := firstRetry; ; pause = min(2*pause, slowestRetry) {
+		attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
+		_, err := c.WorkflowService().DescribeNamespace(attempt, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if refusal := temporalRefusal(err, namespace, address); refusal != nil {
+			return refusal
+		}
+		log.Warn("Temporal is away; trying again", "address", address, "error", err, "in", pause.String())
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// connectTemporal returns a client when Temporal answers; other than a worker it does not wait for long.
+func (a *app) connectTemporal(ctx context.Context, o client.Options) (client.Client, error) {
+	c, err := client.NewLazyClient(o)
+	if err != nil {
+		return nil, tagged(errTemporalSetup, "Temporal's settings: %v", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	err = awaitTemporal(bounded, c, o, a.log)
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() == nil && bounded.Err() != nil:
+		err = tagged(errTemporalAway, "Temporal at %s does not answer: check that it runs and that TEMPORAL_ADDRESS names it", cmp.Or(o.HostPort, client.DefaultHostPort))
+	}
+	c.Close()
+	return nil, err
+}
+
+// temporalRefusal returns an error when it makes no sense to try again.
+func temporalRefusal(err error, namespace, address string) error {
+	var missing *serviceerror.NamespaceNotFound
+	var notFound *serviceerror.NotFound
+	var denied *serviceerror.PermissionDenied
+	var invalid *serviceerror.InvalidArgument
+	switch {
+	case errors.As(err, &missing), errors.As(err, &notFound):
+		return tagged(errTemporalSetup, "Temporal at %s has no namespace %q: create it with `temporal operator namespace create`, or set TEMPORAL_NAMESPACE", address, namespace)
+	case errors.As(err, &denied), errors.As(err, &invalid), strings.Contains(err.Error(), "Unauthenticated"):
+		return tagged(errTemporalSetup, "Temporal at %s refuses access to namespace %q: check TEMPORAL_API_KEY and the TLS settings: %v", address, namespace, err)
+	}
+	return nil
+}
+
+// workflowRuns reports whether the workflow of the documentation runs now.
+func workflowRuns(ctx context.Context, c client.Client) (bool, error) {
+	description, err := c.DescribeWorkflowExecution(ctx, productionWorkflowID, "")
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask for workflow %s: %w", productionWorkflowID, err)
+	}
+	return description.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}
+
+// startWorkflow starts the workflow through the Temporal CLI, as an operator does.
+func (a *app) startWorkflow(ctx context.Context, s *devstack.Stack) error {
+	cli := s.TemporalCLI
+	if cli == "" {
+		var err error
+		if cli, err = devstack.TemporalCLI(ctx, func(line string) { a.say("%s", line) }); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, cli, startArguments()...)
+	command.Env = temporalEnvironment(s)
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("start the workflow with %s: %w\n%s", cli, err, strings.TrimSpace(output.String()))
+	}
+	return nil
+}
+
+// temporalEnvironment is what the Temporal CLI is told by: for a stack's own server its address and nothing else.
+func temporalEnvironment(s *devstack.Stack) []string {
+	if s.TemporalUI == "" {
+		return os.Environ()
+	}
+	environment := []string{"TEMPORAL_ADDRESS=" + s.TemporalAddress, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "TEMPORAL_") {
+			environment = append(environment, variable)
+		}
+	}
+	return environment
+}

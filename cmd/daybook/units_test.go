@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func TestFormatMinor(t *testing.T) {
+	t.Parallel()
+	huge, _ := new(big.Int).SetString("123456789012345678901234567890", 10)
+	for _, test := range []struct {
+		amount   *big.Int
+		currency string
+		want     string
+	}{
+		{big.NewInt(0), "EUR", "0.00"},
+		{big.NewInt(5), "EUR", "0.05"},
+		{big.NewInt(-5), "EUR", "-0.05"},
+		{big.NewInt(-123456), "EUR", "-1234.56"},
+		{big.NewInt(123456), "JPY", "123456"},
+		{big.NewInt(123456), "KWD", "123.456"},
+		{big.NewInt(7), "CLF", "0.0007"},
+		{big.NewInt(123), "???", "123"},
+		{huge, "EUR", "1234567890123456789012345678.90"},
+	} {
+		assert.Equal(t, test.want, formatMinor(test.amount, test.currency))
+	}
+}
+
+func TestFormatAge(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 90 * time.Minute: "1 h 30 min", 50 * time.Hour: "2 d 2 h",
+	} {
+		assert.Equal(t, want, formatAge(d))
+	}
+}
+
+func TestTableIsAlignedAndHarmless(t *testing.T) {
+	t.Parallel()
+	table := newTable("NAME", "N", "TEXT")
+	table.right = []int{1}
+	table.add("größer", "1", "two\nlines \x1b[31mred")
+	table.add("a", "23", "")
+	var out bytes.Buffer
+	require.NoError(t, (&app{}).print(&out, table))
+	assert.Equal(t, "NAME     N  TEXT\ngrößer   1  two lines [31mred\na       23\n", out.String())
+	assert.Equal(t, "abc…", cut("abcdef", 4))
+}
+
+func TestNormaliseDumpLeavesOutWhatVaries(t *testing.T) {
+	t.Parallel()
+	const dump = `--
+-- PostgreSQL database dump
+--
+
+\restrict abc
+
+-- Dumped from database version 17.1
+-- Dumped by pg_dump version 17.1
+
+SET statement_timeout = 0;
+SELECT pg_catalog.set_config('search_path', '', false);
+
+--
+-- Name: f(); Type: FUNCTION; Schema: daybook; Owner: -
+--
+
+CREATE FUNCTION daybook.f() RETURNS void
+    AS $$
+UPDATE x
+SET y = '^[A-Z]{3}$' || '$';
+
+
+$$;
+
+
+\unrestrict abc
+`
+	const want = dumpHeader + `-- Name: f(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.f() RETURNS void
+    AS $$
+UPDATE x
+SET y = '^[A-Z]{3}$' || '$';
+
+
+$$;
+`
+	assert.Equal(t, want, string(normaliseDump([]byte(dump))))
+}
+
+// The demonstration must notice each way in which its result can be wrong.
+func TestDemoVerdict(t *testing.T) {
+	t.Parallel()
+	documents := func() *demoDocuments {
+		d := &demoDocuments{mustFail: map[string]models.ErrorCode{"bad": models.CodeUnbalanced}}
+		for _, id := range []string{"good", "bad"} {
+			d.items = append(d.items, importItem{source: id, document: models.Document{OrgID: "o", ID: id}})
+		}
+		return d
+	}
+	jobs := func() []models.AccountingJob {
+		code, message := models.CodeUnbalanced, "off by 10"
+		return []models.AccountingJob{
+			{OrgID: "o", DocumentID: "good", State: models.JobCompleted},
+			{OrgID: "o", DocumentID: "bad", State: models.JobFailed, LastErrorCode: &code, LastError: &message},
+		}
+	}
+	line := func(debit, credit int64) []store.BalanceLine {
+		return []store.BalanceLine{{Account: "1", Currency: "EUR", Debit: big.NewInt(debit), Credit: big.NewInt(credit)}}
+	}
+	for name, test := range map[string]struct {
+		jobs   func([]models.AccountingJob) []models.AccountingJob
+		posted int64
+		lines  []store.BalanceLine
+		wrong  string
+	}{
+		"all is well":       {nil, 1, line(5, 5), ""},
+		"out of balance":    {nil, 1, line(5, 4), "debits and credits differ"},
+		"not posted":        {nil, 0, line(5, 5), "1 completed jobs and 0 posted documents"},
+		"a job is missing":  {func(j []models.AccountingJob) []models.AccountingJob { return j[:1] }, 1, line(5, 5), "bad has no job"},
+		"one is pending":    {func(j []models.AccountingJob) []models.AccountingJob { j[0].State = models.JobPending; return j }, 0, line(5, 5), "good is pending and must be posted"},
+		"the bad is posted": {func(j []models.AccountingJob) []models.AccountingJob { j[1].State = models.JobCompleted; return j }, 2, line(5, 5), "must fail with UNBALANCED"},
+		"another error": {func(j []models.AccountingJob) []models.AccountingJob {
+			code := models.CodeTimeout
+			j[1].LastErrorCode = &code
+			return j
+		}, 1, line(5, 5), "bad is failed TIMEOUT and must fail with UNBALANCED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			list := jobs()
+			if test.jobs != nil {
+				list = test.jobs(list)
+			}
+			r := &demoResult{TrialBalance: newTrialBalance(test.lines)}
+			r.compare(documents(), list)
+			r.count(list, map[string]int64{"o": test.posted})
+			if test.wrong == "" {
+				assert.NoError(t, r.verdict())
+				return
+			}
+			assert.ErrorContains(t, r.verdict(), test.wrong)
+		})
+	}
+}
+
+func TestEmbeddedDocuments(t *testing.T) {
+	t.Parallel()
+	docs, err := embeddedDocuments()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"de", "es", "jp"}, docs.organizations())
+	assert.Equal(t, map[string]models.ErrorCode{"invoice-2": models.CodeUnbalanced}, docs.mustFail)
+}

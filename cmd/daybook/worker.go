@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// spareConns is what a worker's pool has beyond two connections an activity.
+const spareConns = 4
+
+func workerCommand(a *app) *cobra.Command {
+	var options workers.Options
+	command := &cobra.Command{
+		Use:   "worker",
+		Short: "Work the accounting queue until a signal ends it",
+		Long: "Works the accounting queue until SIGINT or SIGTERM; then it finishes what it has begun, gives the rest back and ends.\n" +
+			"A second signal ends it at once. While the database or Temporal is away it tries again.\n\n" +
+			"Temporal is found as by Temporal's own programs: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,\n" +
+			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queue's settings are\n" +
+			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.\n\n" +
+			"The workflow is started once, by an operator:\n\n" + startCommandLine(),
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if options.MaxConcurrentActivities < 1 || options.MaxConcurrentWorkflowTasks < 2 {
+				return usagef("--activities must be at least 1 and --workflow-tasks at least 2")
+			}
+			temporal, err := a.temporalOptions()
+			if err != nil {
+				return err
+			}
+			return a.work(c.Context(), temporal, options)
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&options.MaxConcurrentActivities, "activities", 3, "how many activities run at once")
+	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once")
+	flags.StringVar(&options.Name, "name", "", "the worker's name in leases and attempts (default host and process id)")
+	return command
+}
+
+// work runs a worker until ctx ends. It returns nil after a drain.
+func (a *app) work(ctx context.Context, temporal client.Options, options workers.Options) error {
+	pool, err := a.pool(ctx, int32(2*max(3, options.MaxConcurrentActivities)+spareConns))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	// A wrong schema is told at once; while the database is away, the worker waits for it.
+	if err := migrations.Verify(ctx, pool); errors.Is(err, migrations.ErrPending) || errors.Is(err, migrations.ErrNewer) {
+		return err
+	}
+	c, err := client.NewLazyClient(temporal)
+	if err != nil {
+		return tagged(errTemporalSetup, "Temporal's settings: %v", err)
+	}
+	defer c.Close()
+	options.Client, options.Pool, options.Log = c, pool, a.log
+	for {
+		if err := awaitTemporal(ctx, c, temporal, a.log); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		err := runWorker(ctx, options)
+		if err == nil || ctx.Err() != nil || !temporalAway(err) {
+			return err
+		}
+		a.log.Warn("Temporal went away while the worker started; trying again", "error", err)
+	}
+}
+
+func runWorker(ctx context.Context, options workers.Options) error {
+	w, err := workers.New(options)
+	if err != nil {
+		return fmt.Errorf("set the worker up: %w", err)
+	}
+	defer w.Close()
+	return w.Run(ctx)
+}
+
+func temporalAway(err error) bool {
+	var unavailable *serviceerror.Unavailable
+	var late *serviceerror.DeadlineExceeded
+	return errors.As(err, &unavailable) || errors.As(err, &late)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// inNamespace points the environment at a namespace of the tests' Temporal server.
+func inNamespace(t *testing.T, server *temporaltest.Server, namespace string) {
+	t.Helper()
+	t.Setenv("TEMPORAL_ADDRESS", server.Address)
+	t.Setenv("TEMPORAL_NAMESPACE", namespace)
+	t.Setenv("TEMPORAL_CONFIG_FILE", "/dev/null")
+}
+
+func TestWorkerPostsAndDrains(t *testing.T) {
+	server := temporaltest.Shared(t)
+	namespace := server.Namespace(t)
+	inNamespace(t, server, namespace)
+	b := setup(t)
+	for _, org := range []string{"de", "es", "jp"} {
+		b.sample(org)
+	}
+	b.ok("import", "ndjson", "demo/documents.ndjson")
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan result, 1)
+	go func() {
+		ended <- call(ctx, "", "--database-url", b.URL, "worker", "--name", "w1", "--log-level", "warn")
+	}()
+
+	c := server.Client(t, namespace)
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
+		workflows.AccountingWorkflow, workflows.AccountingInput{ExitWhenEmpty: true})
+	require.NoError(t, err)
+	var counts workflows.Counts
+	require.NoError(t, run.Get(t.Context(), &counts))
+	assert.Equal(t, int64(10), counts.Completed)
+	assert.Equal(t, int64(1), counts.Failed)
+	stop()
+	r := <-ended
+	assert.Equal(t, exitOK, r.exit, r.err)
+
+	var d jobDetails
+	b.json(&d, "jobs", "show", "es", "invoice-1")
+	require.Len(t, d.Attempts, 1)
+	assert.Equal(t, "w1", d.Attempts[0].Worker)
+	var s struct{ Queues []store.QueueStatus }
+	b.json(&s, "status")
+	assert.Equal(t, int64(10), s.Queues[0].Counts[models.JobCompleted])
+}
+
+func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
+	server := temporaltest.Shared(t)
+	inNamespace(t, server, "nobody-made-it")
+	r := setup(t).run("worker")
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.err, "temporal operator namespace create")
+}

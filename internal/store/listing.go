@@ -1,0 +1,179 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Errors of reading.
+var (
+	// ErrOrganizationNotFound: Daybook does not know the organization; applying rules, adding accounts or importing a
+	// document makes it known.
+	ErrOrganizationNotFound = errors.New("no such organization")
+	// ErrNoRuleSet: the organization has no active rule set; apply one.
+	ErrNoRuleSet = errors.New("no active rule set")
+)
+
+// DefaultLimit is how many rows a list has when its filter does not say.
+const DefaultLimit = 100
+
+// Listing reads what people and programs look at: lists, searches and single rows. It locks and changes nothing.
+type Listing struct {
+	sql *sql.DB
+	db  *gorm.DB
+}
+
+// NewListing returns a listing on pool, which stays the caller's to close. Close the listing first.
+func NewListing(pool *pgxpool.Pool) (*Listing, error) {
+	handle := stdlib.OpenDBFromPool(pool)
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: handle}), &gorm.Config{
+		Logger: logger.Discard, SkipDefaultTransaction: true, DisableAutomaticPing: true,
+	})
+	if err != nil {
+		return nil, errors.Join(wrap("open the listing", err), handle.Close())
+	}
+	return &Listing{sql: handle, db: db}, nil
+}
+
+// Close ends the listing; the pool stays open.
+func (l *Listing) Close() error { return l.sql.Close() }
+
+// JobFilter says which jobs to list. The zero value of each field means any.
+type JobFilter struct {
+	OrgID string
+	State models.JobState
+	// Code is the last error's.
+	Code models.ErrorCode
+	// Since leaves out what was last changed before.
+	Since time.Time
+	// Limit is how many are listed at most; default DefaultLimit.
+	Limit int
+}
+
+// Jobs lists jobs, the last changed one first.
+func (l *Listing) Jobs(ctx context.Context, f JobFilter) ([]models.AccountingJob, error) {
+	q := l.db.WithContext(ctx).Order("updated_at DESC, id DESC").Limit(cmp.Or(f.Limit, DefaultLimit))
+	if f.OrgID != "" {
+		q = q.Where("org_id = ?", f.OrgID)
+	}
+	if f.State != "" {
+		q = q.Where("state = ?", f.State)
+	}
+	if f.Code != "" {
+		q = q.Where("last_error_code = ?", f.Code)
+	}
+	if !f.Since.IsZero() {
+		q = q.Where("updated_at >= ?", f.Since)
+	}
+	jobs := []models.AccountingJob{}
+	return jobs, wrap("list jobs", q.Find(&jobs).Error)
+}
+
+// Job reads the job of a document, or returns ErrJobNotFound.
+func (l *Listing) Job(ctx context.Context, org, document string) (models.AccountingJob, error) {
+	var job models.AccountingJob
+	err := l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Take(&job).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return job, fmt.Errorf("%w: organization %s has none for document %s", ErrJobNotFound, org, document)
+	}
+	return job, wrap("read the job", err)
+}
+
+// Attempts lists the attempts at a job, the first one first.
+func (l *Listing) Attempts(ctx context.Context, jobID string) ([]models.Attempt, error) {
+	attempts := []models.Attempt{}
+	err := l.db.WithContext(ctx).Where("job_id = ?", jobID).Order("id").Find(&attempts).Error
+	return attempts, wrap("list attempts", err)
+}
+
+// Impacts lists the chain of a document's impacts.
+func (l *Listing) Impacts(ctx context.Context, org, document string) ([]models.Impact, error) {
+	impacts := []models.Impact{}
+	err := l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq").Find(&impacts).Error
+	return impacts, wrap("list impacts", err)
+}
+
+// EntryFilter says which entries to list. OrgID is required; the zero value of each other field means any.
+type EntryFilter struct {
+	OrgID      string
+	DocumentID string
+	Account    string
+	// Limit is how many are listed at most; default DefaultLimit.
+	Limit int
+}
+
+// EntryLine is an entry with what it takes to explain it.
+type EntryLine struct {
+	models.Entry
+	DocumentID      string            `gorm:"column:document_id" json:"document_id"`
+	DocumentVersion int64             `gorm:"column:document_version" json:"document_version"`
+	Kind            models.ImpactKind `gorm:"column:kind" json:"kind"`
+	PostingDate     models.Date       `gorm:"column:posting_date" json:"posting_date"`
+	RuleSetVersion  *int64            `gorm:"column:rule_set_version" json:"rule_set_version,omitempty"`
+	RuleID          string            `gorm:"column:rule_id" json:"rule_id,omitempty"`
+}
+
+// Entries lists entries, the last posted impact first, the lines of an impact in their order.
+func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]EntryLine, error) {
+	q := l.db.WithContext(ctx).Table("daybook.entries AS e").
+		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.rule_set_version, i.rule_id").
+		Joins("JOIN daybook.impacts i ON i.id = e.impact_id").
+		Where("e.org_id = ?", f.OrgID).Order("e.impact_id DESC, e.line_no").Limit(cmp.Or(f.Limit, DefaultLimit))
+	if f.DocumentID != "" {
+		q = q.Where("i.document_id = ? AND i.org_id = ?", f.DocumentID, f.OrgID)
+	}
+	if f.Account != "" {
+		q = q.Where("e.account_code = ?", f.Account)
+	}
+	lines := []EntryLine{}
+	return lines, wrap("list entries", q.Find(&lines).Error)
+}
+
+// Organizations lists the organizations that Daybook knows.
+func (l *Listing) Organizations(ctx context.Context) ([]models.Organization, error) {
+	orgs := []models.Organization{}
+	return orgs, wrap("list organizations", l.db.WithContext(ctx).Order("id").Find(&orgs).Error)
+}
+
+// Organization reads one organization, or returns ErrOrganizationNotFound.
+func (l *Listing) Organization(ctx context.Context, id string) (models.Organization, error) {
+	var org models.Organization
+	err := l.db.WithContext(ctx).Where("id = ?", id).Take(&org).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return org, fmt.Errorf("%w: %s", ErrOrganizationNotFound, id)
+	}
+	return org, wrap("read the organization", err)
+}
+
+// Accounts lists an organization's chart of accounts in the order of the codes.
+func (l *Listing) Accounts(ctx context.Context, org string) ([]models.Account, error) {
+	accounts := []models.Account{}
+	err := l.db.WithContext(ctx).Where("org_id = ?", org).Order("code").Find(&accounts).Error
+	return accounts, wrap("list accounts", err)
+}
+
+// ActiveRuleSet reads the rule set that an organization posts by, or returns ErrNoRuleSet.
+func (l *Listing) ActiveRuleSet(ctx context.Context, org string) (models.RuleSet, error) {
+	var set models.RuleSet
+	o, err := l.Organization(ctx, org)
+	if err != nil {
+		return set, err
+	}
+	if o.ActiveRuleSet == nil {
+		return set, fmt.Errorf("%w: organization %s", ErrNoRuleSet, org)
+	}
+	err = l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, *o.ActiveRuleSet).Take(&set).Error
+	return set, wrap("read the rule set", err)
+}
