@@ -187,7 +187,7 @@ func (w *Worker) awaitSchema(ctx context.Context) error {
 		if !store.IsOutage(err) || ctx.Err() != nil {
 			return err
 		}
-		w.options.Log.Warn("the database is away; trying again", "error", err, "in", pause)
+		w.options.Log.Warn("the database is away; trying again", "error", err, "in", pause.String())
 		select {
 		case <-ctx.Done():
 			return nil

@@ -29,7 +29,8 @@ type lane struct {
 	fetching    bool
 	cancelFetch workflow.CancelFunc
 	leftBehind  []string
-	said        string
+	// said is what the last turn did, for the next summary.
+	said string
 }
 
 // startLanes starts the lanes that the settings ask for and that do not run yet. Surplus ones end by themselves.
@@ -167,6 +168,7 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	summary := fmt.Sprintf("lane %d, turn %d", l.number, l.turns)
 	if l.said != "" {
 		summary += "; before: " + l.said
+		l.said = ""
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.WaitSeconds)*time.Second + time.Minute,

@@ -82,14 +82,17 @@ func AccountCodes(ctx context.Context, q Querier, org string) ([]string, error) 
 	return codes, wrap("read accounts", err)
 }
 
-// PutOrganization makes an organization known, or renames it; an empty name leaves the name alone.
+// PutOrganization makes an organization known, or renames it; an empty name leaves the name alone. It locks the row only
+// when it changes it: a worker that holds a document may wait for its organization.
 func PutOrganization(ctx context.Context, tx pgx.Tx, id, name string) error {
-	const stmt = `
-INSERT INTO daybook.organizations AS o (id, name) VALUES ($1, $2)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, updated_at = clock_timestamp()
- WHERE excluded.name <> '' AND o.name <> excluded.name`
-	_, err := tx.Exec(ctx, stmt, id, name)
-	return wrap("write organization "+id, err)
+	const add = `INSERT INTO daybook.organizations (id, name) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
+	const rename = `UPDATE daybook.organizations SET name = $2, updated_at = clock_timestamp() WHERE id = $1 AND $2 <> '' AND name <> $2`
+	for _, stmt := range []string{add, rename} {
+		if _, err := tx.Exec(ctx, stmt, id, name); err != nil {
+			return wrap("write organization "+id, err)
+		}
+	}
+	return nil
 }
 
 // Activated is what a change of an organization's configuration led to.
