@@ -219,15 +219,16 @@ BEGIN
     END IF;
 
     -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
-    SELECT n.impact_id, n.entries, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
+    -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
+    SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
       INTO bad
-      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries
+      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
               FROM new_entries GROUP BY impact_id) n
       LEFT JOIN daybook.impacts i ON i.id = n.impact_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
+     WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries
+        RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
             USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
     END IF;
 

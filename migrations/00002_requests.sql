@@ -95,10 +95,9 @@ BEGIN
              WHERE q.id = job.id;
         ELSIF job.state = 'pending' AND version > job.version_hint THEN
             result := 'coalesced';
+            due := greatest(least(job.ready_at, due), clock_timestamp());
             UPDATE daybook.accounting_work_queue q
-               SET version_hint = version, ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
-                   first_ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
-                   priority = least(q.priority, prio), generation = q.generation + 1,
+               SET version_hint = version, ready_at = due, first_ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
                    run_count = 0, not_ready_count = 0, takeovers = 0, last_error = NULL, last_error_code = NULL,
                    updated_at = clock_timestamp()
              WHERE q.id = job.id;
@@ -146,6 +145,8 @@ DECLARE
     -- Positions and ids of the rows that were inserted.
     fresh integer[];
     ids   text[];
+    -- Whether one of them is due now.
+    now_due boolean;
 BEGIN
     IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
        OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
@@ -172,11 +173,13 @@ BEGIN
         ON CONFLICT (org_id, document_id) DO NOTHING
         RETURNING q.id, q.org_id, q.document_id
     )
-    SELECT array_agg(r.n), array_agg(ins.id) INTO fresh, ids
+    SELECT array_agg(r.n), array_agg(ins.id), bool_or(r.due <= clock_timestamp()) INTO fresh, ids, now_due
       FROM ins JOIN r ON r.o = ins.org_id AND r.d = ins.document_id;
 
     IF fresh IS NOT NULL THEN
-        PERFORM daybook.wake_accounting_queue();
+        IF now_due THEN
+            PERFORM daybook.wake_accounting_queue();
+        END IF;
         RETURN QUERY SELECT f.n, f.id, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
     END IF;
     IF coalesce(cardinality(fresh), 0) = total THEN

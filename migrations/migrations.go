@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 )
@@ -121,11 +122,12 @@ func newest() (int64, error) {
 
 // withProvider runs f while it holds the migration lock on a connection of its own.
 func withProvider(ctx context.Context, databaseURL string, f func(*goose.Provider) error) (err error) {
-	config, err := pgx.ParseConfig(databaseURL)
+	// The address is the worker's, which may carry settings of its pool (pool_max_conns …).
+	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("database address: %w", err)
 	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config.ConnConfig)
 	defer func() { err = errors.Join(err, db.Close()) }()
 
 	conn, err := db.Conn(ctx)

@@ -30,7 +30,6 @@ func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.Ac
 }
 
 //go:fix inline
-func ptr(n int) *int { return new(n) }
 
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()

@@ -109,6 +109,17 @@ RETURNING q.id`
 	return held, wrap("mark working", err)
 }
 
+// givenBack is what every release of a lease sets, but for ready_at: the attempt is uncounted, and a request that came
+// meanwhile counts anew.
+const givenBack = `
+       state = CASE WHEN q.cancel_requested THEN 'cancelled' ELSE 'pending' END::daybook.accounting_job_state,
+       finished_at = CASE WHEN q.cancel_requested THEN clock_timestamp() END,
+       run_count = CASE WHEN q.generation <> q.leased_generation AND NOT q.cancel_requested THEN 0 ELSE greatest(q.run_count - 1, 0) END,
+       first_ready_at = CASE WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
+       not_ready_count = CASE WHEN q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count END,
+       cancel_requested = false, working = false, updated_at = clock_timestamp(),
+       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL`
+
 // Release gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
 // nil ids it gives back everything that the turn holds. Rows that somebody holds locked stay leased.
 func (s *Store) Release(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
@@ -120,14 +131,9 @@ WITH held AS (
        FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE daybook.accounting_work_queue q
-   SET state = CASE WHEN q.cancel_requested THEN 'cancelled' ELSE 'pending' END::daybook.accounting_job_state,
-       finished_at = CASE WHEN q.cancel_requested THEN clock_timestamp() END,
-       cancel_requested = false,
-       run_count = CASE WHEN q.generation <> q.leased_generation THEN 0 ELSE greatest(q.run_count - 1, 0) END,
+   SET ` + givenBack + `,
        ready_at = CASE WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp())
-                       ELSE clock_timestamp() + make_interval(secs => $4) END,
-       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL, working = false,
-       updated_at = clock_timestamp()
+                       ELSE clock_timestamp() + make_interval(secs => $4) END
   FROM held
  WHERE q.id = held.id
 RETURNING q.id`

@@ -80,17 +80,23 @@ SELECT q.id, q.org_id, q.document_id, q.version_hint, q.run_count, 'lost', 'WORK
 UPDATE daybook.accounting_work_queue q
    SET state = 'failed', last_error = 'the worker ended while it worked on this job, for the last time that it may be tried',
        last_error_code = 'WORKER_LOST', finished_at = clock_timestamp(), updated_at = clock_timestamp(), takeovers = 0,
-       cancel_requested = false, working = false,
+       working = false,
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
- WHERE q.id = held.id AND held.charged AND q.run_count >= $3 AND NOT q.cancel_requested AND q.generation = q.leased_generation`
-	// What was asked for while the lost attempt ran is served by the attempt that begins now: it is leased at the
-	// present generation, and counted anew when the generation moved.
+ WHERE q.id = held.id AND held.charged AND q.run_count >= $3`
+	// What was asked for while the job was leased is due when the request said, or never, if it was a Cancel.
+	const giveBack = `
+UPDATE daybook.accounting_work_queue q
+   SET ` + givenBack + `,
+       ready_at = greatest(q.ready_at, clock_timestamp()), takeovers = 0,
+       last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
+       last_error_code = CASE WHEN held.charged THEN 'WORKER_LOST' ELSE q.last_error_code END
+  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
+ WHERE q.id = held.id AND q.generation <> q.leased_generation`
 	const lease = `
 UPDATE daybook.accounting_work_queue q
    SET turn_id = $4, fence = $5, worker = $6,
-       run_count = CASE WHEN q.generation <> q.leased_generation THEN 1 WHEN held.charged THEN q.run_count + 1 ELSE q.run_count END,
-       leased_generation = q.generation, working = false,
+       run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = false,
        takeovers = q.takeovers + CASE WHEN $3 THEN 1 ELSE 0 END,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
        last_error_code = CASE WHEN held.charged THEN 'WORKER_LOST' ELSE q.last_error_code END,
@@ -105,6 +111,9 @@ RETURNING ` + jobColumns
 		return t, err
 	}
 	t.Lost = int(tag.RowsAffected())
+	if _, err := tx.Exec(ctx, giveBack, ids, charged); err != nil {
+		return t, err
+	}
 	if t.Lost > 0 {
 		tag, err = tx.Exec(ctx, fail, ids, charged, models.MaxAttempts)
 		if err != nil {

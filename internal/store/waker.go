@@ -169,6 +169,9 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 	if _, err := conn.Exec(ctx, "LISTEN "+wakeChannel); err != nil {
 		return err
 	}
+	// While another process holds the lock, work is notified and heard from here on; what was committed before is found
+	// by a look after this moment.
+	w.broadcast()
 	for {
 		if err := w.awaitWaiter(ctx); err != nil {
 			return err

@@ -1,0 +1,115 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+func state(code string) error { return &pgconn.PgError{Code: code} }
+
+// An outage is nobody's attempt. What is one job's own fault must not be taken for it, or it would be tried for ever.
+func TestIsOutage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"none", nil, false},
+		{"connection exception", state("08000"), true},
+		{"connection failure", state("08006"), true},
+		{"administrator's shutdown", state("57P01"), true},
+		{"crash shutdown", state("57P02"), true},
+		{"starting up", state("57P03"), true},
+		{"database dropped", state("57P04"), true},
+		{"idle session ended", state("57P05"), true},
+		{"too many connections", state("53300"), true},
+		{"disk full", state("53100"), true},
+		{"out of memory", state("53200"), true},
+		{"input/output error", state("58030"), true},
+		{"read-only: a standby", state("25006"), true},
+		{"idle in transaction", state("25P03"), true},
+		{"serialization failure", state("40001"), true},
+		{"deadlock", state("40P01"), true},
+
+		{"statement timeout", state("57014"), false},
+		{"unique violation", state("23505"), false},
+		{"check violation", state("23514"), false},
+		{"not a number", state("22P02"), false},
+		{"division by zero", state("22012"), false},
+		{"no such table", state("42P01"), false},
+		{"no permission", state("42501"), false},
+		{"transaction is aborted", state("25P02"), false},
+		{"unbalanced", state("DB001"), false},
+		{"unknown account", state("DB003"), false},
+		{"a bug in the database", state("XX000"), false},
+		{"the caller's own", errors.New("the rate service answered 500"), false},
+		{"no rows", pgx.ErrNoRows, false},
+
+		{"end of file", io.EOF, true},
+		{"unexpected end of file", io.ErrUnexpectedEOF, true},
+		{"closed", net.ErrClosed, true},
+		{"connection refused", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
+		{"cancelled", context.Canceled, true},
+		{"deadline", context.DeadlineExceeded, true},
+		{"transaction closed", pgx.ErrTxClosed, true},
+		{"lease lost", store.ErrLeaseLost, true},
+	} {
+		assert.Equal(t, c.want, store.IsOutage(c.err), c.name)
+		if c.err != nil {
+			assert.Equal(t, c.want, store.IsOutage(fmt.Errorf("settle: %w", c.err)), "%s, wrapped", c.name)
+		}
+	}
+}
+
+// What the driver really says when a server is away.
+func TestOutagesOfARealServer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	_, err = pgx.Connect(t.Context(), "postgres://daybook@"+address+"/daybook")
+	assert.True(t, store.IsOutage(err), "connection refused: %v", err)
+
+	pool, err := pgxpool.New(t.Context(), b.URL)
+	require.NoError(t, err)
+	pool.Close()
+	_, err = store.New(pool).NextFence(t.Context())
+	require.Error(t, err)
+
+	conn, err := pgx.Connect(t.Context(), b.URL)
+	require.NoError(t, err)
+	b.exec(`SELECT pg_terminate_backend($1)`, conn.PgConn().PID())
+	require.Eventually(t, func() bool {
+		_, err = conn.Exec(t.Context(), `SELECT 1`)
+		return err != nil
+	}, 10*time.Second, time.Millisecond)
+	assert.True(t, store.IsOutage(err), "session ended: %v", err)
+	_, err = conn.Exec(t.Context(), `SELECT 1`)
+	assert.True(t, store.IsOutage(err), "connection closed: %v", err)
+
+	_, err = b.Pool.Exec(t.Context(), `SELECT 1 / 0`)
+	require.Error(t, err)
+	assert.False(t, store.IsOutage(err), "a statement's own fault: %v", err)
+
+	_, err = b.Pool.Exec(t.Context(), `SET statement_timeout = '20ms'; SELECT pg_sleep(10)`)
+	require.Error(t, err)
+	assert.False(t, store.IsOutage(err), "one slow statement: %v", err)
+}

@@ -1,0 +1,351 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const org = "org_1"
+
+// bundle is a database and a store on it.
+type bundle struct {
+	*pgtest.DB
+	t     *testing.T
+	store *store.Store
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	db := pgtest.New(t)
+	return &bundle{DB: db, t: t, store: store.New(db.Pool)}
+}
+
+func (b *bundle) exec(query string, args ...any) {
+	b.t.Helper()
+	_, err := b.Pool.Exec(b.t.Context(), query, args...)
+	require.NoError(b.t, err)
+}
+
+func (b *bundle) turn(id string) store.Turn {
+	b.t.Helper()
+	fence, err := b.store.NextFence(b.t.Context())
+	require.NoError(b.t, err)
+	return store.Turn{ID: id, Fence: fence, Worker: "test", WorkflowRunID: "run"}
+}
+
+func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
+	b.t.Helper()
+	jobs, err := b.store.Lease(b.t.Context(), turn, limit)
+	require.NoError(b.t, err)
+	return jobs
+}
+
+func documents(jobs []store.Job) []string {
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.DocumentID
+	}
+	return ids
+}
+
+// settleAll settles jobs in one transaction.
+func (b *bundle) settleAll(turn store.Turn, settlements ...store.Settlement) error {
+	b.t.Helper()
+	return pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
+		_, err := store.Settle(b.t.Context(), tx, turn, settlements)
+		return err
+	})
+}
+
+// insert makes pending jobs by a query's document, priority and seconds until they are due.
+func (b *bundle) insert(query string) {
+	b.t.Helper()
+	b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, priority, ready_at)
+SELECT 'org_1', q.document, 1, q.priority, clock_timestamp() + make_interval(secs => q.seconds) FROM (` + query + `) AS q (document, priority, seconds)`)
+}
+
+func TestManyCallersLeaseDisjointRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const jobs, callers = 600, 12
+	b.insert(fmt.Sprintf(`SELECT 'doc_' || i, 1 + i %% 3, -i FROM generate_series(1, %d) i`, jobs))
+	var mu sync.Mutex
+	holders := map[string]int{}
+	var g errgroup.Group
+	for caller := range callers {
+		g.Go(func() error {
+			fence, err := b.store.NextFence(t.Context())
+			if err != nil {
+				return err
+			}
+			turn := store.Turn{ID: fmt.Sprint("run/", caller, "/1"), Fence: fence}
+			for {
+				leased, err := b.store.Lease(t.Context(), turn, 7)
+				if err != nil || len(leased) == 0 {
+					return err
+				}
+				mu.Lock()
+				for _, j := range leased {
+					holders[j.ID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	require.NoError(t, g.Wait())
+	assert.Len(t, holders, jobs, "every job is leased")
+	for id, n := range holders {
+		assert.Equal(t, 1, n, "times that %s was leased", id)
+	}
+	assert.Equal(t, jobs, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND run_count = 1`))
+}
+
+// Two workers lease at once: the second passes over what the first has locked and not yet committed.
+func TestLeaseSkipsLockedRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(`SELECT 'doc_' || i, 2, -10 + i FROM generate_series(1, 4) i`)
+	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+		_, err := tx.Exec(ctx, `SELECT 1 FROM daybook.accounting_work_queue WHERE document_id IN ('doc_1', 'doc_3') FOR NO KEY UPDATE`)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, []string{"doc_2", "doc_4"}, documents(b.lease(b.turn("run/0/1"), 10)))
+	})
+	assert.ElementsMatch(t, []string{"doc_1", "doc_3"}, documents(b.lease(b.turn("run/0/2"), 10)))
+}
+
+func TestLeaseByPriorityThenAge(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(`VALUES ('low old', 3, -900), ('normal young', 2, -1), ('normal old', 2, -500), ('high young', 1, -1), ('high old', 1, -2),
+	                 ('high future', 1, 60), ('normal future', 2, 3600), ('low future', 3, 5)`)
+	turn := b.turn("run/0/1")
+	for _, want := range []string{"high old", "high young", "normal old", "normal young", "low old"} {
+		assert.Equal(t, []string{want}, documents(b.lease(turn, 1)))
+	}
+	assert.Empty(t, b.lease(turn, 10), "jobs that are due later")
+}
+
+func TestLeaseKeepsToItsLimit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(`SELECT 'doc_' || i, 1 + i % 3, -i FROM generate_series(1, 30) i`)
+	assert.Len(t, b.lease(b.turn("run/0/1"), 12), 12)
+	assert.Equal(t, 12, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
+	assert.Equal(t, 10, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND priority = 1`), "the high ones first")
+}
+
+// capture keeps the last leasing statement that was sent, with its arguments.
+type capture struct {
+	sql  string
+	args []any
+}
+
+func (c *capture) keep(sql string, args []any) {
+	if strings.Contains(sql, "FOR NO KEY UPDATE SKIP LOCKED") {
+		c.sql, c.args = sql, slices.Clone(args)
+	}
+}
+
+func (c *capture) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	c.keep(data.SQL, data.Args)
+	return ctx
+}
+
+func (c *capture) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *capture) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (c *capture) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	c.keep(data.SQL, data.Args)
+}
+
+func (c *capture) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// node is a part of a plan as EXPLAIN (FORMAT JSON) prints it.
+type node struct {
+	Type    string  `json:"Node Type"`
+	Table   string  `json:"Relation Name"`
+	Index   string  `json:"Index Name"`
+	Rows    float64 `json:"Actual Rows"`
+	Loops   float64 `json:"Actual Loops"`
+	Removed float64 `json:"Rows Removed by Filter"`
+	Plans   []node  `json:"Plans"`
+}
+
+func (n node) walk(f func(node)) {
+	f(n)
+	for _, p := range n.Plans {
+		p.walk(f)
+	}
+}
+
+// The lease finds what is due by the index that was made for it, and does not walk what is due later; the planner comes to
+// that by itself, without the settings of planByKey.
+func TestPlanOfTheLease(t *testing.T) {
+	t.Parallel()
+	for name, due := range map[string]int{"a full batch is due": 500, "little is due": 3, "nothing is due": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.insert(`SELECT 'later_' || i, 1 + i % 3, 3600 + i FROM generate_series(1, 100000) i`)
+			b.insert(fmt.Sprintf(`SELECT 'due_' || i, 1 + i %% 3, -i FROM generate_series(1, %d) i`, due))
+			b.exec(`ANALYZE daybook.accounting_work_queue`)
+			var sent capture
+			config, err := pgxpool.ParseConfig(b.URL)
+			require.NoError(t, err)
+			config.ConnConfig.Tracer = &sent
+			pool, err := pgxpool.NewWithConfig(t.Context(), config)
+			require.NoError(t, err)
+			defer pool.Close()
+			// What the store sends is what is explained.
+			_, err = store.New(pool).Lease(t.Context(), b.turn("run/0/1"), 1)
+			require.NoError(t, err)
+			require.NotEmpty(t, sent.sql)
+			sent.args[len(sent.args)-1] = 50
+
+			var text string
+			tx, err := b.Pool.Begin(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, FORMAT JSON) `+sent.sql, sent.args...).Scan(&text))
+			require.NoError(t, tx.Rollback(t.Context()))
+
+			var plans []struct{ Plan node }
+			require.NoError(t, json.Unmarshal([]byte(text), &plans))
+			byIndex := 0
+			plans[0].Plan.walk(func(n node) {
+				assert.NotEqual(t, "Seq Scan", n.Type, "%s is read as a whole", n.Table)
+				assert.LessOrEqual(t, n.Rows*max(n.Loops, 1), 200.0, "rows of a %s", n.Type)
+				assert.LessOrEqual(t, n.Removed, 0.0, "rows that a %s read in vain", n.Type)
+				if n.Index == "accounting_work_queue_due" {
+					byIndex++
+				}
+			})
+			assert.Positive(t, byIndex, "accounting_work_queue_due is used:\n%s", text)
+		})
+	}
+}
+
+func TestSettleLogsEachAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(`SELECT 'doc_' || i, 2, -i FROM generate_series(1, 5) i`)
+	turn := b.turn("run/0/1")
+	outcomes := map[string]store.Settlement{
+		"doc_1": {Outcome: models.OutcomeCompleted},
+		"doc_2": {Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute},
+		"doc_3": {Outcome: models.OutcomeRescheduled, Code: models.CodeVersionMismatch, Message: "it is 9", Delay: 5 * time.Second, Version: 9},
+		"doc_4": {Outcome: models.OutcomeFailed, Code: models.CodeUnbalanced, Message: "off by 10"},
+		"doc_5": {Outcome: models.OutcomeRescheduled, Code: models.CodeDocumentLocked, Message: "locked", Unlogged: true},
+	}
+	var settlements []store.Settlement
+	for _, j := range b.lease(turn, 10) {
+		s := outcomes[j.DocumentID]
+		s.Job = j
+		settlements = append(settlements, s)
+	}
+	require.NoError(t, b.settleAll(turn, settlements...))
+
+	states := map[string]models.JobState{
+		"doc_1": models.JobCompleted, "doc_2": models.JobPending, "doc_3": models.JobPending, "doc_4": models.JobFailed, "doc_5": models.JobPending,
+	}
+	for document, want := range outcomes {
+		job := fixture.Job(t, b.Pool, org, document)
+		assert.Equal(t, states[document], job.State, document)
+		if want.Code != "" {
+			require.NotNil(t, job.LastErrorCode, document)
+			assert.Equal(t, want.Code, *job.LastErrorCode)
+			assert.Equal(t, want.Message, *job.LastError)
+		}
+		if job.State == models.JobPending {
+			assert.Equal(t, want.Delay, job.ReadyAt.Sub(job.UpdatedAt).Round(time.Second), "%s is due again", document)
+		}
+		attempts := fixture.Attempts(t, b.Pool, org, document)
+		if want.Unlogged {
+			assert.Empty(t, attempts, document)
+			continue
+		}
+		require.Len(t, attempts, 1, document)
+		assert.Equal(t, want.Outcome, attempts[0].Outcome)
+		assert.Equal(t, 1, attempts[0].Attempt)
+		assert.EqualValues(t, 1, attempts[0].Version, "the version that was tried")
+		assert.Equal(t, turn.ID, attempts[0].TurnID)
+	}
+	assert.EqualValues(t, 9, fixture.Job(t, b.Pool, org, "doc_3").VersionHint, "the document's version")
+	assert.Zero(t, fixture.Job(t, b.Pool, org, "doc_3").RunCount, "uncounted")
+	assert.Equal(t, 1, fixture.Job(t, b.Pool, org, "doc_2").RunCount, "counted")
+}
+
+// One row that is no longer the turn's refuses the whole chunk.
+func TestSettleIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(`SELECT 'doc_' || i, 2, -i FROM generate_series(1, 3) i`)
+	turn := b.turn("run/0/1")
+	jobs := b.lease(turn, 10)
+	b.exec(`UPDATE daybook.accounting_work_queue SET fence = fence + 1000 WHERE id = $1`, jobs[1].ID)
+	settlements := make([]store.Settlement, len(jobs))
+	for i, j := range jobs {
+		settlements[i] = store.Settlement{Job: j, Outcome: models.OutcomeCompleted}
+	}
+	require.ErrorIs(t, b.settleAll(turn, settlements...), store.ErrLeaseLost)
+	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts`))
+}
+
+// A settlement is its turn's alone, and there is one.
+func TestSettleNeedsTheOwnFence(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.insert(`VALUES ('doc_1', 2, -1)`)
+	turn := b.turn("run/0/1")
+	job := b.lease(turn, 1)[0]
+	for name, other := range map[string]store.Turn{
+		"another turn": {ID: "run/0/2", Fence: turn.Fence}, "a lower fence": {ID: turn.ID, Fence: turn.Fence - 1}, "a higher fence": {ID: turn.ID, Fence: turn.Fence + 1},
+	} {
+		require.ErrorIs(t, b.settleAll(other, store.Settlement{Job: job, Outcome: models.OutcomeCompleted}), store.ErrLeaseLost, name)
+	}
+	require.NoError(t, b.settleAll(turn, store.Settlement{Job: job, Outcome: models.OutcomeCompleted}))
+	require.ErrorIs(t, b.settleAll(turn, store.Settlement{Job: job, Outcome: models.OutcomeCompleted}), store.ErrLeaseLost, "settled already")
+}
+
+// What a message may contain does not keep its job from being settled.
+func TestMessagesAreClipped(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]string{
+		"a zero byte": "before\x00after", "invalid UTF-8": "before\xff\xfeafter", "very long": strings.Repeat("€", 100_000), "empty": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.insert(`VALUES ('doc_1', 2, -1)`)
+			turn := b.turn("run/0/1")
+			job := b.lease(turn, 1)[0]
+			require.NoError(t, b.settleAll(turn, store.Settlement{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeProcessorError, Message: message}))
+			kept := *fixture.Job(t, b.Pool, org, "doc_1").LastError
+			assert.LessOrEqual(t, len(kept), 4096+len("…"))
+			assert.NotContains(t, kept, "\x00")
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package migrations_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+)
+
+// attempt runs statements in a transaction that is rolled back, and returns the last one's error.
+func attempt(t *testing.T, db *pgtest.DB, stmts ...string) error {
+	t.Helper()
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	for i, stmt := range stmts {
+		if _, err = tx.Exec(t.Context(), stmt, pgx.QueryExecModeSimpleProtocol); i < len(stmts)-1 {
+			require.NoError(t, err, stmt)
+		}
+	}
+	return err
+}
+
+// job is an INSERT of a job that is right but for what set says.
+func job(set map[string]string) string {
+	columns := map[string]string{"org_id": "'o'", "document_id": "'d'", "version_hint": "1"}
+	if set["state"] == "'leased'" {
+		maps.Copy(columns, map[string]string{
+			"turn_id": "'t'", "fence": "1", "leased_generation": "0", "attempt_started_at": "now()", "last_attempted_at": "now()", "run_count": "1",
+		})
+	}
+	maps.Copy(columns, set)
+	names, values := make([]string, 0, len(columns)), make([]string, 0, len(columns))
+	for k, v := range columns {
+		names, values = append(names, k), append(values, v)
+	}
+	return fmt.Sprintf(`INSERT INTO daybook.accounting_work_queue (%s) VALUES (%s)`, strings.Join(names, ", "), strings.Join(values, ", "))
+}
+
+func TestQueueConstraints(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const (
+		lease    = "leased_has_lease"
+		finished = "finished_has_time"
+		failed   = "failed_has_error"
+		cancel   = "cancel_only_while_leased"
+		table    = "accounting_work_queue_"
+	)
+	for _, c := range []struct {
+		name string
+		set  map[string]string
+		// refuses names the constraint; empty: the row is right.
+		refuses string
+	}{
+		{"pending", nil, ""},
+		{"leased", map[string]string{"state": "'leased'"}, ""},
+		{"leased and working, to be cancelled", map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"}, ""},
+		{"completed", map[string]string{"state": "'completed'", "finished_at": "now()"}, ""},
+		{"cancelled", map[string]string{"state": "'cancelled'", "finished_at": "now()"}, ""},
+		{"failed", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, ""},
+
+		{"leased without turn", map[string]string{"state": "'leased'", "turn_id": "NULL"}, lease},
+		{"leased without fence", map[string]string{"state": "'leased'", "fence": "NULL"}, lease},
+		{"leased without generation", map[string]string{"state": "'leased'", "leased_generation": "NULL"}, lease},
+		{"leased without start", map[string]string{"state": "'leased'", "attempt_started_at": "NULL"}, lease},
+		{"leased without renewal", map[string]string{"state": "'leased'", "last_attempted_at": "NULL"}, lease},
+		{"leased without attempt", map[string]string{"state": "'leased'", "run_count": "0"}, lease},
+		{"pending with turn", map[string]string{"turn_id": "'t'"}, lease},
+		{"pending with fence", map[string]string{"fence": "1"}, lease},
+		{"pending with leased generation", map[string]string{"leased_generation": "1"}, lease},
+		{"pending with worker", map[string]string{"worker": "'w'"}, lease},
+		{"pending with start", map[string]string{"attempt_started_at": "now()"}, lease},
+		{"pending and working", map[string]string{"working": "true"}, lease},
+		{"completed with lease", map[string]string{"state": "'completed'", "finished_at": "now()", "turn_id": "'t'"}, lease},
+
+		{"completed without time", map[string]string{"state": "'completed'"}, finished},
+		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
+		{"failed without time", map[string]string{"state": "'failed'", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, finished},
+		{"pending with time", map[string]string{"finished_at": "now()"}, finished},
+		{"leased with time", map[string]string{"state": "'leased'", "finished_at": "now()"}, finished},
+		{"failed without error", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error_code": "'TIMEOUT'"}, failed},
+		{"failed without code", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'"}, failed},
+		{"pending, to be cancelled", map[string]string{"cancel_requested": "true"}, cancel},
+
+		{"empty organization", map[string]string{"org_id": "''"}, table + "org_id_check"},
+		{"long organization", map[string]string{"org_id": "repeat('€', 86)"}, table + "org_id_check"},
+		{"empty document", map[string]string{"document_id": "''"}, table + "document_id_check"},
+		{"long document", map[string]string{"document_id": "repeat('a', 256)"}, table + "document_id_check"},
+		{"negative version", map[string]string{"version_hint": "-1"}, table + "version_hint_check"},
+		{"negative attempts", map[string]string{"run_count": "-1"}, table + "run_count_check"},
+		{"priority 0", map[string]string{"priority": "0"}, table + "priority_check"},
+		{"priority 4", map[string]string{"priority": "4"}, table + "priority_check"},
+		{"negative looks", map[string]string{"not_ready_count": "-1"}, table + "not_ready_count_check"},
+		{"negative take-overs", map[string]string{"takeovers": "-1"}, table + "takeovers_check"},
+	} {
+		assertRefused(t, c.name, c.refuses, attempt(t, db, job(c.set)))
+	}
+	assertRefused(t, "two jobs for one document", table+"org_id_document_id_key", attempt(t, db, job(nil), job(nil)))
+}
+
+// assertRefused checks the name of the constraint that refused.
+func assertRefused(t *testing.T, name, constraint string, err error) {
+	t.Helper()
+	if constraint == "" {
+		assert.NoError(t, err, name)
+		return
+	}
+	var pg *pgconn.PgError
+	if assert.ErrorAs(t, err, &pg, name) {
+		assert.Equal(t, constraint, pg.ConstraintName, "%s: %s", name, pg.Message)
+	}
+}
+
+func TestOtherConstraints(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const (
+		organization = `INSERT INTO daybook.organizations (id) VALUES ('o')`
+		document     = `INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES `
+		attempts     = `INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence) VALUES `
+		accounts     = `INSERT INTO daybook.accounts (org_id, code, type) VALUES `
+		ruleSets     = `INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES `
+	)
+	for _, c := range []struct{ name, refuses, stmt string }{
+		{"document", "", document + `('o', 'd', 'invoice', 'out', 'EUR', '2026-03-14', '{}')`},
+		{"document without type", "documents_type_check", document + `('o', 'd', '', 'out', 'EUR', '2026-03-14', '{}')`},
+		{"document with another direction", "documents_direction_check", document + `('o', 'd', 'invoice', 'up', 'EUR', '2026-03-14', '{}')`},
+		{"document with a currency in lower case", "documents_currency_check", document + `('o', 'd', 'invoice', 'in', 'eur', '2026-03-14', '{}')`},
+		{"document without an id", "documents_id_check", document + `('o', '', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`},
+		{"document of a long organization", "documents_org_id_check", document + `(repeat('a', 256), 'd', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`},
+
+		{"attempt", "", attempts + `('j', 'o', 'd', 1, 1, 'completed', NULL, now(), 't', 1)`},
+		{"attempt 0", "attempts_attempt_check", attempts + `('j', 'o', 'd', 1, 0, 'completed', NULL, now(), 't', 1)`},
+		{"failed without a code", "attempts_check", attempts + `('j', 'o', 'd', 1, 1, 'failed', NULL, now(), 't', 1)`},
+		{"retried without a code", "attempts_check", attempts + `('j', 'o', 'd', 1, 1, 'retried', NULL, now(), 't', 1)`},
+		{"retried with a code", "", attempts + `('j', 'o', 'd', 1, 1, 'retried', 'TIMEOUT', now(), 't', 1)`},
+
+		{"organization without an id", "organizations_id_check", `INSERT INTO daybook.organizations (id) VALUES ('')`},
+		{"account", "", accounts + `('o', '1200', 'asset')`},
+		{"account without a code", "accounts_code_check", accounts + `('o', '', 'asset')`},
+		{"account with a long code", "accounts_code_check", accounts + `('o', repeat('1', 65), 'asset')`},
+		{"account of nobody", "accounts_org_id_fkey", accounts + `('nobody', '1200', 'asset')`},
+		{"rule set", "", ruleSets + `('o', 1, 'n', 's', repeat('a', 64))`},
+		{"rule set 0", "rule_sets_version_check", ruleSets + `('o', 0, 'n', 's', repeat('a', 64))`},
+		{"rule set with a short hash", "rule_sets_sha256_check", ruleSets + `('o', 1, 'n', 's', 'a')`},
+		{"an active rule set that is not there", "organizations_id_active_rule_set_fkey", `UPDATE daybook.organizations SET active_rule_set = 7`},
+	} {
+		assertRefused(t, c.name, c.refuses, attempt(t, db, organization, c.stmt))
+	}
+}
+
+func TestNewID(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	rows, err := db.Pool.Query(t.Context(), `SELECT daybook.new_id() FROM generate_series(1, 1000)`)
+	require.NoError(t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for i, id := range ids {
+		assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id, "a UUID of version 7")
+		seen[id] = true
+		if i > 0 {
+			assert.LessOrEqual(t, ids[i-1][:13], id[:13], "ordered by the millisecond")
+		}
+	}
+	assert.Len(t, seen, len(ids))
+	var off float64
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+SELECT abs(('x' || lpad(replace(substr(daybook.new_id(), 1, 13), '-', ''), 16, '0'))::bit(64)::bigint / 1000.0 - extract(epoch FROM clock_timestamp()))::float8`).Scan(&off))
+	assert.Less(t, off, 5.0, "the time in the id is the clock's")
+}

@@ -1,0 +1,167 @@
+package migrations_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+)
+
+// chart makes two organizations with the same two accounts.
+const chart = `
+INSERT INTO daybook.organizations (id) VALUES ('o'), ('p');
+INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', '1200', 'asset'), ('o', '4400', 'income'), ('p', '1200', 'asset'), ('p', '4400', 'income')`
+
+// impact is an INSERT of impacts of document d, numbered by seq from 1, with the kinds and numbers of entries that are given.
+func impact(id, seq int, kind string, entries int) string {
+	return fmt.Sprintf(`
+INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt)
+VALUES (%d, 'o', 'd', 1, %d, '%s', '2026-03-14', '2026-03-14', %d, 'j', 1)`, id, seq, kind, entries)
+}
+
+// line is one row of entries.
+func line(impact, n int, account, side string, amount int64, currency string) string {
+	return fmt.Sprintf(`(%d, %d, 'o', '%s', '%s', %d, '%s')`, impact, n, account, side, amount, currency)
+}
+
+func entries(lines ...string) string {
+	return `INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency) VALUES ` + strings.Join(lines, ", ")
+}
+
+func assertState(t *testing.T, name, state string, err error) {
+	t.Helper()
+	if state == "" {
+		assert.NoError(t, err, name)
+		return
+	}
+	var pg *pgconn.PgError
+	if assert.ErrorAs(t, err, &pg, name) {
+		assert.Equal(t, state, pg.Code, "%s: %s", name, pg.Message)
+	}
+}
+
+const (
+	debit, credit = "debit", "credit"
+	cash, sales   = "1200", "4400"
+	balanced      = ""
+	unbalanced    = "DB001"
+	incomplete    = "DB002"
+	noAccount     = "DB003"
+	appendOnly    = "DB004"
+	// checkViolation is PostgreSQL's own.
+	checkViolation = "23514"
+	notUnique      = "23505"
+)
+
+func TestEntriesAreCheckedAsAWhole(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	two := entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"))
+	one := impact(1, 1, "post", 2)
+	for _, c := range []struct {
+		name, state string
+		stmts       []string
+	}{
+		{"two that balance", balanced, []string{one, two}},
+		{"two currencies that balance", balanced, []string{impact(1, 1, "post", 4), entries(
+			line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"), line(1, 3, cash, debit, 7, "JPY"), line(1, 4, sales, credit, 7, "JPY"))}},
+		{"two impacts in one statement", balanced, []string{one, impact(2, 2, "reverse", 2), entries(
+			line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"), line(2, 1, cash, credit, 10, "EUR"), line(2, 2, sales, debit, 10, "EUR"))}},
+		{"the largest amounts", balanced, []string{impact(1, 1, "post", 4), entries(
+			line(1, 1, cash, debit, 9223372036854775807, "EUR"), line(1, 2, sales, credit, 9223372036854775807, "EUR"),
+			line(1, 3, cash, debit, 9223372036854775807, "EUR"), line(1, 4, sales, credit, 9223372036854775807, "EUR"))}},
+		{"no entries", balanced, []string{impact(1, 1, "post", 0)}},
+
+		{"off by one", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 9, "EUR"))}},
+		{"the same side twice", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, debit, 10, "EUR"))}},
+		{"balanced only across currencies", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "USD"))}},
+		{"balanced only across impacts", unbalanced, []string{impact(1, 1, "post", 1), impact(2, 2, "reverse", 1), entries(line(1, 1, cash, debit, 10, "EUR"), line(2, 1, sales, credit, 10, "EUR"))}},
+		{"one after the other", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"))}},
+		{"sums beyond int64", unbalanced, []string{impact(1, 1, "post", 3), entries(
+			line(1, 1, cash, debit, 9223372036854775807, "EUR"), line(1, 2, cash, debit, 9223372036854775807, "EUR"), line(1, 3, sales, credit, 5, "EUR"))}},
+
+		{"fewer than announced", incomplete, []string{impact(1, 1, "post", 3), two}},
+		{"more than announced", incomplete, []string{impact(1, 1, "post", 1), two}},
+		{"none announced", incomplete, []string{impact(1, 1, "post", 0), two}},
+		{"of no impact", incomplete, []string{two}},
+		{"of another organization's impact", incomplete, []string{one, strings.ReplaceAll(two, "'o'", "'p'")}},
+		{"of two organizations", incomplete, []string{one, strings.Replace(two, "'o'", "'p'", 1)}},
+		{"added later under the same numbers", notUnique, []string{one, two, two}},
+
+		{"an account that is not in the chart", noAccount, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, "9999", credit, 10, "EUR"))}},
+
+		{"an amount of nothing", checkViolation, []string{one, entries(line(1, 1, cash, debit, 0, "EUR"), line(1, 2, sales, credit, 0, "EUR"))}},
+		{"a negative amount", checkViolation, []string{one, entries(line(1, 1, cash, debit, -1, "EUR"), line(1, 2, sales, credit, -1, "EUR"))}},
+		{"line 0", checkViolation, []string{one, entries(line(1, 0, cash, debit, 1, "EUR"), line(1, 1, sales, credit, 1, "EUR"))}},
+		{"a currency of four letters", checkViolation, []string{one, entries(line(1, 1, cash, debit, 1, "EURO"), line(1, 2, sales, credit, 1, "EURO"))}},
+	} {
+		assertState(t, c.name, c.state, attempt(t, db, append([]string{chart}, c.stmts...)...))
+	}
+}
+
+// An impact is complete once its entries are inserted: numbers beyond its own are not free for more, however well they balance.
+func TestEntriesCannotBeAddedLater(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	one := impact(1, 1, "post", 2)
+	for _, c := range []struct {
+		name  string
+		stmts []string
+	}{
+		{"after the impact's own", []string{
+			one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR")),
+			entries(line(1, 3, cash, debit, 5, "EUR"), line(1, 4, sales, credit, 5, "EUR")),
+		}},
+		{"into a gap", []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 3, sales, credit, 10, "EUR"))}},
+	} {
+		assertState(t, c.name, incomplete, attempt(t, db, append([]string{chart}, c.stmts...)...))
+	}
+}
+
+// The tests run as the owner of the tables.
+func TestPostingsAreAppendOnly(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	posted := []string{chart, impact(1, 1, "post", 2), entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"))}
+	for _, stmt := range []string{
+		`UPDATE daybook.impacts SET rule_id = 'x'`,
+		`UPDATE daybook.impacts SET rule_id = 'x' WHERE false`,
+		`DELETE FROM daybook.impacts`,
+		`TRUNCATE daybook.impacts`,
+		`TRUNCATE daybook.impacts CASCADE`,
+		`UPDATE daybook.entries SET amount_minor = 11`,
+		`DELETE FROM daybook.entries WHERE line_no = 1`,
+		`TRUNCATE daybook.entries`,
+		entries(line(1, 1, cash, debit, 10, "EUR")) + ` ON CONFLICT (impact_id, line_no) DO UPDATE SET amount_minor = 11`,
+		`WITH gone AS (DELETE FROM daybook.entries RETURNING 1) SELECT count(*) FROM gone`,
+	} {
+		assertState(t, stmt, appendOnly, attempt(t, db, append(posted, stmt)...))
+	}
+}
+
+func TestChainOfImpacts(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const alternates, gap, once = "chain_alternates", "chain_has_no_gap", "impacts_org_id_document_id_seq_key"
+	for _, c := range []struct {
+		name, refuses string
+		stmts         []string
+	}{
+		{"post, reverse, post", "", []string{impact(1, 1, "post", 0), impact(2, 2, "reverse", 0), impact(3, 3, "post", 0)}},
+		{"reverse first", alternates, []string{impact(1, 1, "reverse", 0)}},
+		{"post twice", alternates, []string{impact(1, 1, "post", 0), impact(2, 2, "post", 0)}},
+		{"reverse twice", alternates, []string{impact(1, 1, "post", 0), impact(2, 2, "reverse", 0), impact(3, 3, "reverse", 0)}},
+		{"a gap", gap, []string{impact(1, 1, "post", 0), impact(2, 3, "post", 0)}},
+		{"not from 1", gap, []string{impact(1, 2, "reverse", 0)}},
+		{"one place twice", once, []string{impact(1, 1, "post", 0), impact(2, 1, "post", 0)}},
+		{"place 0", "impacts_seq_check", []string{impact(1, 0, "reverse", 0)}},
+		{"another document's chain", gap, []string{impact(1, 1, "post", 0), strings.ReplaceAll(impact(2, 2, "reverse", 0), "'d'", "'e'")}},
+		{"a negative number of entries", "impacts_entry_count_check", []string{impact(1, 1, "post", -1)}},
+	} {
+		assertRefused(t, c.name, c.refuses, attempt(t, db, c.stmts...))
+	}
+}

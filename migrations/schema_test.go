@@ -1,0 +1,174 @@
+package migrations_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// objects lists everything of ours in the database, but for the migrations' own table.
+func objects(t *testing.T, db *pgtest.DB) []string {
+	t.Helper()
+	rows, err := db.Pool.Query(t.Context(), `
+SELECT 'relation ' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'daybook' AND c.relname NOT LIKE 'schema_migrations%'
+UNION ALL
+SELECT 'function ' || p.oid::regprocedure FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'daybook'
+UNION ALL
+SELECT 'enum ' || t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname = 'daybook' AND t.typtype = 'e'
+ ORDER BY 1`)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return list
+}
+
+func applied(t *testing.T, db *pgtest.DB) (all, done int) {
+	t.Helper()
+	steps, err := migrations.Status(t.Context(), db.URL)
+	require.NoError(t, err)
+	for i, s := range steps {
+		assert.EqualValues(t, i+1, s.Version, "numbered without a gap")
+		assert.NotEmpty(t, s.File)
+		if s.Applied {
+			done++
+		}
+	}
+	return len(steps), done
+}
+
+func TestUpDownUp(t *testing.T) {
+	t.Parallel()
+	db := pgtest.NewEmpty(t)
+	ctx := t.Context()
+	require.NoError(t, migrations.Up(ctx, db.URL))
+	up := objects(t, db)
+	require.NotEmpty(t, up)
+	require.NoError(t, migrations.Verify(ctx, db.Pool))
+
+	require.NoError(t, migrations.Down(ctx, db.URL, true))
+	require.Empty(t, objects(t, db), "what is left after all migrations were taken back")
+	require.ErrorIs(t, migrations.Verify(ctx, db.Pool), migrations.ErrPending)
+
+	require.NoError(t, migrations.Up(ctx, db.URL))
+	require.Equal(t, up, objects(t, db))
+	require.NoError(t, migrations.Verify(ctx, db.Pool))
+}
+
+func TestDownOneByOne(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	all, done := applied(t, db)
+	require.Equal(t, all, done)
+	for left := all - 1; left >= 0; left-- {
+		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+		_, done = applied(t, db)
+		require.Equal(t, left, done)
+		require.ErrorIs(t, migrations.Verify(t.Context(), db.Pool), migrations.ErrPending)
+	}
+	require.Empty(t, objects(t, db))
+	require.NoError(t, migrations.Down(t.Context(), db.URL, false), "with nothing left to take back")
+}
+
+// Taking migrations back does not stop at rows.
+func TestDownWithData(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	fixture.Organization(t, db.Pool, "org_1")
+	fixture.ManyReady(t, db.Pool, "org_1", "inv-", 3)
+	require.NoError(t, migrations.Down(t.Context(), db.URL, true))
+	require.Empty(t, objects(t, db))
+}
+
+func TestUpTwiceIsNothing(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	fixture.ManyReady(t, db.Pool, "org_1", "inv-", 3)
+	const q = `SELECT count(*) FROM daybook.schema_migrations`
+	before := fixture.Count(t, db.Pool, q)
+	require.NoError(t, migrations.Up(t.Context(), db.URL))
+	assert.Equal(t, before, fixture.Count(t, db.Pool, q))
+	assert.Equal(t, 3, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.accounting_work_queue`))
+}
+
+// Workers that are started together may all migrate.
+func TestConcurrentUp(t *testing.T) {
+	t.Parallel()
+	db := pgtest.NewEmpty(t)
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error { return migrations.Up(t.Context(), db.URL) })
+	}
+	require.NoError(t, g.Wait())
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+	all, done := applied(t, db)
+	assert.Equal(t, all, done)
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.schema_migrations WHERE version_id = 1`))
+	// A lock goes when its session has ended, a moment after the connection was closed.
+	const locks = `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = $1`
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, locks, db.Name) == 0 }, 10*time.Second, 10*time.Millisecond,
+		"migration locks that are still held")
+}
+
+func TestStatusOfAnEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	db := pgtest.NewEmpty(t)
+	all, done := applied(t, db)
+	assert.Positive(t, all)
+	assert.Zero(t, done)
+}
+
+func TestVerifyKnowsANewerSchema(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `INSERT INTO daybook.schema_migrations (version_id, is_applied) VALUES (9999, true)`)
+	require.NoError(t, err)
+	err = migrations.Verify(t.Context(), db.Pool)
+	require.ErrorIs(t, err, migrations.ErrNewer)
+	require.ErrorContains(t, err, "9999")
+}
+
+func TestVerifySaysWhatToRun(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+	err := migrations.Verify(t.Context(), db.Pool)
+	require.ErrorIs(t, err, migrations.ErrPending)
+	require.ErrorContains(t, err, "daybook migrate up")
+}
+
+// The same address opens the worker's pool, so it may carry the pool's settings.
+func TestAddressWithPoolSettings(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	u, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("pool_max_conns", "7")
+	u.RawQuery = q.Encode()
+	require.NoError(t, migrations.Up(t.Context(), u.String()))
+}
+
+// An address that cannot be used is named without its password.
+func TestErrorsKeepThePassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"postgres://daybook:s3cret@127.0.0.1:1/nowhere?connect_timeout=2",
+		"postgres://daybook:s3cret@127.0.0.1:port/nowhere",
+	} {
+		err := migrations.Up(t.Context(), address)
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "s3cret")
+	}
+}

@@ -1,0 +1,224 @@
+package models_test
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// tables are the models of all tables.
+func tables() map[string]any {
+	return map[string]any{
+		"accounting_work_queue": models.AccountingJob{},
+		"accounts":              models.Account{},
+		"attempts":              models.Attempt{},
+		"documents":             models.Document{},
+		"entries":               models.Entry{},
+		"impacts":               models.Impact{},
+		"organizations":         models.Organization{},
+		"rule_sets":             models.RuleSet{},
+	}
+}
+
+type column struct {
+	Name, Type string
+	Nullable   bool
+}
+
+// kinds are the column types that a Go type may stand for.
+var kinds = map[reflect.Type][]string{
+	reflect.TypeFor[string]():          {"text"},
+	reflect.TypeFor[int64]():           {"bigint"},
+	reflect.TypeFor[int]():             {"integer"},
+	reflect.TypeFor[bool]():            {"boolean"},
+	reflect.TypeFor[time.Time]():       {"timestamp with time zone"},
+	reflect.TypeFor[models.Date]():     {"date"},
+	reflect.TypeFor[models.Content]():  {"jsonb"},
+	reflect.TypeFor[models.Priority](): {"smallint"},
+
+	reflect.TypeFor[models.ErrorCode]():    {"text"},
+	reflect.TypeFor[models.DocumentType](): {"text"},
+	reflect.TypeFor[models.Direction]():    {"text"},
+	reflect.TypeFor[models.JobState]():     {"daybook.accounting_job_state"},
+	reflect.TypeFor[models.Outcome]():      {"daybook.attempt_outcome"},
+	reflect.TypeFor[models.AccountType]():  {"daybook.account_type"},
+	reflect.TypeFor[models.Side]():         {"daybook.entry_side"},
+	reflect.TypeFor[models.ImpactKind]():   {"daybook.impact_kind"},
+}
+
+func TestModelsAreTheSchema(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for name, model := range tables() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows, err := db.Pool.Query(t.Context(), `
+SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' || udt_name ELSE data_type END, is_nullable = 'YES'
+  FROM information_schema.columns WHERE table_schema = 'daybook' AND table_name = $1`, name)
+			require.NoError(t, err)
+			want, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
+			require.NoError(t, err)
+			require.NotEmpty(t, want)
+
+			s, err := schema.Parse(model, &sync.Map{}, schema.NamingStrategy{})
+			require.NoError(t, err)
+			assert.Equal(t, "daybook."+name, s.Table)
+			var have []column
+			for _, f := range s.Fields {
+				typ, nullable := f.FieldType, false
+				if typ.Kind() == reflect.Pointer {
+					typ, nullable = typ.Elem(), true
+				}
+				have = append(have, column{f.DBName, strings.Join(kinds[typ], " or "), nullable})
+			}
+			byName := func(a, b column) int { return cmp.Compare(a.Name, b.Name) }
+			slices.SortFunc(want, byName)
+			slices.SortFunc(have, byName)
+			assert.Equal(t, want, have)
+		})
+	}
+}
+
+func TestEveryTableHasAModel(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	rows, err := db.Pool.Query(t.Context(), `
+SELECT table_name FROM information_schema.tables WHERE table_schema = 'daybook' AND table_name <> 'schema_migrations'`)
+	require.NoError(t, err)
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	have := tables()
+	for _, name := range names {
+		assert.Contains(t, have, name)
+	}
+	assert.Len(t, names, len(have))
+}
+
+func TestPrimaryKeys(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for name, model := range tables() {
+		rows, err := db.Pool.Query(t.Context(), `
+SELECT a.attname FROM pg_constraint c, unnest(c.conkey) WITH ORDINALITY k (n, i), pg_attribute a
+ WHERE c.conrelid = $1::regclass AND c.contype = 'p' AND a.attrelid = c.conrelid AND a.attnum = k.n ORDER BY k.i`, "daybook."+name)
+		require.NoError(t, err)
+		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		s, err := schema.Parse(model, &sync.Map{}, schema.NamingStrategy{})
+		require.NoError(t, err)
+		assert.ElementsMatch(t, want, s.PrimaryFieldDBNames, name)
+	}
+}
+
+func TestEnumsAreTheConstants(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	states := make([]string, 0, len(models.JobStates()))
+	for _, s := range models.JobStates() {
+		states = append(states, string(s))
+	}
+	want := map[string][]string{
+		"accounting_job_state": states,
+		"attempt_outcome": {
+			string(models.OutcomeCompleted), string(models.OutcomeRetried), string(models.OutcomeRescheduled),
+			string(models.OutcomeFailed), string(models.OutcomeCancelled), string(models.OutcomeLost),
+		},
+		"account_type": {
+			string(models.AccountAsset), string(models.AccountLiability), string(models.AccountEquity),
+			string(models.AccountIncome), string(models.AccountExpense),
+		},
+		"entry_side":  {string(models.Debit), string(models.Credit)},
+		"impact_kind": {string(models.ImpactPost), string(models.ImpactReverse)},
+	}
+	rows, err := db.Pool.Query(t.Context(), `
+SELECT t.typname::text, array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
+  FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid JOIN pg_namespace n ON n.oid = t.typnamespace
+ WHERE n.nspname = 'daybook' GROUP BY t.typname`)
+	require.NoError(t, err)
+	have := map[string][]string{}
+	var name string
+	var labels []string
+	_, err = pgx.ForEachRow(rows, []any{&name, &labels}, func() error {
+		have[name] = slices.Clone(labels)
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, want, have)
+}
+
+// Each model can be read through GORM as domain teams do, with every column that may be null set once and null once.
+func TestModelsAreRead(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `
+INSERT INTO daybook.organizations (id) VALUES ('o');
+INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('o', 1, 'n', 's', repeat('a', 64));
+INSERT INTO daybook.organizations (id) VALUES ('p');
+UPDATE daybook.organizations SET active_rule_set = 1 WHERE id = 'o';
+INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', '1200', 'asset'), ('o', '4400', 'income');
+INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES ('o', 'a', 'invoice', 'out', 'EUR', '2026-03-14', '{}');
+INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, value_date, content, accounting_ready_at, accounting_impact_created_at, deleted_at)
+VALUES ('o', 'b', 'invoice', 'out', 'EUR', '2026-03-14', '2026-03-15', '{"total": 9007199254740993, "lines": [{"kind": "item", "net": 5}]}', now(), now(), now());
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('o', 'a', 1);
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)
+VALUES ('o', 'b', 1, 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at) VALUES ('o', 'c', 1, 'completed', now());
+INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'completed', now(), 't', 1);
+INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'failed', 'TIMEOUT', 'e', now(), 't', 1);
+INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt) VALUES (1, 'o', 'a', 1, 1, 'post', '2026-03-14', '2026-03-14', 2, 'j', 1);
+INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, document_date, posting_date, entry_count, job_id, attempt) VALUES (2, 'o', 'a', 1, 2, 'reverse', 1, '2026-03-14', '2026-03-14', 0, 'j', 1);
+INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, document_line)
+VALUES (1, 1, 'o', '1200', 'debit', 5, 'EUR', NULL), (1, 2, 'o', '4400', 'credit', 5, 'EUR', 1);`)
+	require.NoError(t, err)
+	sqlDB := stdlib.OpenDBFromPool(db.Pool)
+	t.Cleanup(func() { assert.NoError(t, sqlDB.Close()) })
+	g, err := gorm.Open(postgres.New(postgres.Config{Conn: sqlDB}), &gorm.Config{})
+	require.NoError(t, err)
+
+	for name, model := range tables() {
+		list := reflect.New(reflect.SliceOf(reflect.TypeOf(model)))
+		assert.NoError(t, g.WithContext(t.Context()).Find(list.Interface()).Error, name)
+		assert.Positive(t, list.Elem().Len(), name)
+	}
+	var d models.Document
+	require.NoError(t, g.WithContext(t.Context()).First(&d, "id = ?", "b").Error)
+	assert.EqualValues(t, 9007199254740993, d.Content.Total, "amounts are never floats")
+	assert.Equal(t, models.NewDate(2026, 3, 15), *d.ValueDate)
+}
+
+// The schema is made by migrations alone.
+func TestAutoMigrateIsNeverCalled(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	files := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files++
+		source, err := os.ReadFile(path)
+		assert.NotContains(t, string(source), ".AutoMigrate(", path)
+		return err
+	}))
+	assert.Greater(t, files, 10, "files that were looked at")
+}

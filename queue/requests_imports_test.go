@@ -1,0 +1,29 @@
+package queue_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Domain code that only enqueues compiles neither Temporal nor the rule engine.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	require.NoError(t, err)
+	deps := strings.Fields(string(out))
+	require.Contains(t, deps, "github.com/daybook-dev/daybook/internal/store", "the list is of this package")
+	const ours = "github.com/daybook-dev/daybook/"
+	allowed := map[string]bool{"queue": true, "models": true, "internal/store": true}
+	for _, dep := range deps {
+		if name, ok := strings.CutPrefix(dep, ours); ok {
+			assert.True(t, allowed[name], "%s is none of what domain code may compile", dep)
+		}
+		for _, prefix := range []string{"go.temporal.io/", "cel.dev/", "github.com/google/cel-go", "google.golang.org/grpc", "github.com/stretchr/testify", "testing"} {
+			assert.False(t, dep == prefix || strings.HasPrefix(dep, prefix), "%s is compiled", dep)
+		}
+	}
+}
