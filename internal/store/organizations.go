@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -103,47 +101,6 @@ type Activated struct {
 	Changed bool
 	// Returned counts the failed jobs that are pending again because of it.
 	Returned int
-}
-
-// ApplyRuleSet stores source as the organization's next rule set version, unless it is the active one already, activates
-// it, and returns the jobs that had failed for their rules to pending.
-func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Activated, error) {
-	const active = `
-SELECT r.version, r.sha256
-  FROM daybook.organizations o
-  LEFT JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
- WHERE o.id = $1
-   FOR NO KEY UPDATE OF o`
-	const insert = `
-INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256)
-SELECT $1, coalesce(max(version), 0) + 1, $2, $3, $4 FROM daybook.rule_sets WHERE org_id = $1
-RETURNING version`
-	const activate = `
-UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
-
-	if err := PutOrganization(ctx, tx, org, ""); err != nil {
-		return Activated{}, err
-	}
-	sum := sha256.Sum256([]byte(source))
-	hash := hex.EncodeToString(sum[:])
-	var version *int64
-	var have *string
-	if err := tx.QueryRow(ctx, active, org).Scan(&version, &have); err != nil {
-		return Activated{}, wrap("read the active rule set", err)
-	}
-	if have != nil && *have == hash {
-		return Activated{Version: *version}, nil
-	}
-	a := Activated{Changed: true}
-	if err := tx.QueryRow(ctx, insert, org, name, source, hash).Scan(&a.Version); err != nil {
-		return Activated{}, wrap("store the rule set", err)
-	}
-	if _, err := tx.Exec(ctx, activate, org, a.Version); err != nil {
-		return Activated{}, wrap("activate the rule set", err)
-	}
-	var err error
-	a.Returned, err = returnFailed(ctx, tx, org, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
-	return a, err
 }
 
 // PutAccounts adds accounts to an organization's chart, or changes their names and types, and returns the jobs that had

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// StoredRuleSet is what storing a rule set led to.
+type StoredRuleSet struct {
+	// Version is the version that has the source.
+	Version int64
+	// Active reports whether the organization posts by it already.
+	Active bool
+	// Added is false when the version was there already.
+	Added bool
+}
+
+// StoreRuleSet stores source as the organization's next rule set version without activating it. A source that the active
+// version or the newest one has already is not stored again. An organization that Daybook does not know yet is made known.
+func StoreRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (StoredRuleSet, error) {
+	// An active version comes before the newest one, where both have the source.
+	const find = `
+SELECT r.version, r.version IS NOT DISTINCT FROM o.active_rule_set
+  FROM daybook.organizations o
+  JOIN daybook.rule_sets r ON r.org_id = o.id
+ WHERE o.id = $1 AND r.sha256 = $2
+   AND (r.version = o.active_rule_set OR r.version = (SELECT max(version) FROM daybook.rule_sets WHERE org_id = $1))
+ ORDER BY 2 DESC
+ LIMIT 1`
+	const insert = `
+INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256)
+SELECT $1, coalesce(max(version), 0) + 1, $2, $3, $4 FROM daybook.rule_sets WHERE org_id = $1
+RETURNING version`
+	if err := PutOrganization(ctx, tx, org, ""); err != nil {
+		return StoredRuleSet{}, err
+	}
+	if _, err := lockActiveRuleSet(ctx, tx, org); err != nil {
+		return StoredRuleSet{}, err
+	}
+	sum := sha256.Sum256([]byte(source))
+	hash := hex.EncodeToString(sum[:])
+	var s StoredRuleSet
+	err := tx.QueryRow(ctx, find, org, hash).Scan(&s.Version, &s.Active)
+	if errors.Is(err, pgx.ErrNoRows) {
+		s.Added = true
+		err = tx.QueryRow(ctx, insert, org, name, source, hash).Scan(&s.Version)
+	}
+	return s, wrap("store the rule set", err)
+}
+
+// ActivateRuleSet makes a stored version the one that the organization posts by, and returns the jobs that had failed for
+// their rules or accounts to pending. A job that is failing under the version before fails before the activation or sees
+// it: see HoldConfigs. The version that is active already changes nothing. Errors: ErrOrganizationNotFound, ErrNoRuleSet.
+func ActivateRuleSet(ctx context.Context, tx pgx.Tx, org string, version int64) (Activated, error) {
+	const exists = `SELECT EXISTS (SELECT 1 FROM daybook.rule_sets WHERE org_id = $1 AND version = $2)`
+	const activate = `
+UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
+
+	active, err := lockActiveRuleSet(ctx, tx, org)
+	if err != nil {
+		return Activated{}, err
+	}
+	if active != nil && *active == version {
+		return Activated{Version: version}, nil
+	}
+	var found bool
+	if err := tx.QueryRow(ctx, exists, org, version).Scan(&found); err != nil {
+		return Activated{}, wrap("read the rule set", err)
+	}
+	if !found {
+		return Activated{}, noRuleSet(org, version)
+	}
+	if _, err := tx.Exec(ctx, activate, org, version); err != nil {
+		return Activated{}, wrap("activate the rule set", err)
+	}
+	a := Activated{Version: version, Changed: true}
+	a.Returned, err = returnFailed(ctx, tx, org, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
+	return a, err
+}
+
+// ApplyRuleSet stores source as the organization's next rule set version, unless the active or the newest version has it
+// already, and activates it as ActivateRuleSet does.
+func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Activated, error) {
+	s, err := StoreRuleSet(ctx, tx, org, name, source)
+	if err != nil {
+		return Activated{}, err
+	}
+	return ActivateRuleSet(ctx, tx, org, s.Version)
+}
+
+// lockActiveRuleSet returns the organization's active version, nil for none, and keeps it from changing until the
+// transaction ends.
+func lockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, error) {
+	var version *int64
+	err := tx.QueryRow(ctx, `SELECT active_rule_set FROM daybook.organizations WHERE id = $1 FOR NO KEY UPDATE`, org).Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("%w: %s", ErrOrganizationNotFound, org)
+	}
+	return version, wrap("read the active rule set", err)
+}
+
+// noRuleSet says that a version is missing, with the sentinel of there being none.
+func noRuleSet(org string, version int64) error {
+	return &requestError{
+		sentinel: ErrNoRuleSet,
+		message:  fmt.Sprintf("organization %s has no rule set version %d", org, version),
+		hint:     "`daybook rules list` shows those that it has",
+	}
+}
+
+// RuleSets lists the versions of an organization's rules without their sources, the newest first, and says which one is
+// active; 0: none.
+func (l *Listing) RuleSets(ctx context.Context, org string) (sets []models.RuleSet, active int64, err error) {
+	o, err := l.Organization(ctx, org)
+	if err != nil {
+		return nil, 0, err
+	}
+	if o.ActiveRuleSet != nil {
+		active = *o.ActiveRuleSet
+	}
+	sets = []models.RuleSet{}
+	err = l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC").Find(&sets).Error
+	return sets, active, wrap("list rule sets", err)
+}
+
+// RuleSet reads one version of an organization's rules, or returns ErrNoRuleSet.
+func (l *Listing) RuleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
+	var set models.RuleSet
+	if _, err := l.Organization(ctx, org); err != nil {
+		return set, err
+	}
+	err := l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, version).Take(&set).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return set, noRuleSet(org, version)
+	}
+	return set, wrap("read the rule set", err)
+}
