@@ -51,6 +51,10 @@ func startPulse(ctx context.Context, c client.Client) (context.Context, *pulse) 
 	// The task was handed out a moment ago: that counts as an acknowledgement.
 	now := time.Now()
 	p.acknowledged.Store(&now)
+	if activity.GetInfo(ctx).Attempt > 1 {
+		// At once, and before any work: what the attempt before left as its last word must not be taken for this one's.
+		p.beat(ctx, beatDetails{})
+	}
 	go p.run(ctx)
 	return ctx, p
 }

@@ -32,6 +32,15 @@ func entries(lines ...string) string {
 	return `INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency) VALUES ` + strings.Join(lines, ", ")
 }
 
+// posting inserts impacts and entries in one statement, as they must be.
+func posting(entries string, impacts ...string) string {
+	var b strings.Builder
+	for i, m := range impacts {
+		fmt.Fprintf(&b, "%s i%d AS (%s)", []string{"WITH", ","}[min(i, 1)], i, m)
+	}
+	return b.String() + entries
+}
+
 func assertState(t *testing.T, name, state string, err error) {
 	t.Helper()
 	if state == "" {
@@ -66,38 +75,43 @@ func TestEntriesAreCheckedAsAWhole(t *testing.T) {
 		name, state string
 		stmts       []string
 	}{
-		{"two that balance", balanced, []string{one, two}},
-		{"two currencies that balance", balanced, []string{impact(1, 1, "post", 4), entries(
-			line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"), line(1, 3, cash, debit, 7, "JPY"), line(1, 4, sales, credit, 7, "JPY"))}},
-		{"two impacts in one statement", balanced, []string{one, impact(2, 2, "reverse", 2), entries(
-			line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"), line(2, 1, cash, credit, 10, "EUR"), line(2, 2, sales, debit, 10, "EUR"))}},
-		{"the largest amounts", balanced, []string{impact(1, 1, "post", 4), entries(
+		{"two that balance", balanced, []string{posting(two, one)}},
+		{"two currencies that balance", balanced, []string{posting(entries(
+			line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"), line(1, 3, cash, debit, 7, "JPY"), line(1, 4, sales, credit, 7, "JPY")), impact(1, 1, "post", 4))}},
+		{"two impacts in one statement", balanced, []string{posting(entries(
+			line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"), line(2, 1, cash, credit, 10, "EUR"), line(2, 2, sales, debit, 10, "EUR")), one, impact(2, 2, "reverse", 2))}},
+		{"the largest amounts", balanced, []string{posting(entries(
 			line(1, 1, cash, debit, 9223372036854775807, "EUR"), line(1, 2, sales, credit, 9223372036854775807, "EUR"),
-			line(1, 3, cash, debit, 9223372036854775807, "EUR"), line(1, 4, sales, credit, 9223372036854775807, "EUR"))}},
+			line(1, 3, cash, debit, 9223372036854775807, "EUR"), line(1, 4, sales, credit, 9223372036854775807, "EUR")), impact(1, 1, "post", 4))}},
 		{"no entries", balanced, []string{impact(1, 1, "post", 0)}},
 
-		{"off by one", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 9, "EUR"))}},
-		{"the same side twice", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, debit, 10, "EUR"))}},
-		{"balanced only across currencies", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "USD"))}},
-		{"balanced only across impacts", unbalanced, []string{impact(1, 1, "post", 1), impact(2, 2, "reverse", 1), entries(line(1, 1, cash, debit, 10, "EUR"), line(2, 1, sales, credit, 10, "EUR"))}},
-		{"one after the other", unbalanced, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"))}},
-		{"sums beyond int64", unbalanced, []string{impact(1, 1, "post", 3), entries(
-			line(1, 1, cash, debit, 9223372036854775807, "EUR"), line(1, 2, cash, debit, 9223372036854775807, "EUR"), line(1, 3, sales, credit, 5, "EUR"))}},
+		{"off by one", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 9, "EUR")), one)}},
+		{"the same side twice", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, debit, 10, "EUR")), one)}},
+		{"balanced only across currencies", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "USD")), one)}},
+		{"balanced only across impacts", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(2, 1, sales, credit, 10, "EUR")), impact(1, 1, "post", 1), impact(2, 2, "reverse", 1))}},
+		{"one after the other", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR")), one)}},
+		{"sums beyond int64", unbalanced, []string{posting(entries(
+			line(1, 1, cash, debit, 9223372036854775807, "EUR"), line(1, 2, cash, debit, 9223372036854775807, "EUR"), line(1, 3, sales, credit, 5, "EUR")), impact(1, 1, "post", 3))}},
 
-		{"fewer than announced", incomplete, []string{impact(1, 1, "post", 3), two}},
-		{"more than announced", incomplete, []string{impact(1, 1, "post", 1), two}},
-		{"none announced", incomplete, []string{impact(1, 1, "post", 0), two}},
+		{"fewer than announced", incomplete, []string{posting(two, impact(1, 1, "post", 3))}},
+		{"more than announced", incomplete, []string{posting(two, impact(1, 1, "post", 1))}},
+		{"an impact without its entries", incomplete, []string{one}},
+		{"none announced", incomplete, []string{posting(two, impact(1, 1, "post", 0))}},
 		{"of no impact", incomplete, []string{two}},
-		{"of another organization's impact", incomplete, []string{one, strings.ReplaceAll(two, "'o'", "'p'")}},
-		{"of two organizations", incomplete, []string{one, strings.Replace(two, "'o'", "'p'", 1)}},
-		{"added later under the same numbers", notUnique, []string{one, two, two}},
+		{"of another organization's impact", incomplete, []string{posting(strings.ReplaceAll(two, "'o'", "'p'"), one)}},
+		{"of two organizations", incomplete, []string{posting(strings.Replace(two, "'o'", "'p'", 1), one)}},
+		{"added later under the same numbers", notUnique, []string{posting(two, one), two}},
 
-		{"an account that is not in the chart", noAccount, []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, "9999", credit, 10, "EUR"))}},
+		{"an account that is not in the chart", noAccount, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, "9999", credit, 10, "EUR")), one)}},
 
-		{"an amount of nothing", checkViolation, []string{one, entries(line(1, 1, cash, debit, 0, "EUR"), line(1, 2, sales, credit, 0, "EUR"))}},
-		{"a negative amount", checkViolation, []string{one, entries(line(1, 1, cash, debit, -1, "EUR"), line(1, 2, sales, credit, -1, "EUR"))}},
-		{"line 0", checkViolation, []string{one, entries(line(1, 0, cash, debit, 1, "EUR"), line(1, 1, sales, credit, 1, "EUR"))}},
-		{"a currency of four letters", checkViolation, []string{one, entries(line(1, 1, cash, debit, 1, "EURO"), line(1, 2, sales, credit, 1, "EURO"))}},
+		{"a currency that the account does not take", noAccount, []string{
+			`UPDATE daybook.accounts SET currencies = '{USD,GBP}' WHERE code = '1200'`, posting(two, one),
+		}},
+
+		{"an amount of nothing", checkViolation, []string{posting(entries(line(1, 1, cash, debit, 0, "EUR"), line(1, 2, sales, credit, 0, "EUR")), one)}},
+		{"a negative amount", checkViolation, []string{posting(entries(line(1, 1, cash, debit, -1, "EUR"), line(1, 2, sales, credit, -1, "EUR")), one)}},
+		{"line 0", checkViolation, []string{posting(entries(line(1, 0, cash, debit, 1, "EUR"), line(1, 1, sales, credit, 1, "EUR")), one)}},
+		{"a currency of four letters", checkViolation, []string{posting(entries(line(1, 1, cash, debit, 1, "EURO"), line(1, 2, sales, credit, 1, "EURO")), one)}},
 	} {
 		assertState(t, c.name, c.state, attempt(t, db, append([]string{chart}, c.stmts...)...))
 	}
@@ -113,10 +127,10 @@ func TestEntriesCannotBeAddedLater(t *testing.T) {
 		stmts []string
 	}{
 		{"after the impact's own", []string{
-			one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR")),
+			posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR")), one),
 			entries(line(1, 3, cash, debit, 5, "EUR"), line(1, 4, sales, credit, 5, "EUR")),
 		}},
-		{"into a gap", []string{one, entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 3, sales, credit, 10, "EUR"))}},
+		{"into a gap", []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 3, sales, credit, 10, "EUR")), one)}},
 	} {
 		assertState(t, c.name, incomplete, attempt(t, db, append([]string{chart}, c.stmts...)...))
 	}
@@ -126,12 +140,11 @@ func TestEntriesCannotBeAddedLater(t *testing.T) {
 func TestPostingsAreAppendOnly(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	posted := []string{chart, impact(1, 1, "post", 2), entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"))}
+	posted := []string{chart, posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR")), impact(1, 1, "post", 2))}
 	for _, stmt := range []string{
 		`UPDATE daybook.impacts SET rule_id = 'x'`,
 		`UPDATE daybook.impacts SET rule_id = 'x' WHERE false`,
 		`DELETE FROM daybook.impacts`,
-		`TRUNCATE daybook.impacts`,
 		`TRUNCATE daybook.impacts CASCADE`,
 		`UPDATE daybook.entries SET amount_minor = 11`,
 		`DELETE FROM daybook.entries WHERE line_no = 1`,

@@ -35,6 +35,13 @@ CREATE TYPE daybook.attempt_outcome AS ENUM (
     'lost'
 );
 
+-- Name: closed_period_policy; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.closed_period_policy AS ENUM (
+    'fail',
+    'first_open_day'
+);
+
 -- Name: entry_side; Type: TYPE; Schema: daybook; Owner: -
 
 CREATE TYPE daybook.entry_side AS ENUM (
@@ -48,6 +55,26 @@ CREATE TYPE daybook.impact_kind AS ENUM (
     'post',
     'reverse'
 );
+
+-- Name: period_state; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.period_state AS ENUM (
+    'open',
+    'closed'
+);
+
+-- Name: account_changed(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.account_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE daybook.organizations o
+       SET config_version = o.config_version + 1, updated_at = clock_timestamp()
+     WHERE o.id = CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END;
+    RETURN NULL;
+END
+$$;
 
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -138,28 +165,82 @@ BEGIN
     END IF;
 
     -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
-    SELECT n.impact_id, n.entries, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
+    -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
+    SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
       INTO bad
-      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries
+      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
               FROM new_entries GROUP BY impact_id) n
       LEFT JOIN daybook.impacts i ON i.id = n.impact_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
+     WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries
+        RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
             USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
     END IF;
 
-    SELECT n.org_id, n.account_code
+    SELECT n.org_id, n.account_code, n.currency, a.code IS NOT NULL AS known
       INTO bad
-      FROM (SELECT DISTINCT org_id, account_code FROM new_entries) n
-     WHERE NOT EXISTS (SELECT 1 FROM daybook.accounts a WHERE a.org_id = n.org_id AND a.code = n.account_code)
+      FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
+      LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
+     WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))
      LIMIT 1;
-    IF FOUND THEN
+    IF FOUND AND bad.known THEN
+        RAISE EXCEPTION 'account % of organization % does not take %', bad.account_code, bad.org_id, bad.currency
+            USING ERRCODE = 'DB003', HINT = 'add the currency to the account, or post to another one';
+    ELSIF FOUND THEN
         RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
             USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
     END IF;
     RETURN NULL;
+END
+$$;
+
+-- Name: check_impacts(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_impacts() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    bad record;
+BEGIN
+    SELECT n.id, n.entry_count, (SELECT count(*) FROM daybook.entries e WHERE e.impact_id = n.id) AS entries
+      INTO bad
+      FROM new_impacts n
+     WHERE n.entry_count <> (SELECT count(*) FROM daybook.entries e WHERE e.impact_id = n.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.id, bad.entry_count, bad.entries
+            USING ERRCODE = 'DB002', HINT = 'insert an impact and all its entries in one statement';
+    END IF;
+
+    SELECT n.org_id, n.document_id, n.posting_date, p.starts_on, p.ends_on
+      INTO bad
+      FROM new_impacts n
+      JOIN daybook.periods p ON p.org_id = n.org_id AND n.posting_date BETWEEN p.starts_on AND p.ends_on
+     WHERE p.state = 'closed'
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % would be posted on %, in the closed period from % to %',
+            bad.document_id, bad.org_id, bad.posting_date, bad.starts_on, bad.ends_on
+            USING ERRCODE = 'DB005', HINT = 'open the period, or let the organization post on the first open day';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Name: check_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_periods() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM daybook.periods p
+                WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
+                  AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
+        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
+            USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
+    END IF;
+    RETURN NEW;
 END
 $$;
 
@@ -209,10 +290,9 @@ BEGIN
              WHERE q.id = job.id;
         ELSIF job.state = 'pending' AND version > job.version_hint THEN
             result := 'coalesced';
+            due := greatest(least(job.ready_at, due), clock_timestamp());
             UPDATE daybook.accounting_work_queue q
-               SET version_hint = version, ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
-                   first_ready_at = greatest(least(q.ready_at, due), clock_timestamp()),
-                   priority = least(q.priority, prio), generation = q.generation + 1,
+               SET version_hint = version, ready_at = due, first_ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
                    run_count = 0, not_ready_count = 0, takeovers = 0, last_error = NULL, last_error_code = NULL,
                    updated_at = clock_timestamp()
              WHERE q.id = job.id;
@@ -256,6 +336,8 @@ DECLARE
     -- Positions and ids of the rows that were inserted.
     fresh integer[];
     ids   text[];
+    -- Whether one of them is due now.
+    now_due boolean;
 BEGIN
     IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
        OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
@@ -282,11 +364,13 @@ BEGIN
         ON CONFLICT (org_id, document_id) DO NOTHING
         RETURNING q.id, q.org_id, q.document_id
     )
-    SELECT array_agg(r.n), array_agg(ins.id) INTO fresh, ids
+    SELECT array_agg(r.n), array_agg(ins.id), bool_or(r.due <= clock_timestamp()) INTO fresh, ids, now_due
       FROM ins JOIN r ON r.o = ins.org_id AND r.d = ins.document_id;
 
     IF fresh IS NOT NULL THEN
-        PERFORM daybook.wake_accounting_queue();
+        IF now_due THEN
+            PERFORM daybook.wake_accounting_queue();
+        END IF;
         RETURN QUERY SELECT f.n, f.id, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
     END IF;
     IF coalesce(cardinality(fresh), 0) = total THEN
@@ -307,6 +391,14 @@ BEGIN
         RETURN NEXT;
     END LOOP;
 END
+$$;
+
+-- Name: lock_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id))
 $$;
 
 -- Name: mark_accounting_job_pending(text, text, bigint, double precision); Type: FUNCTION; Schema: daybook; Owner: -
@@ -457,6 +549,34 @@ BEGIN
 END
 $$;
 
+-- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    -- The epoch first: it takes the row's lock, and what follows is one request more for the same row.
+    UPDATE daybook.accounting_work_queue q
+       SET epoch = q.epoch + 1
+     WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id;
+    SELECT m.job_id, m.result INTO job_id, result
+      FROM daybook.mark_accounting_job_pending(repost_accounting_job.org_id, repost_accounting_job.document_id) m;
+END
+$$;
+
+-- Name: FUNCTION repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) IS 'Asks for a document to be reversed and posted anew, though neither it nor the rules changed. result: as mark_accounting_job_pending';
+
+-- Name: try_use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.try_use_configuration(org_id text) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT pg_try_advisory_xact_lock_shared(1684109667, hashtext(try_use_configuration.org_id))
+$$;
+
 -- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
@@ -497,7 +617,9 @@ CREATE TABLE daybook.accounting_work_queue (
     attempt_started_at timestamp with time zone,
     working boolean DEFAULT false NOT NULL,
     takeovers integer DEFAULT 0 NOT NULL,
+    epoch integer DEFAULT 0 NOT NULL,
     CONSTRAINT accounting_work_queue_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
+    CONSTRAINT accounting_work_queue_epoch_check CHECK ((epoch >= 0)),
     CONSTRAINT accounting_work_queue_not_ready_count_check CHECK ((not_ready_count >= 0)),
     CONSTRAINT accounting_work_queue_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT accounting_work_queue_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
@@ -522,6 +644,10 @@ COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3
 
 COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
 
+-- Name: COLUMN accounting_work_queue.epoch; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'Grows with each deliberate repost (repost_accounting_job)';
+
 -- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounts (
@@ -530,8 +656,13 @@ CREATE TABLE daybook.accounts (
     name text DEFAULT ''::text NOT NULL,
     type daybook.account_type NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    currencies text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT accounts_code_check CHECK (((code <> ''::text) AND (octet_length(code) <= 64)))
 );
+
+-- Name: COLUMN accounts.currencies; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
 
 -- Name: attempts; Type: TABLE; Schema: daybook; Owner: -
 
@@ -566,6 +697,18 @@ ALTER TABLE daybook.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+-- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.confirmations (
+    impact_id bigint NOT NULL,
+    document_version bigint NOT NULL,
+    rule_set_version bigint NOT NULL,
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    attempt integer NOT NULL,
+    workflow_run_id text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 -- Name: documents; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.documents (
@@ -583,6 +726,7 @@ CREATE TABLE daybook.documents (
     deleted_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT dates_are_days CHECK ((isfinite(issue_date) AND isfinite(value_date))),
     CONSTRAINT documents_accounting_ready_version_check CHECK ((accounting_ready_version >= 0)),
     CONSTRAINT documents_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
     CONSTRAINT documents_direction_check CHECK ((direction = ANY (ARRAY['in'::text, 'out'::text]))),
@@ -652,8 +796,12 @@ CREATE TABLE daybook.impacts (
     attempt integer NOT NULL,
     workflow_run_id text DEFAULT ''::text NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    epoch integer DEFAULT 0 NOT NULL,
+    content_hash bytea,
     CONSTRAINT chain_alternates CHECK (((kind = 'post'::daybook.impact_kind) = ((seq % 2) = 1))),
+    CONSTRAINT impacts_content_hash_check CHECK ((octet_length(content_hash) = 32)),
     CONSTRAINT impacts_entry_count_check CHECK ((entry_count >= 0)),
+    CONSTRAINT impacts_epoch_check CHECK ((epoch >= 0)),
     CONSTRAINT impacts_seq_check CHECK ((seq > 0))
 );
 
@@ -679,12 +827,31 @@ CREATE TABLE daybook.organizations (
     config_version bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    closed_period_policy daybook.closed_period_policy DEFAULT 'fail'::daybook.closed_period_policy NOT NULL,
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255)))
 );
 
 -- Name: COLUMN organizations.config_version; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.config_version IS 'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+
+-- Name: COLUMN organizations.closed_period_policy; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.closed_period_policy IS 'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
+
+-- Name: periods; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.periods (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    ends_on date NOT NULL,
+    state daybook.period_state DEFAULT 'open'::daybook.period_state NOT NULL,
+    closed_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT periods_check CHECK ((starts_on <= ends_on)),
+    CONSTRAINT periods_check1 CHECK (((state = 'closed'::daybook.period_state) = (closed_at IS NOT NULL)))
+);
 
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
@@ -739,6 +906,11 @@ ALTER TABLE ONLY daybook.accounts
 ALTER TABLE ONLY daybook.attempts
     ADD CONSTRAINT attempts_pkey PRIMARY KEY (id);
 
+-- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.confirmations
+    ADD CONSTRAINT confirmations_pkey PRIMARY KEY (impact_id, document_version, rule_set_version);
+
 -- Name: documents documents_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.documents
@@ -763,6 +935,11 @@ ALTER TABLE ONLY daybook.impacts
 
 ALTER TABLE ONLY daybook.organizations
     ADD CONSTRAINT organizations_pkey PRIMARY KEY (id);
+
+-- Name: periods periods_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.periods
+    ADD CONSTRAINT periods_pkey PRIMARY KEY (org_id, starts_on);
 
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -802,6 +979,22 @@ CREATE INDEX attempts_job ON daybook.attempts USING btree (job_id, id);
 
 CREATE INDEX entries_account ON daybook.entries USING btree (org_id, account_code, currency);
 
+-- Name: impacts_date; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX impacts_date ON daybook.impacts USING btree (org_id, posting_date, id);
+
+-- Name: impacts_once; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE (kind = 'post'::daybook.impact_kind);
+
+-- Name: accounts accounts_changed; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.accounts FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
+
+-- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER confirmations_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.confirmations FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
 -- Name: entries entries_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.entries FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
@@ -814,6 +1007,14 @@ CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries REFERENCING NEW TAB
 
 CREATE TRIGGER impacts_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.impacts FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
+-- Name: impacts impacts_check; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts REFERENCING NEW TABLE AS new_impacts FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_impacts();
+
+-- Name: periods periods_check; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
+
 -- Name: accounts accounts_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.accounts
@@ -824,10 +1025,20 @@ ALTER TABLE ONLY daybook.accounts
 ALTER TABLE ONLY daybook.impacts
     ADD CONSTRAINT chain_has_no_gap FOREIGN KEY (org_id, document_id, previous_seq) REFERENCES daybook.impacts(org_id, document_id, seq);
 
+-- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.confirmations
+    ADD CONSTRAINT confirmations_impact_id_fkey FOREIGN KEY (impact_id) REFERENCES daybook.impacts(id);
+
 -- Name: organizations organizations_id_active_rule_set_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.organizations
     ADD CONSTRAINT organizations_id_active_rule_set_fkey FOREIGN KEY (id, active_rule_set) REFERENCES daybook.rule_sets(org_id, version);
+
+-- Name: periods periods_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.periods
+    ADD CONSTRAINT periods_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

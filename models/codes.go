@@ -33,6 +33,6 @@ const (
 	CodeWorkerLost ErrorCode = "WORKER_LOST"
 	// CodeDocumentLocked: somebody's open transaction holds the document. Again shortly, uncounted.
 	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
-	// CodeConfigChanged: the rules or accounts changed while the document was evaluated. Again at once, uncounted.
-	CodeConfigChanged ErrorCode = "CONFIG_CHANGED"
+	// CodeConfigurationLocked: somebody is changing the organization's rules, accounts or periods. Again shortly, uncounted.
+	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
 )

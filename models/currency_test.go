@@ -29,9 +29,15 @@ func TestFormatMinor(t *testing.T) {
 		currency string
 		want     string
 	}{
-		{10, "EUR", "0.10 EUR"}, {-10, "EUR", "-0.10 EUR"}, {0, "EUR", "0.00 EUR"}, {123456, "USD", "1234.56 USD"},
-		{28305, "JPY", "28305 JPY"}, {-5, "KWD", "-0.005 KWD"}, {7, "???", "7 ???"},
-		{math.MinInt64, "EUR", "-92233720368547758.08 EUR"}, {math.MaxInt64, "CLF", "922337203685477.5807 CLF"},
+		{10, "EUR", "0.10 EUR"},
+		{-10, "EUR", "-0.10 EUR"},
+		{0, "EUR", "0.00 EUR"},
+		{123456, "USD", "1234.56 USD"},
+		{28305, "JPY", "28305 JPY"},
+		{-5, "KWD", "-0.005 KWD"},
+		{7, "???", "7 ???"},
+		{math.MinInt64, "EUR", "-92233720368547758.08 EUR"},
+		{math.MaxInt64, "CLF", "922337203685477.5807 CLF"},
 	} {
 		assert.Equal(t, test.want, models.FormatMinor(test.amount, test.currency))
 	}

@@ -60,8 +60,13 @@ type JobError struct {
 	Version int64
 }
 
-// Error implements error.
-func (e *JobError) Error() string { return string(e.Code) + ": " + e.Message }
+// Error implements error. A nil JobError that was returned as an error, which is easily done, says so.
+func (e *JobError) Error() string {
+	if e == nil {
+		return "nil *models.JobError"
+	}
+	return string(e.Code) + ": " + e.Message
+}
 
 // Errorf returns a JobError with a formatted message.
 func Errorf(code ErrorCode, format string, args ...any) *JobError {
@@ -100,7 +105,7 @@ var errorTable = []CodeInfo{
 	{CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten looks slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
 	{CodeVersionMismatch, TreatReschedule, "again in 5 s with the document's version, uncounted"},
 	{CodeDocumentLocked, TreatReschedule, "somebody's open transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},
-	{CodeConfigChanged, TreatReschedule, "a permanent error that was found under rules or accounts that have changed since: again at once, uncounted"},
+	{CodeConfigurationLocked, TreatReschedule, "somebody is changing the organization's rules, accounts or periods: again in 1 s, uncounted, without an attempt in the log"},
 	{CodeNoMatchingRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{CodeAmbiguousRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{CodeUnknownAccount, TreatPermanent, "`failed` at once; comes back when an account is added or a rule set is activated"},
@@ -148,9 +153,7 @@ func Judge(err *JobError, attempt, looks int, base time.Duration) Verdict {
 			delay = notReadyBackoff(looks)
 		case CodeVersionMismatch:
 			delay = mismatchDelay
-		case CodeConfigChanged:
-			delay = 0
-		default: // the document is locked
+		default: // something is locked
 		}
 		return Verdict{Outcome: OutcomeRescheduled, Delay: delay}
 	case TreatBackoff, TreatLost:

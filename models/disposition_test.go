@@ -66,21 +66,21 @@ func treatments() map[models.ErrorCode]models.Verdict {
 		return models.Verdict{Outcome: models.OutcomeRescheduled, Delay: d}
 	}
 	return map[models.ErrorCode]models.Verdict{
-		models.CodeDocumentDeleted:  {Outcome: models.OutcomeCancelled},
-		models.CodeDocumentNotReady: rescheduled(30 * time.Second),
-		models.CodeVersionMismatch:  rescheduled(5 * time.Second),
-		models.CodeDocumentLocked:   rescheduled(time.Second),
-		models.CodeConfigChanged:    rescheduled(0),
-		models.CodeNoMatchingRule:   failed,
-		models.CodeAmbiguousRule:    failed,
-		models.CodeUnknownAccount:   failed,
-		models.CodeUnbalanced:       failed,
-		models.CodePeriodClosed:     failed,
-		models.CodeDocumentInvalid:  failed,
-		models.CodeDatabaseError:    retried,
-		models.CodeTimeout:          retried,
-		models.CodeProcessorError:   retried,
-		models.CodeWorkerLost:       {Outcome: models.OutcomeRetried},
+		models.CodeDocumentDeleted:     {Outcome: models.OutcomeCancelled},
+		models.CodeDocumentNotReady:    rescheduled(30 * time.Second),
+		models.CodeVersionMismatch:     rescheduled(5 * time.Second),
+		models.CodeDocumentLocked:      rescheduled(time.Second),
+		models.CodeConfigurationLocked: rescheduled(time.Second),
+		models.CodeNoMatchingRule:      failed,
+		models.CodeAmbiguousRule:       failed,
+		models.CodeUnknownAccount:      failed,
+		models.CodeUnbalanced:          failed,
+		models.CodePeriodClosed:        failed,
+		models.CodeDocumentInvalid:     failed,
+		models.CodeDatabaseError:       retried,
+		models.CodeTimeout:             retried,
+		models.CodeProcessorError:      retried,
+		models.CodeWorkerLost:          {Outcome: models.OutcomeRetried},
 	}
 }
 

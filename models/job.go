@@ -88,7 +88,9 @@ type AccountingJob struct {
 	// Generation grows with each request; a settlement finishes only the generation that was leased.
 	Generation      int64 `gorm:"column:generation" json:"generation"`
 	CancelRequested bool  `gorm:"column:cancel_requested" json:"cancel_requested,omitempty"`
-	NotReadyCount   int   `gorm:"column:not_ready_count" json:"not_ready_count,omitempty"`
+	// Epoch grows with each deliberate repost.
+	Epoch         int `gorm:"column:epoch" json:"epoch,omitempty"`
+	NotReadyCount int `gorm:"column:not_ready_count" json:"not_ready_count,omitempty"`
 
 	// The lease; all nil unless State is JobLeased.
 	TurnID           *string    `gorm:"column:turn_id" json:"turn_id,omitempty"`

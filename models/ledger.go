@@ -42,7 +42,11 @@ type Impact struct {
 	DocumentDate   Date   `gorm:"column:document_date" json:"document_date"`
 	PostingDate    Date   `gorm:"column:posting_date" json:"posting_date"`
 	// EntryCount is the number of entries that were inserted with the impact; none can be added later.
-	EntryCount    int       `gorm:"column:entry_count" json:"entry_count"`
+	EntryCount int `gorm:"column:entry_count" json:"entry_count"`
+	// Epoch tells deliberate reposts under unchanged versions apart.
+	Epoch int `gorm:"column:epoch" json:"epoch,omitempty"`
+	// ContentHash is the SHA-256 of what the rules made of the document; a new version with the same hash posts nothing.
+	ContentHash   []byte    `gorm:"column:content_hash" json:"-"`
 	JobID         string    `gorm:"column:job_id" json:"job_id"`
 	Attempt       int       `gorm:"column:attempt" json:"attempt"`
 	WorkflowRunID string    `gorm:"column:workflow_run_id" json:"workflow_run_id,omitempty"`
@@ -89,6 +93,8 @@ type Account struct {
 	Name      string      `gorm:"column:name" json:"name"`
 	Type      AccountType `gorm:"column:type" json:"type"`
 	CreatedAt time.Time   `gorm:"column:created_at" json:"created_at"`
+	// Currencies are those that may be posted to the account; none: all.
+	Currencies Currencies `gorm:"column:currencies" json:"currencies,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
@@ -102,9 +108,11 @@ type Organization struct {
 	ActiveRuleSet *int64 `gorm:"column:active_rule_set" json:"active_rule_set,omitempty"`
 	// ConfigVersion grows by one whenever a rule set is activated or an account is added, so that a failure that was
 	// found under the configuration before can be tried again.
-	ConfigVersion int64     `gorm:"column:config_version" json:"config_version"`
-	CreatedAt     time.Time `gorm:"column:created_at" json:"created_at"`
-	UpdatedAt     time.Time `gorm:"column:updated_at" json:"updated_at"`
+	ConfigVersion int64 `gorm:"column:config_version" json:"config_version"`
+	// ClosedPeriodPolicy is what a document does whose posting date lies in a closed period.
+	ClosedPeriodPolicy ClosedPeriodPolicy `gorm:"column:closed_period_policy" json:"closed_period_policy"`
+	CreatedAt          time.Time          `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt          time.Time          `gorm:"column:updated_at" json:"updated_at"`
 }
 
 // TableName implements GORM's Tabler.

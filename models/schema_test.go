@@ -31,10 +31,12 @@ func tables() map[string]any {
 		"accounting_work_queue": models.AccountingJob{},
 		"accounts":              models.Account{},
 		"attempts":              models.Attempt{},
+		"confirmations":         models.Confirmation{},
 		"documents":             models.Document{},
 		"entries":               models.Entry{},
 		"impacts":               models.Impact{},
 		"organizations":         models.Organization{},
+		"periods":               models.Period{},
 		"rule_sets":             models.RuleSet{},
 	}
 }
@@ -63,6 +65,11 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.AccountType]():  {"daybook.account_type"},
 	reflect.TypeFor[models.Side]():         {"daybook.entry_side"},
 	reflect.TypeFor[models.ImpactKind]():   {"daybook.impact_kind"},
+
+	reflect.TypeFor[models.ClosedPeriodPolicy](): {"daybook.closed_period_policy"},
+	reflect.TypeFor[models.PeriodState]():        {"daybook.period_state"},
+	reflect.TypeFor[models.Currencies]():         {"ARRAY"},
+	reflect.TypeFor[[]byte]():                    {"bytea"},
 }
 
 func TestModelsAreTheSchema(t *testing.T) {
@@ -88,6 +95,8 @@ SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' ||
 				if typ.Kind() == reflect.Pointer {
 					typ, nullable = typ.Elem(), true
 				}
+				// A nil slice of bytes is null; an empty list is not.
+				nullable = nullable || typ == reflect.TypeFor[[]byte]()
 				have = append(have, column{f.DBName, strings.Join(kinds[typ], " or "), nullable})
 			}
 			byName := func(a, b column) int { return cmp.Compare(a.Name, b.Name) }
@@ -148,6 +157,9 @@ func TestEnumsAreTheConstants(t *testing.T) {
 		},
 		"entry_side":  {string(models.Debit), string(models.Credit)},
 		"impact_kind": {string(models.ImpactPost), string(models.ImpactReverse)},
+
+		"closed_period_policy": {string(models.PolicyFail), string(models.PolicyFirstOpenDay)},
+		"period_state":         {string(models.PeriodOpen), string(models.PeriodClosed)},
 	}
 	rows, err := db.Pool.Query(t.Context(), `
 SELECT t.typname::text, array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
@@ -175,6 +187,7 @@ INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('o
 INSERT INTO daybook.organizations (id) VALUES ('p');
 UPDATE daybook.organizations SET active_rule_set = 1 WHERE id = 'o';
 INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', '1200', 'asset'), ('o', '4400', 'income');
+UPDATE daybook.accounts SET currencies = '{EUR,USD}' WHERE code = '1200';
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES ('o', 'a', 'invoice', 'out', 'EUR', '2026-03-14', '{}');
 INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, value_date, content, accounting_ready_at, accounting_impact_created_at, deleted_at)
 VALUES ('o', 'b', 'invoice', 'out', 'EUR', '2026-03-14', '2026-03-15', '{"total": 9007199254740993, "lines": [{"kind": "item", "net": 5}]}', now(), now(), now());
@@ -184,10 +197,16 @@ VALUES ('o', 'b', 1, 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at) VALUES ('o', 'c', 1, 'completed', now());
 INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'completed', now(), 't', 1);
 INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'failed', 'TIMEOUT', 'e', now(), 't', 1);
-INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt) VALUES (1, 'o', 'a', 1, 1, 'post', '2026-03-14', '2026-03-14', 2, 'j', 1);
-INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, document_date, posting_date, entry_count, job_id, attempt) VALUES (2, 'o', 'a', 1, 2, 'reverse', 1, '2026-03-14', '2026-03-14', 0, 'j', 1);
+WITH posted AS (
+    INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt)
+    VALUES (1, 'o', 'a', 1, 1, 'post', '2026-03-14', '2026-03-14', 2, 'j', 1))
 INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, document_line)
-VALUES (1, 1, 'o', '1200', 'debit', 5, 'EUR', NULL), (1, 2, 'o', '4400', 'credit', 5, 'EUR', 1);`)
+VALUES (1, 1, 'o', '1200', 'debit', 5, 'EUR', NULL), (1, 2, 'o', '4400', 'credit', 5, 'EUR', 1);
+INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, document_date, posting_date, entry_count, job_id, attempt, content_hash)
+VALUES (2, 'o', 'b', 1, 1, 'post', 1, '2026-03-14', '2026-03-14', 0, 'j', 1, sha256(''));
+INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (2, 2, 1, 'j', 1);
+INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '2026-01-01', '2026-01-31');
+INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUES ('o', '2026-02-01', '2026-02-28', 'closed', now());`)
 	require.NoError(t, err)
 	sqlDB := stdlib.OpenDBFromPool(db.Pool)
 	t.Cleanup(func() { assert.NoError(t, sqlDB.Close()) })

@@ -37,9 +37,41 @@ func (b *balance) add(entry Entry) bool {
 	return true
 }
 
-// settleBalance lets the rounding account take what is within the limit and refuses what is not.
+// converted reports whether something was given in one currency and something received in another. A difference in one
+// currency only, or differences on the same side, are no conversion: value would come from nowhere.
+func (b balance) converted() bool {
+	given, received := false, false
+	for _, s := range b {
+		given = given || s.sum < 0
+		received = received || s.sum > 0
+	}
+	return given && received
+}
+
+// settleBalance lets the exchange account take what was converted, else the rounding account what is within the limit,
+// and refuses what is left. The two never meet in one impact: what the exchange account takes is all of it.
 func (e *evaluation) settleBalance() error {
-	// The rounding entry changes only the sum of its own currency, so the length stands.
+	var err error
+	if x := e.rule.exchange; x != nil && e.sums.converted() {
+		// An entry changes only the sum of its own currency, so the length stands.
+		for i := range e.sums {
+			if err = e.offset(i, x.account, x.place, ExchangeLineID); err != nil {
+				return err
+			}
+		}
+	} else if err = e.round(); err != nil {
+		return err
+	}
+	for _, s := range e.sums {
+		if s.sum != 0 {
+			return e.fail(models.CodeUnbalanced, nil, e.rule.place, "the entries in %s do not balance after rounding", s.currency)
+		}
+	}
+	return nil
+}
+
+// round posts each difference within the limit to the rounding account.
+func (e *evaluation) round() error {
 	for i := range e.sums {
 		difference, currency := e.sums[i].sum, e.sums[i].currency
 		if difference == 0 {
@@ -48,24 +80,39 @@ func (e *evaluation) settleBalance() error {
 		r := e.rule.rounding
 		if r == nil {
 			return e.fail(models.CodeUnbalanced, nil, e.rule.place,
-				"debits minus credits is %d minor units of %s and the rule has no rounding limit; correct the document or the rule", difference, currency)
+				"debits minus credits is %d minor units of %s (%s) and the rule has no rounding limit; %s",
+				difference, currency, models.FormatMinor(difference, currency), e.remedy())
 		}
 		if difference > r.maxMinor || difference < -r.maxMinor {
 			return e.fail(models.CodeUnbalanced, nil, e.rule.place,
-				"debits minus credits is %d minor units of %s and the rounding limit is %d; correct the document or the rule", difference, currency, r.maxMinor)
+				"debits minus credits is %d minor units of %s (%s) and the rounding limit is %d (%s); %s",
+				difference, currency, models.FormatMinor(difference, currency),
+				r.maxMinor, models.FormatMinor(r.maxMinor, currency), e.remedy())
 		}
-		entry := Entry{Account: r.account, Side: models.Credit, Amount: difference, Currency: currency, RuleLineID: RoundingLineID}
-		if difference < 0 {
-			entry.Side, entry.Amount = models.Debit, -difference
-		}
-		if err := e.add(nil, entry); err != nil {
+		if err := e.offset(i, r.account, r.place, RoundingLineID); err != nil {
 			return err
 		}
 	}
-	for _, s := range e.sums {
-		if s.sum != 0 {
-			return e.fail(models.CodeUnbalanced, nil, e.rule.place, "the entries in %s do not balance after rounding", s.currency)
-		}
-	}
 	return nil
+}
+
+// remedy says what helps against a difference.
+func (e *evaluation) remedy() string {
+	if e.rule.exchange == nil && e.sums.converted() {
+		return "correct the document or the rule: one that converts names an account under exchange"
+	}
+	return "correct the document or the rule"
+}
+
+// offset posts the difference of one currency to the account, so that the currency balances.
+func (e *evaluation) offset(i int, account string, place Place, lineID string) error {
+	s := e.sums[i]
+	if s.sum == 0 {
+		return nil
+	}
+	entry := Entry{Account: account, Side: models.Credit, Amount: s.sum, Currency: s.currency, RuleLineID: lineID}
+	if s.sum < 0 {
+		entry.Side, entry.Amount = models.Debit, -s.sum
+	}
+	return e.add(nil, place, entry)
 }

@@ -85,12 +85,15 @@ func (c *compiler) compileRule(n *yaml.Node) *rule {
 		r.rounding = &rounding{place: placeOf(x), account: c.account(x)}
 		r.rounding.maxMinor, _ = strconv.ParseInt(c.src.textAt(x, "max_minor"), 10, 64) // the schema has checked it
 	}
+	if x := child(n, "exchange"); x != nil {
+		r.exchange = &exchange{place: placeOf(x), account: c.account(x)}
+	}
 	ids := map[string]bool{}
 	for _, x := range items(child(n, "lines")) {
 		l := c.compileLine(x)
 		switch {
-		case l.id == RoundingLineID:
-			c.report(l.place, "the line id %q is kept for the rounding entry; choose another", l.id)
+		case l.id == RoundingLineID || l.id == ExchangeLineID:
+			c.report(l.place, "the line id %q is kept for the %s entry; choose another", l.id, l.id)
 		case ids[l.id] && l.id != "":
 			c.report(l.place, "the line id %q is taken; give each line of a rule an id of its own", l.id)
 		}
@@ -131,6 +134,9 @@ func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[s
 		if r.rounding == nil {
 			r.rounding = model.rounding
 		}
+		if r.exchange == nil {
+			r.exchange = model.exchange
+		}
 	} else if child(n, "lines") == nil {
 		c.report(r.place, "the rule posts nothing; give it lines, or like with the id of a rule that has them")
 	}
@@ -152,19 +158,41 @@ func (c *compiler) compileLine(n *yaml.Node) *line {
 	l.amount = c.expression(env, n, "amount", cel.IntType)
 	l.currency = c.expression(env, n, "currency", cel.StringType)
 	l.when = c.expression(env, n, "if", cel.BoolType)
+	c.determination(env, l, n)
+	return l
+}
+
+// determination reads which accounts the line posts to: account, map or split.
+func (c *compiler) determination(env *environment, l *line, n *yaml.Node) {
 	name, hasMap := c.src.scalarAt(n, "map")
+	parts := child(n, "split")
 	switch hasAccount := child(n, "account") != nil; {
-	case hasAccount && hasMap:
+	case hasMap && (hasAccount || parts != nil):
 		c.used[name.value] = true
-		c.report(name.place, "a line has either an account or a map; remove one of them")
+		c.report(name.place, "a line has either an account or a map or a split; keep one of them")
+	case hasAccount && parts != nil:
+		c.report(placeOf(parts), "a line has either an account or a map or a split; keep one of them")
 	case hasMap:
 		l.accounts = c.accountMap(env, l, name)
+	case parts != nil:
+		l.split = c.split(parts)
 	case hasAccount:
 		l.account = c.account(n)
 	default:
-		c.report(l.place, "the line names no account; add account, or map for one that depends on the document")
+		c.report(l.place, "the line names no account; add account, map for one that depends on the document, or split for several")
 	}
-	return l
+}
+
+// split reads the parts of a split; the schema has checked the shares.
+func (c *compiler) split(n *yaml.Node) *split {
+	s := &split{}
+	for _, part := range items(n) {
+		share, _ := strconv.ParseInt(c.src.textAt(part, "share"), 10, 64)
+		s.accounts = append(s.accounts, c.account(part))
+		s.places = append(s.places, placeOf(part))
+		s.shares = append(s.shares, uint64(share))
+	}
+	return s
 }
 
 // list reads each and as, and returns the type of the element; nil: the line runs once.

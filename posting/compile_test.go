@@ -26,6 +26,7 @@ func TestCompile(t *testing.T) {
 func TestSchemaIsJSON(t *testing.T) {
 	t.Parallel()
 	assert.True(t, json.Valid(posting.Schema()))
+	assert.True(t, json.Valid(posting.CaseSchema()))
 }
 
 func TestCompileReportsAllProblems(t *testing.T) {
@@ -89,6 +90,15 @@ func TestCompileRefuses(t *testing.T) {
 		{"as is doc", rule + "1, each: doc.lines, as: §doc}]}", "choose another name"},
 		{"as is a word of CEL", rule + "1, each: doc.lines, as: §in}]}", "choose another name"},
 		{"rounding line id", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: rounding, side: debit, account: '1', amount: 1}]}]", "kept for the rounding entry"},
+		{"exchange line id", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: exchange, side: debit, account: '1', amount: 1}]}]", "kept for the exchange entry"},
+		{"exchange without account", "ruleset: x\nrules: [{id: r, when: true, exchange: §{}, lines: [{id: a, side: debit, account: '1', amount: 1}]}]", `missing key "account"`},
+		{"account and split", rule + "1, split: §[{account: '1', share: 1}]}]}", "either an account or a map or a split"},
+		{"map and split", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, map: §m, split: [{account: '1', share: 1}]}]}]\nmaps: {m: [{when: true, account: '2'}]}", "either an account or a map or a split"},
+		{"empty split", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: §[]}]}]", "minItems"},
+		{"share of zero", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §0}]}]}]", "minimum"},
+		{"negative share", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §-1}]}]}]", "minimum"},
+		{"share with decimals", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §33.3}]}]}]", "not a whole number"},
+		{"share without account", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [§{share: 1}]}]}]", `missing key "account"`},
 		{"rule id twice", rule + "1}]}\n  - §{id: r, when: false, like: r}", "is taken by the rule at 3:5"},
 		{"like nobody", "ruleset: x\nrules: [{id: r, when: true, like: §s}]", `no rule "s"`},
 		{"like itself", "ruleset: x\nrules: [{id: r, when: true, like: §r}]", "like itself"},

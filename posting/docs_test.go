@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,18 +17,32 @@ import (
 )
 
 // TestDocumentationExamples runs docs/rules.md: each json block is a document, posted by the yaml block before it, with
-// the entries or the error of the text block after it.
+// the entries or the error of the text block after it; a yaml block with cases tests the rules before it.
 func TestDocumentationExamples(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/rules.md")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```(yaml|json|text)\n(.*?)```").FindAllSubmatch(page, -1)
+	parts := regexp.MustCompile("(?ms)^### (\\d+\\. .*?)$|^```(yaml|json|text)\n(.*?)```").FindAllSubmatch(page, -1)
 	var rules *posting.RuleSet
 	var got string
-	examples := 0
-	for _, b := range blocks {
-		switch body := b[2]; string(b[1]) {
+	var headings []string
+	results := map[string]int{} // by heading
+	cases := 0
+	for _, p := range parts {
+		if len(p[1]) > 0 {
+			headings = append(headings, string(p[1]))
+			continue
+		}
+		switch body := p[3]; string(p[2]) {
 		case "yaml":
+			if strings.Contains(string(body), "\ncases:\n") {
+				file := parseCases(t, string(body))
+				for _, r := range posting.RunCases(rules, file.Accounts, file.Cases) {
+					assert.True(t, r.Passed, "%s: %v", r.Title, r.Differences)
+					cases++
+				}
+				continue
+			}
 			rules, err = posting.Compile(body)
 			require.NoError(t, err, "%s", body)
 		case "json":
@@ -41,9 +56,16 @@ func TestDocumentationExamples(t *testing.T) {
 			require.NoError(t, err)
 			got = entries(impact)
 		case "text":
-			assert.Equal(t, string(body), got)
-			examples++
+			require.NotEmpty(t, headings)
+			heading := headings[len(headings)-1]
+			assert.Equal(t, string(body), got, heading)
+			results[heading]++
 		}
 	}
-	assert.Equal(t, 7, examples)
+	require.Len(t, headings, 10)
+	for i, h := range headings {
+		assert.True(t, strings.HasPrefix(h, fmt.Sprint(i+1, ".")), h)
+		assert.Positive(t, results[h], "%s has no result", h)
+	}
+	assert.Equal(t, 2, cases)
 }

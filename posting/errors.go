@@ -1,6 +1,7 @@
 package posting
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -47,7 +48,7 @@ func (e *Error) Error() string {
 	return where + ": " + e.Message
 }
 
-// Problem is one thing that is wrong with a rule set.
+// Problem is one thing that is wrong with a rule set or a file of test cases.
 type Problem struct {
 	Place
 	// Rule and RuleLine are the ids of the rule and of its line; empty: the problem lies outside of one.
@@ -69,16 +70,22 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, p.Message), ": ")
 }
 
-// CompileError lists everything that is wrong with a rule set, in the order of the source. It is never empty.
-type CompileError struct{ Problems []Problem }
+// CompileError lists everything that is wrong with a rule set, or with a file of test cases, in the order of the source.
+// It is never empty.
+type CompileError struct {
+	Problems []Problem
+	// what the source is; empty: a rule set
+	what string
+}
 
 // Error returns one line a problem.
 func (e *CompileError) Error() string {
+	what := cmp.Or(e.what, "rule set")
 	if len(e.Problems) == 1 {
-		return "rule set: " + e.Problems[0].String()
+		return what + ": " + e.Problems[0].String()
 	}
 	lines := make([]string, 0, len(e.Problems)+1)
-	lines = append(lines, fmt.Sprintf("rule set: %d problems", len(e.Problems)))
+	lines = append(lines, fmt.Sprintf("%s: %d problems", what, len(e.Problems)))
 	for _, p := range e.Problems {
 		lines = append(lines, "  "+p.String())
 	}

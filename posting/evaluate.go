@@ -91,14 +91,18 @@ func (e *evaluation) match(rules []*rule) error {
 func (e *evaluation) capacity() int {
 	n := 1
 	for _, l := range e.rule.lines {
+		elements := 1
 		switch l.each {
 		case noList:
-			n++
 		case documentLines:
-			n += len(e.scope.doc.Content.Lines)
+			elements = len(e.scope.doc.Content.Lines)
 		case documentTaxes:
-			n += len(e.scope.doc.Content.Taxes)
+			elements = len(e.scope.doc.Content.Taxes)
 		}
+		if l.split != nil {
+			elements *= len(l.split.shares)
+		}
+		n += elements
 	}
 	return min(n, 4096)
 }
@@ -129,7 +133,7 @@ func (e *evaluation) evaluateLine(l *line) error {
 	return nil
 }
 
-// evaluateElement makes the entry of one line for one element; position 0 is no element. The account is looked for
+// evaluateElement makes the entries of one line for one element; position 0 is no element. The account is looked for
 // only when there is something to post, so a zero needs no row in a map.
 func (e *evaluation) evaluateElement(l *line, position int) error {
 	if l.when != nil {
@@ -158,7 +162,7 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 			return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %v", l.at(position), err)
 		}
 	}
-	if !isCurrency(currency) {
+	if _, ok := models.MinorDigits(currency); !ok {
 		return e.fail(models.CodeDocumentInvalid, l, place, "currency%s: %q is no ISO 4217 code; correct the document", l.at(position), currency)
 	}
 	account := l.account
@@ -174,20 +178,34 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 	if amount < 0 {
 		amount = -amount
 	}
-	return e.add(l, Entry{Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: l.id, DocumentLine: position})
+	entry := Entry{Account: account, Side: side, Amount: amount, Currency: currency, RuleLineID: l.id, DocumentLine: position}
+	if l.split == nil {
+		return e.add(l, l.place, entry)
+	}
+	for i, part := range allocate(amount, l.split.shares) {
+		if part == 0 {
+			continue
+		}
+		entry.Account, entry.Amount = l.split.accounts[i], part
+		if err := e.add(l, l.split.places[i], entry); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// add appends the entry to the impact and to the sums. The line is nil for the rounding entry.
-func (e *evaluation) add(l *line, entry Entry) error {
+// add appends the entry to the impact and to the sums. The line is nil for the rounding and the exchange entry; place is
+// where its account stands.
+func (e *evaluation) add(l *line, place Place, entry Entry) error {
 	if !e.chart.HasAccount(entry.Account) {
-		place := e.rule.place
-		if l != nil {
-			place = l.place
-		}
 		return e.fail(models.CodeUnknownAccount, l, place, "the chart of accounts has no account %q; add it or correct the rule", entry.Account)
 	}
+	if !e.chart.Allows(entry.Account, entry.Currency) {
+		return e.fail(models.CodeUnknownAccount, l, place,
+			"the account %q does not take %s; allow it the currency or correct the rule", entry.Account, entry.Currency)
+	}
 	if !e.sums.add(entry) {
-		return e.fail(models.CodeDocumentInvalid, l, e.rule.place, "the entries in %s add up to more than 64 bits hold; correct the document", entry.Currency)
+		return e.fail(models.CodeDocumentInvalid, l, place, "the entries in %s add up to more than 64 bits hold; correct the document", entry.Currency)
 	}
 	e.impact.Entries = append(e.impact.Entries, entry)
 	return nil
@@ -257,16 +275,4 @@ func (e *evaluation) fail(code models.ErrorCode, l *line, at Place, format strin
 		err.Line = l.id
 	}
 	return err
-}
-
-func isCurrency(s string) bool {
-	if len(s) != 3 {
-		return false
-	}
-	for i := range 3 {
-		if s[i] < 'A' || s[i] > 'Z' {
-			return false
-		}
-	}
-	return true
 }

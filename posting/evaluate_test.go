@@ -2,6 +2,7 @@ package posting_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"strings"
@@ -101,7 +102,8 @@ func TestEvaluateRounding(t *testing.T) {
 		doc.Content.Payable += difference
 		_, err := rules.Evaluate(doc, chart)
 		e := requireError(t, err, models.CodeUnbalanced)
-		assert.Equal(t, fmt.Sprintf("debits minus credits is %d minor units of EUR and the rounding limit is 2; correct the document or the rule", difference), e.Message)
+		assert.Equal(t, fmt.Sprintf("debits minus credits is %d minor units of EUR (%s) and the rounding limit is 2 (0.02 EUR); correct the document or the rule",
+			difference, models.FormatMinor(difference, "EUR")), e.Message)
 		assert.Equal(t, "sale", e.Rule)
 	}
 }
@@ -173,6 +175,8 @@ func TestEvaluateErrors(t *testing.T) {
 		{"no chart", func(*models.Document) {}, nil, models.CodeUnknownAccount, "sale", "ar", `no account "1200"`},
 		{"no date", func(d *models.Document) { d.IssueDate = models.Date{} }, chart, models.CodeDocumentInvalid, "sale", "", "issue_date"},
 		{"no currency", func(d *models.Document) { d.Currency = "" }, chart, models.CodeDocumentInvalid, "sale", "ar", "ISO 4217"},
+		{"no such currency", func(d *models.Document) { d.Currency = "EUX" }, chart, models.CodeDocumentInvalid, "sale", "ar", `"EUX" is no ISO 4217 code`},
+		{"refused currency", func(*models.Document) {}, euroless(chart), models.CodeUnknownAccount, "sale", "prep", `the account "3250" does not take EUR`},
 		{"least int64", func(d *models.Document) { d.Content.Payable = math.MinInt64 }, chart, models.CodeDocumentInvalid, "sale", "ar", "cannot be turned"},
 		{"sum overflow", func(d *models.Document) { d.Content.Payable = math.MaxInt64 }, chart, models.CodeDocumentInvalid, "sale", "prep", "64 bits"},
 		{"amount overflow", func(d *models.Document) {
@@ -197,7 +201,18 @@ func TestEvaluateErrors(t *testing.T) {
 		})
 	}
 	_, err := rules.Evaluate(nil, chart)
-	requireError(t, err, models.CodeDocumentInvalid)
+	_ = requireError(t, err, models.CodeDocumentInvalid)
+}
+
+func TestChartOf(t *testing.T) {
+	t.Parallel()
+	chart := posting.ChartOf([]models.Account{{Code: "1000", Currencies: models.Currencies{"EUR", "USD"}}, {Code: "1200"}})
+	assert.True(t, chart.HasAccount("1000"))
+	assert.False(t, chart.HasAccount("1001"))
+	assert.True(t, chart.Allows("1000", "USD"))
+	assert.False(t, chart.Allows("1000", "CHF"))
+	assert.True(t, chart.Allows("1200", "CHF"), "none listed: all")
+	assert.True(t, posting.NewAccounts("1").Allows("1", "CHF"))
 }
 
 func TestEvaluateAmbiguous(t *testing.T) {
@@ -213,6 +228,13 @@ rules:
 	assert.Equal(t, "first", e.Rule)
 	assert.Contains(t, e.Message, `"second" at 5:5`)
 	assert.EqualError(t, err, `rule "first" at 4:5: the rule "second" at 5:5 matches the document as well; narrow the condition of one of them`)
+}
+
+// euroless is the chart with an account that takes no euros.
+func euroless(chart posting.Accounts) posting.Accounts {
+	chart = maps.Clone(chart)
+	chart["3250"] = []string{"CHF", "USD"}
+	return chart
 }
 
 func requireError(tb testing.TB, err error, code models.ErrorCode) *posting.Error {

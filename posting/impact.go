@@ -2,8 +2,13 @@ package posting
 
 import "github.com/daybook-dev/daybook/models"
 
-// RoundingLineID is the rule line id of the entry that takes a rounding difference. No rule line may have it.
-const RoundingLineID = "rounding"
+// Rule line ids of the entries that balance an impact. No line of a rule may have one of them.
+const (
+	// RoundingLineID is that of the entry which takes a rounding difference.
+	RoundingLineID = "rounding"
+	// ExchangeLineID is that of the entries which take what was converted, one for each currency.
+	ExchangeLineID = "exchange"
+)
 
 // Impact is everything that one document posts. Its entries balance in each currency.
 type Impact struct {
@@ -13,7 +18,7 @@ type Impact struct {
 	DocumentDate models.Date
 	// PostingDate is what the rule's date expression gave; the period of this date is posted into.
 	PostingDate models.Date
-	// Entries is in the order of the rule's lines; a rounding entry comes last. Entries of zero are left out, so a
+	// Entries is in the order of the rule's lines; the exchange or rounding entries come last. Entries of zero are left out, so a
 	// document that comes to nothing has none.
 	Entries []Entry
 }
@@ -28,7 +33,7 @@ type Entry struct {
 	Amount int64
 	// Currency is an ISO 4217 code.
 	Currency string
-	// RuleLineID names the line of the rule that made the entry, or is RoundingLineID.
+	// RuleLineID names the line of the rule that made the entry, or is RoundingLineID or ExchangeLineID.
 	RuleLineID string
 	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; 0: it ran over none.
 	DocumentLine int

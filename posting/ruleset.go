@@ -23,6 +23,7 @@ type rule struct {
 	negate   bool
 	lines    []*line
 	rounding *rounding
+	exchange *exchange
 }
 
 // line is one compiled line of a rule.
@@ -30,8 +31,9 @@ type line struct {
 	id       string
 	place    Place
 	side     models.Side
-	account  string      // the code; empty: accounts decides
-	accounts *accountMap // nil: account is fixed
+	account  string      // the code; empty: accounts or split decides
+	accounts *accountMap // nil: account is fixed, or split
+	split    *split      // nil: the amount is posted as a whole
 	each     list
 	as       string
 	amount   *expression
@@ -61,10 +63,17 @@ type mapRow struct {
 	account string
 }
 
+// rounding is where small differences go.
 type rounding struct {
 	place    Place
 	account  string
 	maxMinor int64
+}
+
+// exchange is where the two sides of a conversion meet.
+type exchange struct {
+	place   Place
+	account string
 }
 
 // Compile reads a rule set from YAML, checks it against Schema, and type-checks and compiles each of its expressions.
@@ -74,16 +83,21 @@ func Compile(source []byte) (*RuleSet, error) {
 	if src == nil {
 		return nil, &CompileError{Problems: problems}
 	}
-	problems = append(problems, checkSchema(src.root, src.value)...)
+	problems = append(problems, ruleSetSchema.check(src)...)
 	c := &compiler{src: src, problems: problems, aliases: map[string]string{}, maps: map[mapKey]*accountMap{}, used: map[string]bool{}}
 	rs := c.compile()
 	if len(c.problems) > 0 {
-		slices.SortStableFunc(c.problems, func(a, b Problem) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-		})
-		return nil, &CompileError{Problems: slices.Compact(c.problems)}
+		return nil, &CompileError{Problems: inOrder(c.problems)}
 	}
 	return rs, nil
+}
+
+// inOrder sorts problems by their places and leaves out what is said twice.
+func inOrder(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.Compact(problems)
 }
 
 // Name returns the name that the file gives the rule set.
@@ -100,13 +114,19 @@ func accountCodes(rules []*rule) []string {
 		if r.rounding != nil {
 			codes = append(codes, r.rounding.account)
 		}
+		if r.exchange != nil {
+			codes = append(codes, r.exchange.account)
+		}
 		for _, l := range r.lines {
-			if l.accounts == nil {
+			switch {
+			case l.split != nil:
+				codes = append(codes, l.split.accounts...)
+			case l.accounts != nil:
+				for _, row := range l.accounts.rows {
+					codes = append(codes, row.account)
+				}
+			default:
 				codes = append(codes, l.account)
-				continue
-			}
-			for _, row := range l.accounts.rows {
-				codes = append(codes, row.account)
 			}
 		}
 	}

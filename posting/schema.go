@@ -18,41 +18,60 @@ import (
 )
 
 //go:embed schema.json
-var schemaSource []byte
+var ruleSetSchemaSource []byte
+
+//go:embed cases.schema.json
+var casesSchemaSource []byte
 
 // Schema returns the JSON Schema (draft 2020-12) of a rule set file, for editors and other tools.
 // Compile checks more than it can say: names, types and expressions.
-func Schema() []byte { return bytes.Clone(schemaSource) }
+func Schema() []byte { return bytes.Clone(ruleSetSchemaSource) }
 
-var compiledSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaSource))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", document); err != nil {
-		return nil, err
-	}
-	return c.Compile("schema.json")
-})
+// CaseSchema returns the JSON Schema (draft 2020-12) of a file of test cases, for editors and other tools.
+// ParseCases checks more than it can say.
+func CaseSchema() []byte { return bytes.Clone(casesSchemaSource) }
+
+// schema is one of the embedded schemas, compiled when it is first used.
+type schema struct {
+	compiled func() (*jsonschema.Schema, error)
+}
+
+var (
+	ruleSetSchema = newSchema(ruleSetSchemaSource)
+	casesSchema   = newSchema(casesSchemaSource)
+)
+
+func newSchema(source []byte) schema {
+	return schema{sync.OnceValues(func() (*jsonschema.Schema, error) {
+		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
+		if err != nil {
+			return nil, err
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource("schema.json", document); err != nil {
+			return nil, err
+		}
+		return c.Compile("schema.json")
+	})}
+}
 
 var english = message.NewPrinter(language.English)
 
-// checkSchema compares the file's structure with the schema and returns one problem a violation.
-func checkSchema(root *yaml.Node, value any) []Problem {
-	schema, err := compiledSchema()
+// check compares the file's structure with the schema and returns one problem a violation.
+func (s schema) check(src *source) []Problem {
+	compiled, err := s.compiled()
 	if err != nil {
 		return []Problem{{Message: fmt.Sprintf("the embedded schema is broken: %v", err)}}
 	}
 	var invalid *jsonschema.ValidationError
-	if err := schema.Validate(value); !errors.As(err, &invalid) {
+	if err := compiled.Validate(src.value); !errors.As(err, &invalid) {
 		return nil
 	}
 	var problems []Problem
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
 		if len(e.Causes) == 0 {
-			problems = append(problems, schemaProblems(root, e)...)
+			problems = append(problems, schemaProblems(src.root, e)...)
 		}
 		for _, cause := range e.Causes {
 			walk(cause)

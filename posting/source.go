@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a rule set's file as a tree that knows its places.
+// source is a file as a tree that knows its places.
 type source struct {
 	lines []string
 	root  *yaml.Node
@@ -42,7 +42,8 @@ func (s scalar) at(line, column int) Place {
 	}
 }
 
-// parseSource reads YAML. It refuses what a rule set has no use for: several documents, aliases, duplicate keys.
+// parseSource reads YAML. It refuses what neither a rule set nor a case has a use for: several documents, aliases,
+// duplicate keys.
 func parseSource(data []byte) (*source, []Problem) {
 	if len(data) > maxSourceBytes {
 		return nil, []Problem{{Message: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(data), maxSourceBytes)}}
@@ -51,19 +52,19 @@ func parseSource(data []byte) (*source, []Problem) {
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, []Problem{{Place: Place{1, 1}, Message: "the file is empty; start it with \"ruleset: NAME\""}}
+			return nil, []Problem{{Place: Place{1, 1}, Message: "the file is empty; docs/rules.md shows what belongs in it"}}
 		}
 		return nil, []Problem{yamlProblem(err)}
 	}
 	if len(document.Content) != 1 {
-		return nil, []Problem{{Place: Place{1, 1}, Message: "the file is empty; start it with \"ruleset: NAME\""}}
+		return nil, []Problem{{Place: Place{1, 1}, Message: "the file is empty; docs/rules.md shows what belongs in it"}}
 	}
 	var more yaml.Node
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
 		if err != nil {
 			return nil, []Problem{yamlProblem(err)}
 		}
-		return nil, []Problem{{Place: placeOf(&more), Message: "a second YAML document starts here; keep one rule set a file"}}
+		return nil, []Problem{{Place: placeOf(&more), Message: "a second YAML document starts here; keep one a file"}}
 	}
 	src := &source{lines: strings.Split(string(data), "\n"), root: document.Content[0]}
 	var problems []Problem
@@ -110,7 +111,7 @@ func jsonValue(n *yaml.Node, problems *[]Problem) any {
 		}
 		return s
 	case yaml.AliasNode:
-		refuse(n, "YAML aliases are not allowed; to share a rule's lines use \"like\"")
+		refuse(n, "YAML aliases are not allowed; write it out (to share a rule's lines use \"like\")")
 		return nil
 	default: // a plain value
 	}

@@ -171,6 +171,18 @@ func MarkPending(ctx context.Context, q Querier, p Pending) (Response, error) {
 	return response(r), err
 }
 
+// Repost asks for a document to be reversed and posted anew, though neither it nor its rules changed: a new epoch. The
+// result is that of MarkPending.
+//
+// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
+func Repost(ctx context.Context, q Querier, d Document) (Response, error) {
+	if err := checkIDs(d.OrgID, d.ID); err != nil {
+		return Response{}, err
+	}
+	r, err := store.Repost(ctx, q, d.OrgID, d.ID)
+	return response(r), err
+}
+
 // Cancel asks that a document not be posted. A running attempt commits nothing. What is posted already stays: mark the
 // document not ready or deleted to take it back.
 //

@@ -66,7 +66,8 @@ type Options struct {
 	JobProcessor JobProcessor
 	// ProcessorOptions are for Processor and JobProcessor.
 	ProcessorOptions ProcessorOptions
-	// MaxConcurrentActivities is how many activities run at once in this process; default 3.
+	// MaxConcurrentActivities is how many activities run at once in this process, at least 2; default 3. A lane needs one
+	// while it works; lanes beyond the activities of all workers wait for a free one.
 	MaxConcurrentActivities int
 	// MaxConcurrentWorkflowTasks is how many workflow tasks run at once in this process; default 5.
 	MaxConcurrentWorkflowTasks int
@@ -114,6 +115,9 @@ func New(o Options) (*Worker, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.MaxConcurrentActivities == 1 {
+		return nil, errors.New("workers: MaxConcurrentActivities must be at least 2: one activity waits for work while another works")
 	}
 	processor, engineOptions, err := o.processor()
 	if err != nil {
@@ -166,6 +170,9 @@ func (o Options) processor() (engine.Processor, engine.Options, error) {
 // given back. It returns nil after a drain.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.awaitSchema(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to stop before there was anything to drain
+		}
 		return err
 	}
 	if err := w.worker.Start(); err != nil {
@@ -190,7 +197,7 @@ func (w *Worker) awaitSchema(ctx context.Context) error {
 		w.options.Log.Warn("the database is away; trying again", "error", err, "in", pause.String())
 		select {
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		case <-time.After(pause):
 		}
 	}

@@ -44,6 +44,10 @@ type accounting struct {
 
 	// lanes holds those that run, by number; nil: it has ended, or was never started.
 	lanes []*lane
+	// turns counts the turns of this run; it numbers them.
+	turns int
+	// settled is set when the settings are there.
+	settled bool
 	// waiting is the lane that waits for work in a fetch; nil: none does.
 	waiting *lane
 	// backlog grows whenever there is more than one lane could lease: then parked lanes fetch as well.
@@ -80,6 +84,7 @@ func newAccounting(ctx workflow.Context, in AccountingInput) (*accounting, error
 			return nil, err
 		}
 	}
+	a.settled = true
 	return a, nil
 }
 
@@ -130,9 +135,7 @@ func (a *accounting) run(ctx workflow.Context) (*Counts, error) {
 	a.describe()
 	switch {
 	case a.cancelled:
-		if err := a.release(ending); err != nil {
-			return nil, err
-		}
+		a.release(ending)
 		return nil, temporal.NewCanceledError("drained and released")
 	case a.empty && !a.state.Paused:
 		return &a.state.Counts, nil
@@ -157,20 +160,25 @@ func (a *accounting) interruptWaiting() {
 }
 
 // release gives back what turns hold that will not be processed any more.
-func (a *accounting) release(ctx workflow.Context) error {
+func (a *accounting) release(ctx workflow.Context) {
 	if len(a.state.LeftBehind) == 0 {
-		return nil
+		return
 	}
 	var acts *activities.Accounting
+	// Not for ever: a transaction that holds a row for minutes must not keep the run from ending. What it holds then is
+	// taken as a stale lease.
+	policy := retryForEver()
+	policy.MaximumAttempts = 10
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 30 * time.Second,
-		RetryPolicy:         retryForEver(),
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         policy,
 		Summary:             "give back what is leased",
 	})
 	var n int
-	err := workflow.ExecuteActivity(ctx, acts.ReleaseTurns, activities.ReleaseInput{TurnIDs: a.state.LeftBehind}).Get(ctx, &n)
+	if err := workflow.ExecuteActivity(ctx, acts.ReleaseTurns, activities.ReleaseInput{TurnIDs: a.state.LeftBehind}).Get(ctx, &n); err != nil {
+		workflow.GetLogger(ctx).Error("leases were not given back; they will be taken when they are stale", "turns", a.state.LeftBehind, "error", err)
+	}
 	a.state.Counts.Released += int64(n)
-	return err
 }
 
 // handleMessages registers signals, the query and the update.
@@ -182,7 +190,10 @@ func (a *accounting) handleMessages(ctx workflow.Context) error {
 		return err
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateConfigure,
-		func(_ workflow.Context, in ConfigureInput) (AccountingSettings, error) {
+		func(ctx workflow.Context, in ConfigureInput) (AccountingSettings, error) {
+			if err := workflow.Await(ctx, func() bool { return a.settled }); err != nil {
+				return AccountingSettings{}, err
+			}
 			a.state.Settings.set(in.BatchSize, in.PollIntervalSeconds, in.Concurrency)
 			a.interruptWaiting()
 			a.describe()

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -21,14 +22,13 @@ const (
 type lane struct {
 	a      *accounting
 	number int
-	// turns counts the lane's turns in this run.
-	turns int
+	// turn is the number of the lane's present turn.
+	turnNumber int
 	// seen is the backlog at the lane's last fetch: when it has grown since, there is work for one more lane.
 	seen        int
 	processing  bool
 	fetching    bool
 	cancelFetch workflow.CancelFunc
-	leftBehind  []string
 	// said is what the last turn did, for the next summary.
 	said string
 }
@@ -43,10 +43,6 @@ func (a *accounting) startLanes() {
 			continue
 		}
 		l := &lane{a: a, number: n}
-		if n == 0 {
-			// What the run before could not settle is the first lane's to take over.
-			l.leftBehind, a.state.LeftBehind = a.state.LeftBehind, nil
-		}
 		a.lanes[n] = l
 		workflow.GoNamed(a.laneCtx, fmt.Sprintf("lane %d", n), l.run)
 	}
@@ -55,10 +51,7 @@ func (a *accounting) startLanes() {
 // run works turn after turn until the run drains or the lane is one too many.
 func (l *lane) run(ctx workflow.Context) {
 	a := l.a
-	defer func() {
-		a.lanes[l.number] = nil
-		a.state.LeftBehind = append(a.state.LeftBehind, l.leftBehind...)
-	}()
+	defer func() { a.lanes[l.number] = nil }()
 	for {
 		// An error is the cancellation: then the run drains.
 		if err := workflow.Await(ctx, func() bool { return l.ending() || l.mayFetch() }); err != nil || l.ending() {
@@ -111,16 +104,16 @@ func (l *lane) isBusy() bool       { return l.fetching || l.processing }
 
 // turn is one pass: fetch, and process what was fetched.
 func (l *lane) turn(ctx workflow.Context) error {
-	l.turns++
-	id := fmt.Sprintf("%s/%d/%d", l.a.runID, l.number, l.turns)
+	a := l.a
+	a.turns++
+	l.turnNumber = a.turns
+	id := fmt.Sprintf("%s/%d/%d", a.runID, l.number, l.turnNumber)
 	fetched, err := l.fetch(ctx, id)
 	if err != nil {
-		// What it leased before it was cancelled, if anything, is the next fetch's to take over.
-		l.leftBehind = append(l.leftBehind, id)
+		// What it leased before it failed, if anything, is a later fetch's to take over.
+		a.leaveBehind(id)
 		return err
 	}
-	l.leftBehind = fetched.LeftBehind
-	a := l.a
 	a.state.Counts.Lost += int64(fetched.Lost)
 	a.state.Counts.Failed += int64(fetched.Failed)
 	if fetched.Full {
@@ -128,7 +121,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 		l.seen = a.backlog
 	}
 	if fetched.Leased == 0 {
-		if a.input.ExitWhenEmpty && a.count((*lane).isBusy) == 0 && len(l.leftBehind) == 0 {
+		if a.input.ExitWhenEmpty && a.count((*lane).isBusy) == 0 && len(a.state.LeftBehind) == 0 {
 			a.empty = true
 			a.drain()
 		}
@@ -136,7 +129,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 	}
 	a.state.IdleSince = nil
 	if a.cancelled {
-		l.leftBehind = append(l.leftBehind, id)
+		a.leaveBehind(id)
 		return nil
 	}
 	return l.process(ctx, id, fetched.Leased)
@@ -145,7 +138,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 // fetch leases the first jobs of a turn. The lane that finds nobody waiting waits.
 func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, error) {
 	a := l.a
-	in := activities.FetchInput{TurnID: id, Batch: a.state.Settings.BatchSize, LeftBehind: l.leftBehind}
+	in := activities.FetchInput{TurnID: id, Batch: a.state.Settings.BatchSize, LeftBehind: slices.Clone(a.state.LeftBehind)}
 	l.seen = a.backlog
 	ctx, l.cancelFetch = workflow.WithCancel(ctx)
 	defer l.cancelFetch()
@@ -161,11 +154,11 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 			a.describe()
 		}
 	}
-	if a.input.ExitWhenEmpty && len(l.leftBehind) > 0 {
+	if a.input.ExitWhenEmpty && len(in.LeftBehind) > 0 {
 		// Only rows that somebody holds locked are left: look again, but not at once.
 		in.WaitSeconds = 1
 	}
-	summary := fmt.Sprintf("lane %d, turn %d", l.number, l.turns)
+	summary := fmt.Sprintf("lane %d, turn %d", l.number, l.turnNumber)
 	if l.said != "" {
 		summary += "; before: " + l.said
 		l.said = ""
@@ -180,7 +173,35 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	var acts *activities.Accounting
 	var out activities.FetchOutput
 	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
+	if err == nil {
+		a.takenOver(in.LeftBehind, out.LeftBehind)
+	}
 	return out, err
+}
+
+// leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that whichever lane comes
+// next takes them over; a fetch that waits already is begun anew for it.
+func (a *accounting) leaveBehind(turns ...string) {
+	for _, id := range turns {
+		if !slices.Contains(a.state.LeftBehind, id) {
+			a.state.LeftBehind = append(a.state.LeftBehind, id)
+		}
+	}
+	if len(turns) > 0 {
+		a.interruptWaiting()
+	}
+}
+
+// takenOver forgets those of the turns that hold nothing any more, and remembers what is new.
+func (a *accounting) takenOver(asked, left []string) {
+	a.state.LeftBehind = slices.DeleteFunc(a.state.LeftBehind, func(id string) bool {
+		return slices.Contains(asked, id) && !slices.Contains(left, id)
+	})
+	for _, id := range left {
+		if !slices.Contains(a.state.LeftBehind, id) {
+			a.state.LeftBehind = append(a.state.LeftBehind, id)
+		}
+	}
 }
 
 // process works the turn. Eager execution is off, so that lanes spread over workers.
@@ -194,7 +215,7 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 		RetryPolicy:           retryForEver(),
 		WaitForCancellation:   true,
 		DisableEagerExecution: true,
-		Summary:               fmt.Sprintf("lane %d, turn %d: leased %d", l.number, l.turns, leased),
+		Summary:               fmt.Sprintf("lane %d, turn %d: leased %d", l.number, l.turnNumber, leased),
 	})
 	in := activities.ProcessInput{
 		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty,
@@ -202,10 +223,10 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 	var acts *activities.Accounting
 	var out activities.ProcessOutput
 	if err := workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out); err != nil {
-		l.leftBehind = append(l.leftBehind, id)
+		a.leaveBehind(id)
 		return err
 	}
-	l.leftBehind = append(l.leftBehind, out.LeftBehind...)
+	a.leaveBehind(out.LeftBehind...)
 	l.said = say(out)
 	if out.More {
 		a.backlog++

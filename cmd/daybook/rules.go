@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
 )
 
 func rulesCommand(a *app) *cobra.Command {
-	command := &cobra.Command{Use: "rules", Short: "Check, apply and show posting rules"}
-	command.AddCommand(rulesCheckCommand(a), rulesApplyCommand(a), rulesShowCommand(a))
+	command := &cobra.Command{Use: "rules", Short: "Check, test, apply, activate, list and show posting rules"}
+	command.AddCommand(rulesCheckCommand(a), rulesTestCommand(a), rulesApplyCommand(a), rulesActivateCommand(a), rulesListCommand(a), rulesShowCommand(a))
 	return command
 }
 
@@ -36,17 +37,21 @@ func (a *app) compileFile(path string) ([]byte, *posting.RuleSet, error) {
 }
 
 func rulesCheckCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var org string
+	command := &cobra.Command{
 		Use:   "check FILE|-",
 		Short: "Compile a rule set and say what is wrong with it; nothing is stored",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		Long: "Compiles a rule set and says what is wrong with it; nothing is stored. With --org it also says which of its accounts\n" +
+			"the organization's chart lacks.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			_, rules, err := a.compileFile(args[0])
 			result := struct {
-				Valid    bool              `json:"valid"`
-				Name     string            `json:"name,omitempty"`
-				Accounts []string          `json:"accounts,omitempty"`
-				Problems []posting.Problem `json:"problems,omitempty"`
+				Valid           bool              `json:"valid"`
+				Name            string            `json:"name,omitempty"`
+				Accounts        []string          `json:"accounts,omitempty"`
+				MissingAccounts []string          `json:"missing_accounts,omitempty"`
+				Problems        []posting.Problem `json:"problems,omitempty"`
 			}{Valid: err == nil}
 			var wrong *posting.CompileError
 			switch {
@@ -61,21 +66,58 @@ func rulesCheckCommand(a *app) *cobra.Command {
 			default:
 				return err
 			}
+			if org != "" {
+				if result.MissingAccounts, err = a.missingAccounts(c.Context(), org, rules); err != nil {
+					return err
+				}
+			}
 			return a.emit(result, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s: rule set %q is in order; it posts to %s\n", args[0], result.Name, strings.Join(result.Accounts, ", "))
+				a.sayMissing(org, result.MissingAccounts)
 				return err
 			})
 		},
+	}
+	command.Flags().StringVar(&org, "org", "", "compare the accounts with the chart of this organization")
+	return command
+}
+
+// missingAccounts returns the accounts that the rules can post to and the organization's chart lacks.
+func (a *app) missingAccounts(ctx context.Context, org string, rules *posting.RuleSet) ([]string, error) {
+	db, err := a.open(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer db.close()
+	if _, err := db.Organization(ctx, org); err != nil {
+		return nil, err
+	}
+	codes, err := store.AccountCodes(ctx, db.Pool, org)
+	return missing(rules, codes), err
+}
+
+// missing returns the accounts that the rules can post to and that are not among codes.
+func missing(rules *posting.RuleSet, codes []string) []string {
+	return slices.DeleteFunc(rules.Accounts(), func(code string) bool { return slices.Contains(codes, code) })
+}
+
+// sayMissing warns of accounts that an organization's chart lacks.
+func (a *app) sayMissing(org string, codes []string) {
+	if len(codes) > 0 {
+		a.say("organization %s lacks accounts %s: documents that need them will fail with UNKNOWN_ACCOUNT; add them with `daybook accounts import`",
+			org, strings.Join(codes, ", "))
 	}
 }
 
 func rulesApplyCommand(a *app) *cobra.Command {
 	var orgs organizationFlags
+	var storeOnly bool
 	command := &cobra.Command{
 		Use:   "apply FILE|- --org ORG…|--all-orgs",
 		Short: "Compile a rule set, store it as an organization's next version and activate it",
 		Long: "Compiles a rule set, stores it as each organization's next version and activates it. Jobs that had failed for the rules\n" +
-			"before are pending again. The same rules applied again change nothing.",
+			"before are pending again. The same rules applied again change nothing. With --no-activate the version is only stored;\n" +
+			"`daybook rules activate` activates it.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := orgs.check(); err != nil {
@@ -96,7 +138,7 @@ func rulesApplyCommand(a *app) *cobra.Command {
 			}
 			results := make([]activated, 0, len(ids))
 			for _, id := range ids {
-				result, err := applyRules(c.Context(), db, id, source, rules)
+				result, err := applyRules(c.Context(), db, id, source, rules, !storeOnly)
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}
@@ -106,26 +148,29 @@ func rulesApplyCommand(a *app) *cobra.Command {
 		},
 	}
 	orgs.add(command)
+	command.Flags().BoolVar(&storeOnly, "no-activate", false, "store the version only")
 	return command
 }
 
-func applyRules(ctx context.Context, db *database, org string, source []byte, rules *posting.RuleSet) (activated, error) {
-	var done store.Activated
-	var codes []string
+func applyRules(ctx context.Context, db *database, org string, source []byte, rules *posting.RuleSet, activate bool) (activated, error) {
+	result := activated{OrgID: org}
 	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
-		var err error
-		if done, err = store.ApplyRuleSet(ctx, tx, org, rules.Name(), string(source)); err != nil {
+		stored, err := store.PutRuleSet(ctx, tx, org, rules.Name(), string(source))
+		if err != nil {
 			return err
 		}
-		codes, err = store.AccountCodes(ctx, tx, org)
+		result.Version, result.Changed = stored.Version, stored.Added
+		if activate {
+			done, err := store.ActivateRuleSet(ctx, tx, org, stored.Version)
+			if err != nil {
+				return err
+			}
+			result.Changed, result.Returned = done.Changed, done.Returned
+		}
+		codes, err := store.AccountCodes(ctx, tx, org)
+		result.MissingAccounts = missing(rules, codes)
 		return err
 	})
-	result := activated{OrgID: org, Version: done.Version, Changed: done.Changed, Returned: done.Returned}
-	for _, code := range rules.Accounts() {
-		if !slices.Contains(codes, code) {
-			result.MissingAccounts = append(result.MissingAccounts, code)
-		}
-	}
 	return result, err
 }
 
@@ -140,10 +185,7 @@ func (a *app) showApplied(name string, results []activated) error {
 			return err
 		}
 		for _, r := range results {
-			if len(r.MissingAccounts) > 0 {
-				a.say("organization %s lacks accounts %s: documents that need them will fail with UNKNOWN_ACCOUNT; add them with `daybook accounts import`",
-					r.OrgID, strings.Join(r.MissingAccounts, ", "))
-			}
+			a.sayMissing(r.OrgID, r.MissingAccounts)
 		}
 		return nil
 	})
@@ -151,9 +193,10 @@ func (a *app) showApplied(name string, results []activated) error {
 
 func rulesShowCommand(a *app) *cobra.Command {
 	var org string
+	var version int64
 	command := &cobra.Command{
 		Use:   "show --org ORG",
-		Short: "Print the rule set that an organization posts by",
+		Short: "Print the rule set that an organization posts by, or another version",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 1)
@@ -161,7 +204,11 @@ func rulesShowCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			set, err := db.ActiveRuleSet(c.Context(), org)
+			read := func() (models.RuleSet, error) { return db.ActiveRuleSet(c.Context(), org) }
+			if c.Flags().Changed("version") {
+				read = func() (models.RuleSet, error) { return db.RuleSet(c.Context(), org, version) }
+			}
+			set, err := read()
 			if err != nil {
 				return err
 			}
@@ -172,6 +219,7 @@ func rulesShowCommand(a *app) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&org, "org", "", "the organization")
+	command.Flags().Int64Var(&version, "version", 0, "a version; default the active one")
 	_ = command.MarkFlagRequired("org")
 	return command
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,8 +15,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// conflictTries is how often a chunk is tried again that lost against another transaction.
-const conflictTries = 3
+// chunkTries is how often a chunk is tried that lost against another transaction, or lost its connection.
+const chunkTries = 3
+
+// lockPatience is how long a job whose attempt has failed is waited for when its row is locked: most often by the
+// abandoned session of that very attempt.
+const lockPatience = 3 * time.Second
 
 // workChunk works jobs in one transaction. When that fails for a reason of one of theirs, it is halved until the job to
 // blame stands alone; the others go on. An error means that the database is away.
@@ -23,9 +29,11 @@ func (t *turn) workChunk(ctx context.Context, jobs []store.Job) error {
 	if alone {
 		held, err := t.engine.store.MarkWorking(ctx, t.request.Turn, idsOf(jobs))
 		if err != nil {
-			return err
+			return unlessStopped(ctx, err)
 		}
-		if jobs = keep(jobs, held); len(jobs) == 0 {
+		marked := keep(jobs, held)
+		t.skip(jobs, marked)
+		if jobs = marked; len(jobs) == 0 {
 			return nil
 		}
 	}
@@ -34,7 +42,7 @@ func (t *turn) workChunk(ctx context.Context, jobs []store.Job) error {
 
 func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
 	err := t.tryChunk(ctx, jobs)
-	for try := 1; try < conflictTries && isConflict(err); try++ {
+	for try := 1; try < chunkTries && t.worthAnother(ctx, err); try++ {
 		err = t.tryChunk(ctx, jobs)
 	}
 	switch {
@@ -43,9 +51,7 @@ func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
 	case ctx.Err() != nil:
 		// Told to stop, and the grace is over: the rows are given back at the end of the turn.
 		return nil //nolint:nilerr // the chunk failed because it was told to
-	case errors.Is(err, errTimeout), errors.As(err, new(*processorError)):
-		// The processor's own trouble, even where it looks like a database's.
-	case store.IsOutage(err):
+	case store.IsOutage(err) && !ownTrouble(err) && !t.engine.store.Answers(ctx):
 		return err
 	}
 	if len(jobs) == 1 {
@@ -56,6 +62,25 @@ func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
 		return err
 	}
 	return t.workHalves(ctx, jobs[half:])
+}
+
+// worthAnother says whether a chunk that failed with err may simply be tried again: it lost against another transaction,
+// or its connection was cut while the database is there. What looks like an outage again and again, and is none, is the
+// doing of a job.
+func (t *turn) worthAnother(ctx context.Context, err error) bool {
+	switch {
+	case err == nil || ctx.Err() != nil || ownTrouble(err):
+		return false
+	case isConflict(err):
+		return true
+	}
+	return store.IsOutage(err) && t.engine.store.Answers(ctx)
+}
+
+// ownTrouble reports whether err is the processor's, even where it looks like a database's.
+func ownTrouble(err error) bool {
+	var p *processorError
+	return errors.Is(err, errTimeout) || errors.As(err, &p)
 }
 
 // processorError is what a processor returned for a whole chunk, when the transaction itself is sound.
@@ -225,31 +250,83 @@ func (t *turn) settlement(j store.Job, err error) store.Settlement {
 	verdict := models.Judge(cause, j.Attempt, j.NotReady+1, t.engine.options.RetryBase)
 	s := store.Settlement{Job: j, Outcome: verdict.Outcome, Delay: verdict.Delay}
 	if cause != nil {
-		s.Code, s.Message, s.Version = cause.Code, cause.Message, cause.Version
-		s.Unlogged = cause.Code == models.CodeDocumentLocked
+		s.Code, s.Message = cause.Code, cause.Message
+		if cause.Code == models.CodeVersionMismatch {
+			s.Version = &cause.Version
+		}
+		s.Unlogged = cause.Code == models.CodeDocumentLocked || cause.Code == models.CodeConfigurationLocked
 	}
 	return s
 }
 
 // settleAlone settles a job whose chunk of one failed, in a transaction of its own.
 func (t *turn) settleAlone(ctx context.Context, job store.Job, cause *models.JobError) error {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	done, err := t.trySettle(ctx, job, cause)
+	for deadline := time.Now().Add(lockPatience); err == nil && !done && time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+		done, err = t.trySettle(ctx, job, cause)
+	}
+	if err != nil && !store.IsOutage(err) {
+		// Whatever cannot be stored of the cause must not keep the job: say that much, and go on.
+		t.engine.options.Log.Error("a job's error could not be stored", "job", job.ID, "cause", cause, "error", err)
+		done, err = t.trySettle(ctx, job, models.Errorf(models.CodeProcessorError, "the processor's error could not be stored"))
+	}
+	switch {
+	case err != nil:
+		return unlessStopped(ctx, err)
+	case !done:
+		t.skip([]store.Job{job}, nil)
+		return nil
+	}
+	t.engine.options.Log.Info("job not completed", "org", job.OrgID, "document", job.DocumentID, "attempt", job.Attempt,
+		"code", cause.Code, "error", cause.Message)
+	return nil
+}
+
+// settleLimit bounds the settlement of one job, so that a connection that went silent does not hold up the turn.
+const settleLimit = 30 * time.Second
+
+// trySettle settles a job if its row can be locked, or is no longer the turn's.
+func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobError) (done bool, err error) {
 	var settled store.Settled
-	err := pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
 		locked, err := store.LockChunk(ctx, tx, t.request.Turn, []string{job.ID})
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		s := t.settlement(locked[0], cause)
+		s := store.Settlement{Job: locked[0], Outcome: models.OutcomeCancelled}
+		if !locked[0].CancelRequested {
+			s = t.settlement(locked[0], cause)
+		}
 		settled, err = store.Settle(ctx, tx, t.request.Turn, []store.Settlement{s})
 		return err
 	})
-	if err == nil {
-		t.count(settled)
-		t.engine.options.Log.Info("job not completed", "org", job.OrgID, "document", job.DocumentID, "attempt", job.Attempt,
-			"code", cause.Code, "error", cause.Message)
+	if err != nil {
+		return false, err
+	}
+	t.count(settled)
+	if len(settled) > 0 {
+		return true, nil
+	}
+	held, err := t.engine.store.Held(ctx, t.request.Turn)
+	return !slices.Contains(held, job.ID), err
+}
+
+// unlessStopped drops an error that comes of being told to stop: the rows are given back at the end of the turn.
+func unlessStopped(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil
 	}
 	return err
 }
+
+// codeForm is what an error code looks like.
+var codeForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
 // blame names the error code of what went wrong with one job.
 func blame(err error) *models.JobError {
@@ -257,6 +334,10 @@ func blame(err error) *models.JobError {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &cause) && cause == nil:
+		return models.Errorf(models.CodeProcessorError, "the processor returned a nil *models.JobError as its error")
+	case errors.As(err, &cause) && !codeForm.MatchString(string(cause.Code)):
+		return models.Errorf(models.CodeProcessorError, "the processor returned the error code %q, which is no code: %s", cause.Code, cause.Message)
 	case errors.As(err, &cause):
 		return cause
 	case errors.Is(err, errTimeout):
@@ -265,6 +346,8 @@ func blame(err error) *models.JobError {
 		return &models.JobError{Code: models.CodeUnbalanced, Message: err.Error()}
 	case store.IsUnknownAccount(err):
 		return &models.JobError{Code: models.CodeUnknownAccount, Message: err.Error()}
+	case store.IsPeriodClosed(err):
+		return &models.JobError{Code: models.CodePeriodClosed, Message: err.Error()}
 	case store.SQLState(err) != "":
 		return &models.JobError{Code: models.CodeDatabaseError, Message: err.Error()}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -51,7 +52,8 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 		if _, releaseErr := e.store.Release(own, turn, nil, 0); releaseErr != nil {
 			return f, errors.Join(err, releaseErr)
 		}
-		return Fetched{LeftBehind: r.LeftBehind}, nil
+		left, leftErr := e.store.TurnsWithLeases(own, append([]string{turn.ID}, r.LeftBehind...))
+		return Fetched{LeftBehind: left}, leftErr
 	}
 	return f, err
 }
@@ -78,48 +80,96 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 		f.Lost, f.Failed = stale.Lost, stale.Failed
 	}
 	if f.Leased < limit {
-		jobs, err := e.leaseOrWait(ctx, turn, limit-f.Leased, f.Leased > 0, r)
+		r.LeftBehind = f.LeftBehind
+		n, err := e.leaseOrWait(ctx, turn, limit-f.Leased, f.Leased > 0, r)
 		if err != nil {
 			return f, err
 		}
-		f.Leased += len(jobs)
+		f.Leased += n
+		if len(f.LeftBehind) > 0 {
+			if f.LeftBehind, err = e.store.TurnsWithLeases(ctx, f.LeftBehind); err != nil {
+				return f, err
+			}
+		}
 	}
 	f.Full = f.Leased >= limit
 	return f, nil
 }
 
-// leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work.
-func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) ([]store.Job, error) {
+// leftBehindPause is how long rows that somebody holds locked are left alone by a fetch that waits.
+const leftBehindPause = time.Second
+
+// leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
+// left behind to be unlocked.
+func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, error) {
 	if found || r.Wait <= 0 {
-		return e.store.Lease(ctx, turn, limit)
+		jobs, err := e.store.Lease(ctx, turn, limit)
+		return len(jobs), err
 	}
 	sub := e.waker.Subscribe(false)
 	defer sub.Close()
 	deadline := time.NewTimer(r.Wait)
 	defer deadline.Stop()
+	var again <-chan time.Time
+	if len(r.LeftBehind) > 0 {
+		ticker := time.NewTicker(leftBehindPause)
+		defer ticker.Stop()
+		again = ticker.C
+	}
 	for last := false; ; {
 		jobs, err := e.store.Lease(ctx, turn, limit)
 		if err != nil || len(jobs) > 0 || last {
-			return jobs, err
+			return len(jobs), err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return 0, ctx.Err()
 		case <-r.Stop:
-			return nil, nil
+			return 0, nil
 		case <-deadline.C:
 			// What fell due without a wake-up (a backoff that ended, a lost connection) is found by this last look.
 			last = true
 		case <-sub.C:
+		case <-again:
+			taken, err := e.store.TakeOver(ctx, turn, r.LeftBehind, false)
+			if err != nil || len(taken.Jobs) > 0 {
+				return len(taken.Jobs), err
+			}
 		}
 	}
 }
 
-// ReleaseTurn gives back everything that a turn holds, uncounted, whatever its fence.
+// releasePatience is how long ReleaseTurn waits for rows that somebody holds locked.
+const releasePatience = 10 * time.Second
+
+// ErrStillLocked: somebody holds rows locked that were to be given back; try again.
+var ErrStillLocked = errors.New("somebody holds rows locked that are to be given back")
+
+// ReleaseTurn gives back everything that a turn holds, uncounted, whatever its fence. It waits a while for rows that somebody
+// holds locked, and then returns ErrStillLocked.
 func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) {
 	var err error
 	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
 		return 0, err
 	}
-	return e.store.Release(ctx, turn, nil, 0)
+	total := 0
+	for deadline := time.Now().Add(releasePatience); ; {
+		n, err := e.store.Release(ctx, turn, nil, 0)
+		if err != nil {
+			return total, err
+		}
+		total += n
+		left, err := e.store.TurnsWithLeases(ctx, []string{turn.ID})
+		if err != nil || len(left) == 0 {
+			return total, err
+		}
+		if time.Now().After(deadline) {
+			return total, fmt.Errorf("turn %s: %w", turn.ID, ErrStillLocked)
+		}
+		select {
+		case <-ctx.Done():
+			return total, ctx.Err()
+		case <-time.After(skippedPause):
+		}
+	}
 }

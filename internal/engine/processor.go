@@ -20,6 +20,8 @@ type Job struct {
 	Attempt int
 	// NotReady counts the looks so far that found the document not ready.
 	NotReady int
+	// Epoch grows with each deliberate repost of the document.
+	Epoch int
 	// WorkflowRunID is the run of the workflow that works on the job.
 	WorkflowRunID string
 }
@@ -27,7 +29,7 @@ type Job struct {
 func jobOf(turn store.Turn, j store.Job) Job {
 	return Job{
 		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.Version, Attempt: j.Attempt, NotReady: j.NotReady,
-		WorkflowRunID: turn.WorkflowRunID,
+		Epoch: j.Epoch, WorkflowRunID: turn.WorkflowRunID,
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -321,12 +322,13 @@ func (t *turn) renew(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		before := t.inWork()
 		held, err := t.engine.store.Renew(ctx, t.request.Turn, t.overdue())
 		if err != nil {
 			t.engine.options.Log.Warn("leases were not renewed", "turn", t.request.Turn.ID, "error", err)
 			continue
 		}
-		t.cancelLost(held)
+		t.cancelLost(before, held)
 		if err := t.takeOver(ctx, false); err != nil {
 			t.engine.options.Log.Warn("the turn was not swept", "turn", t.request.Turn.ID, "error", err)
 		}
@@ -347,15 +349,19 @@ func (t *turn) overdue() []string {
 	return ids
 }
 
-func (t *turn) cancelLost(held []string) {
-	mine := make(map[string]bool, len(held))
-	for _, id := range held {
-		mine[id] = true
-	}
+// inWork returns the ids of the jobs that are being worked now.
+func (t *turn) inWork() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, r := range t.running {
-		if !mine[id] {
+	return slices.Collect(maps.Keys(t.running))
+}
+
+// cancelLost ends the work on those of the jobs that were in work before the leases were read and are not held any more.
+func (t *turn) cancelLost(before, held []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range before {
+		if r, ok := t.running[id]; ok && !slices.Contains(held, id) {
 			r.cancel()
 		}
 	}

@@ -40,11 +40,13 @@ func (b *builder) impact(job engine.Job, seq int, kind models.ImpactKind) *model
 	return &b.posting.Impacts[len(b.posting.Impacts)-1]
 }
 
-// reverse mirrors a live impact, on its own dates.
+// reverse mirrors a live impact.
 func (b *builder) reverse(live *store.LastImpact, job engine.Job, seq int) {
 	m := b.impact(job, seq, models.ImpactReverse)
 	m.RuleSetVersion, m.RuleID = live.RuleSetVersion, live.RuleID
-	m.DocumentDate, m.PostingDate = live.DocumentDate, live.PostingDate
+	// On its own date when that is open, else on the first open day.
+	m.DocumentDate, m.PostingDate = live.DocumentDate, b.chunk.orgs[job.OrgID].firstOpenDay(live.PostingDate)
+	m.Epoch, m.ContentHash = live.Epoch, live.ContentHash
 	m.EntryCount = live.EntryCount
 	if live.EntryCount > 0 {
 		b.posting.Reversals = append(b.posting.Reversals, store.Reversal{ID: m.ID, Of: live.ID})
@@ -55,7 +57,8 @@ func (b *builder) reverse(live *store.LastImpact, job engine.Job, seq int) {
 func (b *builder) post(p plan, job engine.Job, seq int) {
 	m := b.impact(job, seq, models.ImpactPost)
 	m.RuleSetVersion, m.RuleID = b.chunk.orgs[job.OrgID].ruleSetVersion, p.post.RuleID
-	m.DocumentDate, m.PostingDate = p.post.DocumentDate, p.post.PostingDate
+	m.DocumentDate, m.PostingDate = p.post.DocumentDate, p.postingDate
+	m.Epoch, m.ContentHash = p.epoch, p.hash
 	m.EntryCount = len(p.post.Entries)
 	for i, e := range p.post.Entries {
 		entry := models.Entry{

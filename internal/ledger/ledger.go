@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -34,15 +36,12 @@ func (l *Ledger) Prepare(context.Context, []engine.Job) (engine.Commit, error) {
 
 // commit posts what is to be posted of a chunk.
 func (l *Ledger) commit(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
-	c := &chunk{ledger: l, tx: tx, jobs: jobs, errs: make([]error, len(jobs)), evaluatedUnder: map[string]int64{}}
+	c := &chunk{ledger: l, tx: tx, jobs: jobs, errs: make([]error, len(jobs))}
 	if err := c.read(ctx); err != nil {
 		return nil, err
 	}
 	for i := range jobs {
 		c.decide(i)
-	}
-	if err := c.recheckFailures(ctx); err != nil {
-		return nil, err
 	}
 	if err := c.insert(ctx); err != nil {
 		return nil, err
@@ -62,10 +61,11 @@ type chunk struct {
 	found []Found
 	last  []*store.LastImpact
 	orgs  map[string]organization
-	// evaluatedUnder is the configuration version that each organization's failures were found under.
-	evaluatedUnder map[string]int64
+	// usable names the organizations whose configuration nobody is changing.
+	usable map[string]bool
 
-	plans []plan
+	plans         []plan
+	confirmations []models.Confirmation
 }
 
 // plan is what one job changes in the ledger: the live impact is reversed, a new one posted, or both.
@@ -73,32 +73,52 @@ type plan struct {
 	index   int
 	reverse *store.LastImpact
 	post    *posting.Impact
+	// hash and epoch are the new impact's; postingDate is its date after periods were looked at.
+	hash        []byte
+	epoch       int
+	postingDate models.Date
 	// next is the number of the first new link in the document's chain.
 	next int
 }
 
-// read locks and reads the documents, their last impacts, and what their organizations post by.
+// read locks and reads the documents, what their organizations post by, and their last impacts.
 func (c *chunk) read(ctx context.Context) error {
-	orgs := map[string]struct{}{}
+	set := map[string]struct{}{}
 	for _, j := range c.jobs {
 		c.keys = append(c.keys, Key{OrgID: j.OrgID, ID: j.DocumentID})
-		orgs[j.OrgID] = struct{}{}
+		set[j.OrgID] = struct{}{}
 	}
+	orgs := slices.Sorted(maps.Keys(set))
 	var err error
+	if c.usable, err = store.UseConfigurations(ctx, c.tx, orgs); err != nil {
+		return err
+	}
+	if c.orgs, err = c.ledger.rules.load(ctx, c.tx, orgs); err != nil {
+		return err
+	}
 	if c.found, err = c.ledger.source.LockAndRead(ctx, c.tx, c.keys); err != nil {
 		return err
 	}
-	if c.last, err = store.LastImpacts(ctx, c.tx, c.keys); err != nil {
-		return err
+	if len(c.found) != len(c.keys) {
+		return fmt.Errorf("the document source answered for %d of %d keys: it must answer for each, in order", len(c.found), len(c.keys))
 	}
-	c.orgs, err = c.ledger.rules.load(ctx, c.tx, slices.Sorted(maps.Keys(orgs)))
+	impactKeys := make([]store.ImpactKey, len(c.jobs))
+	for i, j := range c.jobs {
+		impactKeys[i] = store.ImpactKey{DocumentKey: c.keys[i], Version: j.Version}
+		if v := c.orgs[j.OrgID].ruleSetVersion; v != nil {
+			impactKeys[i].RuleSetVersion = *v
+		}
+	}
+	c.last, err = store.LastImpacts(ctx, c.tx, impactKeys)
 	return err
 }
 
 // decide says what becomes of job i.
 func (c *chunk) decide(i int) {
-	job, f, last := c.jobs[i], c.found[i], c.last[i]
+	job, f := c.jobs[i], c.found[i]
 	switch {
+	case !c.usable[job.OrgID]:
+		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "somebody is changing the rules, accounts or periods of organization %s", job.OrgID)
 	case f.Locked:
 		c.errs[i] = models.Errorf(models.CodeDocumentLocked, "another transaction holds the document")
 	case !f.Exists:
@@ -116,7 +136,7 @@ func (c *chunk) decide(i int) {
 	case f.Err != nil:
 		c.errs[i] = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
 	default:
-		c.post(i, f.Document, last)
+		c.post(i, f.Document)
 	}
 }
 
@@ -128,21 +148,38 @@ func (c *chunk) retract(i int, cause error) {
 	}
 }
 
-// post plans the impact of a ready document, unless the same version was posted by the same rule set already.
-func (c *chunk) post(i int, d *models.Document, last *store.LastImpact) {
-	org := c.orgs[d.OrgID]
-	if last.Live() && last.DocumentVersion == d.AccountingReadyVersion && equal(last.RuleSetVersion, org.ruleSetVersion) {
+// post plans the impact of a ready document. The same version under the same rule set is posted once; a new version, or rule
+// set, that comes to the same confirms what is posted. A new epoch posts in any case.
+func (c *chunk) post(i int, d *models.Document) {
+	job, org, last := c.jobs[i], c.orgs[d.OrgID], c.last[i]
+	stands := last.Live() && last.Epoch >= job.Epoch
+	if stands && org.ruleSetVersion != nil && last.Covers(d.AccountingReadyVersion, *org.ruleSetVersion) {
 		return
 	}
 	impact, err := org.evaluate(d)
 	if err != nil {
 		c.errs[i] = translate(err)
-		c.evaluatedUnder[d.OrgID] = org.configVersion
 		return
 	}
-	p := plan{index: i, post: impact, next: 1}
+	hash := contentHash(impact)
+	if stands && bytes.Equal(hash, last.ContentHash) {
+		c.confirmations = append(c.confirmations, models.Confirmation{
+			ImpactID: last.ID, DocumentVersion: d.AccountingReadyVersion, RuleSetVersion: *org.ruleSetVersion,
+			JobID: job.ID, Attempt: job.Attempt, WorkflowRunID: job.WorkflowRunID,
+		})
+		return
+	}
+	p := plan{index: i, post: impact, hash: hash, epoch: job.Epoch, next: 1}
+	if p.postingDate, err = org.postingDate(impact.PostingDate); err != nil {
+		c.errs[i] = err
+		return
+	}
 	if last != nil {
 		p.next = last.Seq + 1
+		if last.LastEpoch != nil {
+			// Posted before under these versions, and reversed since: for instance an older rule set was activated again.
+			p.epoch = max(p.epoch, *last.LastEpoch+1)
+		}
 	}
 	if last.Live() {
 		p.reverse = last
@@ -158,49 +195,23 @@ func translate(err error) error {
 	return err
 }
 
-func equal(a, b *int64) bool { return a != nil && b != nil && *a == *b }
-
-// recheckFailures makes sure that a job which fails for its organization's configuration fails under the present one: the
-// configuration is held from here on, and a job that was judged under an older one is looked at again.
-func (c *chunk) recheckFailures(ctx context.Context) error {
-	if len(c.evaluatedUnder) == 0 {
-		return nil
-	}
-	now, err := store.HoldConfigs(ctx, c.tx, slices.Sorted(maps.Keys(c.evaluatedUnder)))
-	if err != nil {
-		return err
-	}
-	for i, err := range c.errs {
-		var cause *models.JobError
-		if !errors.As(err, &cause) || models.Treat(cause.Code) != models.TreatPermanent {
-			continue
-		}
-		under, judged := c.evaluatedUnder[c.jobs[i].OrgID]
-		if judged && now[c.jobs[i].OrgID] != under {
-			c.errs[i] = models.Errorf(models.CodeConfigChanged, "the organization's rules or accounts changed while the document was evaluated; before: %s", cause)
-		}
-	}
-	return nil
-}
-
 // insert writes the planned impacts.
 func (c *chunk) insert(ctx context.Context) error {
-	if len(c.plans) == 0 {
-		return nil
-	}
 	n := 0
 	for _, p := range c.plans {
 		n += p.links()
 	}
-	ids, err := store.ImpactIDs(ctx, c.tx, n)
-	if err != nil {
-		return err
+	b := builder{chunk: c, posting: store.Posting{Confirmations: c.confirmations}}
+	if n > 0 {
+		var err error
+		if b.ids, err = store.ImpactIDs(ctx, c.tx, n); err != nil {
+			return err
+		}
 	}
-	b := builder{chunk: c, ids: ids}
 	for _, p := range c.plans {
 		b.add(p)
 	}
-	if err := store.InsertPosting(ctx, c.tx, b.posting); err != nil {
+	if err := store.InsertPosting(ctx, c.tx, b.posting); err != nil || n == 0 {
 		return err
 	}
 	return c.ledger.source.SetPosted(ctx, c.tx, b.keys, b.live)

@@ -35,6 +35,9 @@ type organization struct {
 	ruleSetVersion *int64
 	rules          compiled
 	chart          posting.Chart
+	policy         models.ClosedPeriodPolicy
+	// closed holds the closed periods, oldest first.
+	closed []models.Period
 }
 
 func newRules() *rules {
@@ -63,12 +66,15 @@ func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]
 }
 
 func (r *rules) read(ctx context.Context, tx pgx.Tx, c store.Config) (organization, error) {
-	o := organization{configVersion: c.ConfigVersion, ruleSetVersion: c.RuleSetVersion}
-	codes, err := store.AccountCodes(ctx, tx, c.OrgID)
+	o := organization{configVersion: c.ConfigVersion, ruleSetVersion: c.RuleSetVersion, policy: c.Policy}
+	accounts, err := store.Accounts(ctx, tx, c.OrgID)
 	if err != nil {
 		return o, err
 	}
-	o.chart = posting.NewAccounts(codes...)
+	o.chart = posting.ChartOf(accounts)
+	if o.closed, err = store.ClosedSpans(ctx, tx, c.OrgID); err != nil {
+		return o, err
+	}
 	if c.RuleSetVersion != nil {
 		if o.rules, err = r.compile(ctx, tx, c); err != nil {
 			return o, err

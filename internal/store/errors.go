@@ -33,6 +33,7 @@ const (
 	stateUnbalanced      = "DB001"
 	stateIncomplete      = "DB002"
 	stateUnknownAccount  = "DB003"
+	statePeriodClosed    = "DB005"
 	stateInvalid         = "DB010"
 	stateJobNotFound     = "DB011"
 	stateJobCompleted    = "DB012"
@@ -89,6 +90,9 @@ func IsUnbalanced(err error) bool { return SQLState(err) == stateUnbalanced }
 
 // IsUnknownAccount reports whether the database refused an entry because the chart lacks its account.
 func IsUnknownAccount(err error) bool { return SQLState(err) == stateUnknownAccount }
+
+// IsPeriodClosed reports whether the database refused an impact because its posting date lies in a closed period.
+func IsPeriodClosed(err error) bool { return SQLState(err) == statePeriodClosed }
 
 // IsOutage reports whether err says that the database as a whole is away or asks to try again: then no job is to
 // blame, and none is charged.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,34 +20,62 @@ type LastImpact struct {
 	DocumentDate    models.Date
 	PostingDate     models.Date
 	EntryCount      int
+	Epoch           int
+	ContentHash     []byte
+	// ConfirmedUnder holds the rule set versions under which the impact was confirmed for the version that was asked for.
+	ConfirmedUnder []int64
+	// LastEpoch is the highest epoch in which the version and rule set that were asked for were posted; nil: never.
+	LastEpoch *int
 }
 
 // Live reports whether the document is posted.
 func (l *LastImpact) Live() bool { return l != nil && l.Kind == models.ImpactPost }
 
+// Covers reports whether the impact stands for a document version under a rule set: it was posted for both, or confirmed.
+func (l *LastImpact) Covers(version, ruleSet int64) bool {
+	return (l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == ruleSet) || slices.Contains(l.ConfirmedUnder, ruleSet)
+}
+
+// ImpactKey asks for the last impact of a document, and what is known of a version and a rule set (0: none) of it.
+type ImpactKey struct {
+	DocumentKey
+	Version, RuleSetVersion int64
+}
+
 // LastImpacts reads the last impact of each document, nil where there is none. The answers are in the keys' order.
-func LastImpacts(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]*LastImpact, error) {
+func LastImpacts(ctx context.Context, tx pgx.Tx, keys []ImpactKey) ([]*LastImpact, error) {
 	const stmt = `
-SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_id, i.document_date, i.posting_date, i.entry_count
-  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
+SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_id, i.document_date, i.posting_date, i.entry_count, i.epoch,
+       i.content_hash,
+       ARRAY(SELECT c.rule_set_version FROM daybook.confirmations c WHERE c.impact_id = i.id AND c.document_version = k.version),
+       (SELECT max(x.epoch) FROM daybook.impacts x
+         WHERE x.org_id = k.org_id AND x.document_id = k.id AND x.document_version = k.version AND x.rule_set_version = k.rule_set AND x.kind = 'post')
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS k (org_id, id, version, rule_set, n)
  CROSS JOIN LATERAL (
         SELECT * FROM daybook.impacts x
          WHERE x.org_id = k.org_id AND x.document_id = k.id
          ORDER BY x.seq DESC LIMIT 1) i`
-	orgs, ids := splitKeys(keys)
-	rows, err := tx.Query(ctx, stmt, orgs, ids)
+	orgs, ids := make([]string, len(keys)), make([]string, len(keys))
+	versions, ruleSets := make([]int64, len(keys)), make([]int64, len(keys))
+	for i, k := range keys {
+		orgs[i], ids[i], versions[i], ruleSets[i] = k.OrgID, k.ID, k.Version, k.RuleSetVersion
+	}
+	rows, err := tx.Query(ctx, stmt, orgs, ids, versions, ruleSets)
 	if err != nil {
 		return nil, wrap("read impacts", err)
 	}
+	defer rows.Close()
 	out := make([]*LastImpact, len(keys))
-	var n int
-	var l LastImpact
-	_, err = pgx.ForEachRow(rows, []any{&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate, &l.PostingDate, &l.EntryCount}, func() error {
-		link := l
-		out[n-1] = &link
-		return nil
-	})
-	return out, wrap("read impacts", err)
+	for rows.Next() {
+		var n int
+		l := &LastImpact{}
+		if err := rows.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate, &l.PostingDate,
+			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch); err != nil {
+			return nil, wrap("read impacts", err)
+		}
+		out[n-1] = l
+	}
+	return out, wrap("read impacts", rows.Err())
 }
 
 // Posting is the impacts and entries of a chunk, to be inserted together.
@@ -55,6 +84,8 @@ type Posting struct {
 	Entries []models.Entry
 	// Reversals pairs a new reversing impact with the impact whose entries it mirrors.
 	Reversals []Reversal
+	// Confirmations say that live impacts stand under a later version or rule set.
+	Confirmations []models.Confirmation
 }
 
 // Reversal says that impact ID mirrors the entries of impact Of.
@@ -71,54 +102,66 @@ func ImpactIDs(ctx context.Context, tx pgx.Tx, n int) ([]int64, error) {
 	return ids, wrap("draw impact ids", err)
 }
 
-// InsertPosting inserts impacts, then all their entries in one statement, which the database checks as a whole: complete,
-// balanced, known accounts. An impact that reverses gets the mirror of what it reverses.
+// InsertPosting inserts impacts and all their entries in one statement, which the database checks as a whole: complete,
+// balanced, known accounts, open periods. An impact that reverses gets the mirror of what it reverses.
 func InsertPosting(ctx context.Context, tx pgx.Tx, p Posting) error {
-	if len(p.Impacts) == 0 {
-		return nil
-	}
 	batch := &pgx.Batch{}
-	queueImpacts(batch, p.Impacts)
-	if len(p.Entries) > 0 || len(p.Reversals) > 0 {
-		queueEntries(batch, p.Entries, p.Reversals)
+	if len(p.Impacts) > 0 {
+		queuePosting(batch, p)
+	}
+	if len(p.Confirmations) > 0 {
+		queueConfirmations(batch, p.Confirmations)
+	}
+	if batch.Len() == 0 {
+		return nil
 	}
 	return wrap("insert the posting", tx.SendBatch(ctx, batch).Close())
 }
 
-func queueImpacts(batch *pgx.Batch, impacts []models.Impact) {
+func queuePosting(batch *pgx.Batch, p Posting) {
 	const stmt = `
-INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, rule_id, document_date, posting_date,
-                             entry_count, job_id, attempt, workflow_run_id)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::daybook.impact_kind[], $7::bigint[], $8::text[],
-                     $9::date[], $10::date[], $11::integer[], $12::text[], $13::integer[], $14::text[])
- ORDER BY 1`
+WITH inserted AS (
+    INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, rule_id, document_date, posting_date,
+                                 entry_count, job_id, attempt, workflow_run_id, epoch, content_hash)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::daybook.impact_kind[], $7::bigint[], $8::text[],
+                         $9::date[], $10::date[], $11::integer[], $12::text[], $13::integer[], $14::text[], $15::integer[], $16::bytea[])
+     ORDER BY 1
+)
+INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
+SELECT * FROM unnest($17::bigint[], $18::integer[], $19::text[], $20::text[], $21::daybook.entry_side[], $22::bigint[], $23::text[], $24::text[], $25::integer[])
+UNION ALL
+SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
+       e.amount_minor, e.currency, e.rule_line_id, e.document_line
+  FROM unnest($26::bigint[], $27::bigint[]) AS r (id, mirrored)
+  JOIN daybook.entries e ON e.impact_id = r.mirrored
+ ORDER BY 1, 2`
+	args := append(impactColumns(p.Impacts), entryColumns(p.Entries)...)
+	reversing, mirrored := make([]int64, len(p.Reversals)), make([]int64, len(p.Reversals))
+	for i, r := range p.Reversals {
+		reversing[i], mirrored[i] = r.ID, r.Of
+	}
+	batch.Queue(stmt, append(args, reversing, mirrored)...)
+}
+
+func impactColumns(impacts []models.Impact) []any {
 	n := len(impacts)
 	ids, versions, ruleSets := make([]int64, n), make([]int64, n), make([]*int64, n)
 	orgs, docs, kinds, rules := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	jobs, runs := make([]string, n), make([]string, n)
-	seqs, counts, attempts := make([]int32, n), make([]int32, n), make([]int32, n)
+	jobs, runs, hashes := make([]string, n), make([]string, n), make([][]byte, n)
+	seqs, counts, attempts, epochs := make([]int32, n), make([]int32, n), make([]int32, n), make([]int32, n)
 	docDates, postDates := make([]models.Date, n), make([]models.Date, n)
 	for i := range impacts {
 		m := &impacts[i]
 		ids[i], versions[i], ruleSets[i] = m.ID, m.DocumentVersion, m.RuleSetVersion
 		orgs[i], docs[i], kinds[i], rules[i] = m.OrgID, m.DocumentID, string(m.Kind), m.RuleID
-		jobs[i], runs[i] = m.JobID, m.WorkflowRunID
-		seqs[i], counts[i], attempts[i] = int32(m.Seq), int32(m.EntryCount), int32(m.Attempt)
+		jobs[i], runs[i], hashes[i] = m.JobID, m.WorkflowRunID, m.ContentHash
+		seqs[i], counts[i], attempts[i], epochs[i] = int32(m.Seq), int32(m.EntryCount), int32(m.Attempt), int32(m.Epoch)
 		docDates[i], postDates[i] = m.DocumentDate, m.PostingDate
 	}
-	batch.Queue(stmt, ids, orgs, docs, versions, seqs, kinds, ruleSets, rules, dates(docDates), dates(postDates), counts, jobs, attempts, runs)
+	return []any{ids, orgs, docs, versions, seqs, kinds, ruleSets, rules, dates(docDates), dates(postDates), counts, jobs, attempts, runs, epochs, hashes}
 }
 
-func queueEntries(batch *pgx.Batch, entries []models.Entry, reversals []Reversal) {
-	const stmt = `
-INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
-SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[], $5::daybook.entry_side[], $6::bigint[], $7::text[], $8::text[], $9::integer[])
-UNION ALL
-SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
-       e.amount_minor, e.currency, e.rule_line_id, e.document_line
-  FROM unnest($10::bigint[], $11::bigint[]) AS r (id, mirrored)
-  JOIN daybook.entries e ON e.impact_id = r.mirrored
- ORDER BY 1, 2`
+func entryColumns(entries []models.Entry) []any {
 	n := len(entries)
 	impacts, amounts := make([]int64, n), make([]int64, n)
 	lines, docLines := make([]int32, n), make([]*int32, n)
@@ -128,13 +171,22 @@ SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 
 		impacts[i], amounts[i], lines[i] = e.ImpactID, e.Amount, int32(e.LineNo)
 		orgs[i], accounts[i], sides[i], currencies[i], ruleLines[i] = e.OrgID, e.Account, string(e.Side), e.Currency, e.RuleLineID
 		if e.DocumentLine != nil {
-			l := int32(*e.DocumentLine)
-			docLines[i] = &l
+			docLines[i] = new(int32(*e.DocumentLine))
 		}
 	}
-	reversing, mirrored := make([]int64, len(reversals)), make([]int64, len(reversals))
-	for i, r := range reversals {
-		reversing[i], mirrored[i] = r.ID, r.Of
+	return []any{impacts, lines, orgs, accounts, sides, amounts, currencies, ruleLines, docLines}
+}
+
+func queueConfirmations(batch *pgx.Batch, confirmations []models.Confirmation) {
+	const stmt = `
+INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt, workflow_run_id)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::integer[], $6::text[])`
+	n := len(confirmations)
+	impacts, versions, ruleSets := make([]int64, n), make([]int64, n), make([]int64, n)
+	jobs, attempts, runs := make([]string, n), make([]int32, n), make([]string, n)
+	for i, c := range confirmations {
+		impacts[i], versions[i], ruleSets[i] = c.ImpactID, c.DocumentVersion, c.RuleSetVersion
+		jobs[i], attempts[i], runs[i] = c.JobID, int32(c.Attempt), c.WorkflowRunID
 	}
-	batch.Queue(stmt, impacts, lines, orgs, accounts, sides, amounts, currencies, ruleLines, docLines, reversing, mirrored)
+	batch.Queue(stmt, impacts, versions, ruleSets, jobs, attempts, runs)
 }

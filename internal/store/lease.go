@@ -22,13 +22,15 @@ type Job struct {
 	NotReady int
 	// CancelRequested: the attempt is to commit nothing.
 	CancelRequested bool
+	// Epoch grows with each deliberate repost.
+	Epoch int
 }
 
-const jobColumns = `q.id, q.org_id, q.document_id, q.version_hint, q.run_count, q.attempt_started_at, q.takeovers, q.not_ready_count, q.cancel_requested`
+const jobColumns = `q.id, q.org_id, q.document_id, q.version_hint, q.run_count, q.attempt_started_at, q.takeovers, q.not_ready_count, q.cancel_requested, q.epoch`
 
 func scanJob(row pgx.CollectableRow) (Job, error) {
 	var j Job
-	err := row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.Version, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.NotReady, &j.CancelRequested)
+	err := row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.Version, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.NotReady, &j.CancelRequested, &j.Epoch)
 	return j, err
 }
 

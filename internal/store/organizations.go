@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,14 +17,16 @@ type Config struct {
 	RuleSetVersion *int64
 	// RuleSetSHA256 is the hash of the active rule set's source.
 	RuleSetSHA256 string
-	// ConfigVersion grows with each activated rule set and added account.
+	// ConfigVersion grows with each change of rules, accounts and periods.
 	ConfigVersion int64
+	// Policy is what a document does whose posting date lies in a closed period.
+	Policy models.ClosedPeriodPolicy
 }
 
 // Configs reads what each organization posts by; one that Daybook does not know is missing from the answer.
 func Configs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]Config, error) {
 	const stmt = `
-SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version
+SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy
   FROM daybook.organizations o
   LEFT JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
  WHERE o.id = ANY ($1)`
@@ -33,34 +36,36 @@ SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version
 	}
 	configs := make(map[string]Config, len(orgs))
 	var c Config
-	_, err = pgx.ForEachRow(rows, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
 		configs[c.OrgID] = c
 		return nil
 	})
 	return configs, wrap("read organizations", err)
 }
 
-// HoldConfigs keeps the organizations' configuration from changing until the transaction ends, and returns its versions.
-// A job that fails for its configuration fails under this lock, so that either it sees the change or the change finds it
-// failed. An organization that Daybook does not know yet is made known.
-func HoldConfigs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]int64, error) {
-	const add = `INSERT INTO daybook.organizations (id) SELECT unnest($1::text[]) ORDER BY 1 ON CONFLICT (id) DO NOTHING`
-	const hold = `SELECT id, config_version FROM daybook.organizations WHERE id = ANY ($1) ORDER BY id FOR SHARE`
-	if _, err := tx.Exec(ctx, add, orgs); err != nil {
-		return nil, wrap("add organizations", err)
-	}
-	rows, err := tx.Query(ctx, hold, orgs)
+// UseConfigurations takes, for as long as the transaction lasts, the shared lock on the configuration of each organization
+// that nobody is changing or waits to change, and returns those.
+func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]bool, error) {
+	const stmt = `SELECT o, daybook.try_use_configuration(o) FROM unnest($1::text[]) AS o`
+	rows, err := tx.Query(ctx, stmt, orgs)
 	if err != nil {
-		return nil, wrap("hold organizations", err)
+		return nil, wrap("lock configurations", err)
 	}
-	versions := make(map[string]int64, len(orgs))
-	var id string
-	var version int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &version}, func() error {
-		versions[id] = version
+	used := make(map[string]bool, len(orgs))
+	var org string
+	var ok bool
+	_, err = pgx.ForEachRow(rows, []any{&org, &ok}, func() error {
+		used[org] = ok
 		return nil
 	})
-	return versions, wrap("hold organizations", err)
+	return used, wrap("lock configurations", err)
+}
+
+// lockConfiguration waits until nobody uses or changes the organization's configuration, and holds it until the transaction
+// ends. Every change of rules, accounts and periods begins with it.
+func lockConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
+	_, err := tx.Exec(ctx, `SELECT daybook.lock_configuration($1)`, org)
+	return wrap("lock the configuration of "+org, err)
 }
 
 // RuleSetSource reads one version of an organization's rules.
@@ -70,7 +75,23 @@ func RuleSetSource(ctx context.Context, q Querier, org string, version int64) (s
 	return source, wrap("read the rule set", err)
 }
 
-// AccountCodes reads an organization's chart of accounts.
+// Accounts reads an organization's chart of accounts, in the order of the codes.
+func Accounts(ctx context.Context, q Querier, org string) ([]models.Account, error) {
+	rows, err := q.Query(ctx, `SELECT code, name, type, currencies FROM daybook.accounts WHERE org_id = $1 ORDER BY code`, org)
+	if err != nil {
+		return nil, wrap("read accounts", err)
+	}
+	accounts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (models.Account, error) {
+		a := models.Account{OrgID: org}
+		var currencies []string
+		err := row.Scan(&a.Code, &a.Name, &a.Type, &currencies)
+		a.Currencies = currencies
+		return a, err
+	})
+	return accounts, wrap("read accounts", err)
+}
+
+// AccountCodes reads the codes of an organization's chart of accounts.
 func AccountCodes(ctx context.Context, q Querier, org string) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT code FROM daybook.accounts WHERE org_id = $1`, org)
 	if err != nil {
@@ -106,22 +127,21 @@ type Activated struct {
 // PutAccounts adds accounts to an organization's chart, or changes their names and types, and returns the jobs that had
 // failed for an unknown account to pending.
 func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account) (Activated, error) {
-	const hold = `SELECT 1 FROM daybook.organizations WHERE id = $1 FOR NO KEY UPDATE`
 	const put = `
-INSERT INTO daybook.accounts AS a (org_id, code, name, type)
-SELECT $1, code, name, type FROM unnest($2::text[], $3::text[], $4::daybook.account_type[]) AS n (code, name, type)
-ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.type
- WHERE (a.name, a.type) IS DISTINCT FROM (excluded.name, excluded.type)`
-	const bump = `UPDATE daybook.organizations SET config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
+INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies)
+SELECT $1, code, name, type, currencies::text[]
+  FROM unnest($2::text[], $3::text[], $4::daybook.account_type[], $5::text[]) AS n (code, name, type, currencies)
+ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.type, currencies = excluded.currencies
+ WHERE (a.name, a.type, a.currencies) IS DISTINCT FROM (excluded.name, excluded.type, excluded.currencies)`
 
 	if err := PutOrganization(ctx, tx, org, ""); err != nil {
 		return Activated{}, err
 	}
-	if _, err := tx.Exec(ctx, hold, org); err != nil {
-		return Activated{}, wrap("hold organization "+org, err)
+	if err := lockConfiguration(ctx, tx, org); err != nil {
+		return Activated{}, err
 	}
 	n := len(accounts)
-	codes, names, types := make([]string, n), make([]string, n), make([]string, n)
+	codes, names, types, currencies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	seen := make(map[string]bool, n)
 	for i, a := range accounts {
 		if seen[a.Code] {
@@ -129,16 +149,14 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 		}
 		seen[a.Code] = true
 		codes[i], names[i], types[i] = a.Code, a.Name, string(a.Type)
+		currencies[i] = "{" + strings.Join(a.Currencies, ",") + "}"
 	}
-	tag, err := tx.Exec(ctx, put, org, codes, names, types)
+	tag, err := tx.Exec(ctx, put, org, codes, names, types, currencies)
 	if err != nil {
 		return Activated{}, wrap("write accounts", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return Activated{}, nil
-	}
-	if _, err := tx.Exec(ctx, bump, org); err != nil {
-		return Activated{}, wrap("write organization "+org, err)
 	}
 	a := Activated{Changed: true}
 	a.Returned, err = returnFailed(ctx, tx, org, models.CodeUnknownAccount)

@@ -42,6 +42,8 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 
 // byKey runs one statement with its plan by key, in one round trip and one transaction.
 func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	batch := &pgx.Batch{}
 	batch.Queue(planByKey)
 	batch.Queue(stmt, args...)

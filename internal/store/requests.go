@@ -56,6 +56,14 @@ func MarkPending(ctx context.Context, q Querier, org, document string, version *
 	return r, wrap("mark pending", err)
 }
 
+// Repost asks for a document to be reversed and posted anew, though neither it nor the rules changed.
+func Repost(ctx context.Context, q Querier, org, document string) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.repost_accounting_job($1, $2)`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, org, document).Scan(&r.JobID, &r.Result)
+	return r, wrap("repost", err)
+}
+
 // Cancel asks that a document not be posted.
 func Cancel(ctx context.Context, q Querier, org, document string) (Requested, error) {
 	const stmt = `SELECT job_id, result FROM daybook.cancel_accounting_job($1, $2)`

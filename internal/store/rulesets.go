@@ -23,9 +23,9 @@ type StoredRuleSet struct {
 	Added bool
 }
 
-// StoreRuleSet stores source as the organization's next rule set version without activating it. A source that the active
+// PutRuleSet stores source as the organization's next rule set version without activating it. A source that the active
 // version or the newest one has already is not stored again. An organization that Daybook does not know yet is made known.
-func StoreRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (StoredRuleSet, error) {
+func PutRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (StoredRuleSet, error) {
 	// An active version comes before the newest one, where both have the source.
 	const find = `
 SELECT r.version, r.version IS NOT DISTINCT FROM o.active_rule_set
@@ -58,7 +58,7 @@ RETURNING version`
 
 // ActivateRuleSet makes a stored version the one that the organization posts by, and returns the jobs that had failed for
 // their rules or accounts to pending. A job that is failing under the version before fails before the activation or sees
-// it: see HoldConfigs. The version that is active already changes nothing. Errors: ErrOrganizationNotFound, ErrNoRuleSet.
+// it: see UseConfigurations. The version that is active already changes nothing. Errors: ErrOrganizationNotFound, ErrNoRuleSet.
 func ActivateRuleSet(ctx context.Context, tx pgx.Tx, org string, version int64) (Activated, error) {
 	const exists = `SELECT EXISTS (SELECT 1 FROM daybook.rule_sets WHERE org_id = $1 AND version = $2)`
 	const activate = `
@@ -89,7 +89,7 @@ UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_v
 // ApplyRuleSet stores source as the organization's next rule set version, unless the active or the newest version has it
 // already, and activates it as ActivateRuleSet does.
 func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Activated, error) {
-	s, err := StoreRuleSet(ctx, tx, org, name, source)
+	s, err := PutRuleSet(ctx, tx, org, name, source)
 	if err != nil {
 		return Activated{}, err
 	}
@@ -99,8 +99,11 @@ func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Act
 // lockActiveRuleSet returns the organization's active version, nil for none, and keeps it from changing until the
 // transaction ends.
 func lockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, error) {
+	if err := lockConfiguration(ctx, tx, org); err != nil {
+		return nil, err
+	}
 	var version *int64
-	err := tx.QueryRow(ctx, `SELECT active_rule_set FROM daybook.organizations WHERE id = $1 FOR NO KEY UPDATE`, org).Scan(&version)
+	err := tx.QueryRow(ctx, `SELECT active_rule_set FROM daybook.organizations WHERE id = $1`, org).Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", ErrOrganizationNotFound, org)
 	}

@@ -45,8 +45,8 @@ type Settlement struct {
 	Message string
 	// Delay is until the next attempt, for retried and rescheduled.
 	Delay time.Duration
-	// Version replaces the job's version when it is not zero (VERSION_MISMATCH).
-	Version int64
+	// Version replaces the job's version; nil leaves it alone.
+	Version *int64
 	// Unlogged attempts leave no row in the log.
 	Unlogged bool
 }
@@ -85,7 +85,7 @@ WITH v AS (
                WHEN q.cancel_requested THEN clock_timestamp()
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN NULL
                ELSE clock_timestamp() END,
-           version_hint = CASE WHEN v.version > 0 AND q.generation = q.leased_generation THEN v.version ELSE q.version_hint END,
+           version_hint = CASE WHEN v.version IS NOT NULL AND q.generation = q.leased_generation THEN v.version ELSE q.version_hint END,
            not_ready_count = CASE WHEN v.code = 'DOCUMENT_NOT_READY' AND q.generation = q.leased_generation THEN q.not_ready_count + 1 ELSE 0 END,
            last_error = v.error, last_error_code = v.code,
            cancel_requested = false, working = false, takeovers = 0,
@@ -104,7 +104,7 @@ SELECT count(*) FROM settled`
 	n := len(settlements)
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
-	delays, versions, unlogged := make([]float64, n), make([]int64, n), make([]bool, n)
+	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
 	attempts, started, oldVersions := make([]int32, n), make([]time.Time, n), make([]int64, n)
 	counts := Settled{}
 	for i := range settlements {

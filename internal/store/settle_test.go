@@ -255,7 +255,7 @@ func TestSettleLogsEachAttempt(t *testing.T) {
 	outcomes := map[string]store.Settlement{
 		"doc_1": {Outcome: models.OutcomeCompleted},
 		"doc_2": {Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute},
-		"doc_3": {Outcome: models.OutcomeRescheduled, Code: models.CodeVersionMismatch, Message: "it is 9", Delay: 5 * time.Second, Version: 9},
+		"doc_3": {Outcome: models.OutcomeRescheduled, Code: models.CodeVersionMismatch, Message: "it is 9", Delay: 5 * time.Second, Version: new(int64(9))},
 		"doc_4": {Outcome: models.OutcomeFailed, Code: models.CodeUnbalanced, Message: "off by 10"},
 		"doc_5": {Outcome: models.OutcomeRescheduled, Code: models.CodeDocumentLocked, Message: "locked", Unlogged: true},
 	}

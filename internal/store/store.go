@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -45,7 +46,20 @@ type Turn struct {
 
 // NextFence draws the next fence.
 func (s *Store) NextFence(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	var fence int64
 	err := s.pool.QueryRow(ctx, `SELECT nextval('daybook.fence_seq')`).Scan(&fence)
 	return fence, wrap("draw a fence", err)
+}
+
+// statementLimit bounds a statement of the worker's own: a connection that went silent must not hold up a turn whose heart
+// beats on.
+const statementLimit = 30 * time.Second
+
+// Answers reports whether the database answers on a connection of the pool.
+func (s *Store) Answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return s.pool.Ping(ctx) == nil
 }

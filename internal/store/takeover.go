@@ -25,7 +25,7 @@ type Taken struct {
 // attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last.
 func (s *Store) TakeOver(ctx context.Context, turn Turn, from []string, crashed bool) (Taken, error) {
 	const held = `
-SELECT id, working AND $3 AS charged
+SELECT id, working AND $3 AS charged, working AND $3 AS logged
   FROM daybook.accounting_work_queue
  WHERE turn_id = ANY ($1) AND state = 'leased' AND fence < $2
  ORDER BY org_id, document_id
@@ -34,10 +34,11 @@ SELECT id, working AND $3 AS charged
 }
 
 // TakeStale makes up to limit leases the turn's own that were neither settled nor renewed for models.StaleAfter. Their
-// attempts are logged as lost; a job without an attempt left fails with WORKER_LOST.
+// attempts are logged as lost. Only a job that was being worked alone is charged with it, and fails with WORKER_LOST when it
+// has no attempt left; the others may never have been begun.
 func (s *Store) TakeStale(ctx context.Context, turn Turn, limit int) (Taken, error) {
 	const stale = `
-SELECT id, true AS charged
+SELECT id, working AS charged, true AS logged
   FROM daybook.accounting_work_queue
  WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1)
  ORDER BY last_attempted_at
@@ -49,33 +50,35 @@ SELECT id, true AS charged
 // take locks the rows that the query finds and leases them to the turn, in one transaction.
 func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, args ...any) (Taken, error) {
 	var t Taken
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var ids []string
-		var charged []bool
+		var charged, logged []bool
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
-			var charge bool
-			err := row.Scan(&id, &charge)
-			ids, charged = append(ids, id), append(charged, charge)
+			var charge, log bool
+			err := row.Scan(&id, &charge, &log)
+			ids, charged, logged = append(ids, id), append(charged, charge), append(logged, log)
 			return struct{}{}, err
 		}, find, args...)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		t, err = takeRows(ctx, tx, turn, crashed, ids, charged)
+		t, err = takeRows(ctx, tx, turn, crashed, ids, charged, logged)
 		return err
 	})
 	return t, wrap("take over", err)
 }
 
-func takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged []bool) (Taken, error) {
+func takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged, logged []bool) (Taken, error) {
 	const logLost = `
 INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
 SELECT q.id, q.org_id, q.document_id, q.version_hint, q.run_count, 'lost', 'WORKER_LOST', 'the worker ended while it worked on this job',
        q.attempt_started_at, coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
-  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
+  FROM unnest($1::text[], $2::boolean[]) AS held (id, logged)
   JOIN daybook.accounting_work_queue q ON q.id = held.id
- WHERE held.charged`
+ WHERE held.logged`
 	const fail = `
 UPDATE daybook.accounting_work_queue q
    SET state = 'failed', last_error = 'the worker ended while it worked on this job, for the last time that it may be tried',
@@ -106,7 +109,7 @@ UPDATE daybook.accounting_work_queue q
 RETURNING ` + jobColumns
 
 	var t Taken
-	tag, err := tx.Exec(ctx, logLost, ids, charged)
+	tag, err := tx.Exec(ctx, logLost, ids, logged)
 	if err != nil {
 		return t, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // wakeLimit is far below a poll interval, and far above what a wake-up takes.
-const wakeLimit = 2 * time.Second
+const wakeLimit = 20 * time.Second
 
 func (b *bundle) waker() *store.Waker {
 	b.t.Helper()

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/posting"
+)
+
+func rulesActivateCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "activate VERSION --org ORG",
+		Short: "Make a stored version the one that an organization posts by",
+		Long: "Makes a stored version the one that an organization posts by. Jobs that had failed for the rules before are pending\n" +
+			"again. What is posted already stays as it is.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			version, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || version < 1 {
+				return usagef("VERSION is %q: want a number such as 3; `daybook rules list` shows them", args[0])
+			}
+			db, err := a.open(c.Context(), 2)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			set, err := db.RuleSet(c.Context(), org, version)
+			if err != nil {
+				return err
+			}
+			// What was stored by another version of this program need not be what this one understands.
+			rules, err := posting.Compile([]byte(set.Source))
+			if err != nil {
+				return fmt.Errorf("version %d cannot be used: %w", version, err)
+			}
+			result := activated{OrgID: org, Version: version}
+			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error {
+				done, err := store.ActivateRuleSet(c.Context(), tx, org, version)
+				if err != nil {
+					return err
+				}
+				result.Changed, result.Returned = done.Changed, done.Returned
+				codes, err := store.AccountCodes(c.Context(), tx, org)
+				result.MissingAccounts = missing(rules, codes)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.showApplied(rules.Name(), []activated{result})
+		},
+	}
+	command.Flags().StringVar(&org, "org", "", "the organization")
+	_ = command.MarkFlagRequired("org")
+	return command
+}
+
+// ruleSetLine is a version in the list of an organization's rule sets.
+type ruleSetLine struct {
+	models.RuleSet
+	Active bool `json:"active"`
+}
+
+func rulesListCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "list --org ORG",
+		Short: "List the versions of an organization's rules, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			sets, active, err := db.RuleSets(c.Context(), org)
+			if err != nil {
+				return err
+			}
+			lines := make([]ruleSetLine, len(sets))
+			for i, s := range sets {
+				lines[i] = ruleSetLine{RuleSet: s, Active: s.Version == active}
+			}
+			return a.emit(map[string]any{"rule_sets": lines}, func(w io.Writer) error {
+				t := newTable("VERSION", "", "STORED", "SHA-256", "NAME")
+				t.right = []int{0}
+				for _, l := range lines {
+					state := ""
+					if l.Active {
+						state = "active"
+					}
+					t.add(strconv.FormatInt(l.Version, 10), state, formatTime(l.CreatedAt), l.SHA256[:12], l.Name)
+				}
+				return a.print(w, t)
+			})
+		},
+	}
+	command.Flags().StringVar(&org, "org", "", "the organization")
+	_ = command.MarkFlagRequired("org")
+	return command
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/posting"
+)
+
+// caseFlags name what the cases run with, in place of what their files name.
+type caseFlags struct {
+	rules, chart string
+}
+
+// testedFile is what became of the cases of one file, for programs.
+type testedFile struct {
+	File string `json:"file"`
+	// RuleSet is the path of the rules that the cases ran with.
+	RuleSet string               `json:"ruleset"`
+	Cases   []posting.CaseResult `json:"cases"`
+}
+
+func rulesTestCommand(a *app) *cobra.Command {
+	var flags caseFlags
+	command := &cobra.Command{
+		Use:   "test FILE…",
+		Short: "Run test cases: documents, and the entries that the rules must make of them",
+		Long: "Runs files of test cases: documents, and the entries or the error that the rules must make of them. It prints a line\n" +
+			"a case, and what differs: \"-\" is an entry that is missing, \"+\" one that was not expected. It reads no database.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			files := make([]testedFile, 0, len(args))
+			total, failed := 0, 0
+			for _, path := range args {
+				f, err := a.testFile(path, flags)
+				if err != nil {
+					return err
+				}
+				files = append(files, f)
+				for _, r := range f.Cases {
+					total++
+					if !r.Passed {
+						failed++
+					}
+				}
+			}
+			err := a.emit(map[string]any{"cases": total, "failed": failed, "files": files}, func(w io.Writer) error {
+				return printTested(w, files, total, failed)
+			})
+			if err == nil && failed > 0 {
+				err = tagged(errNotAsExpected, "%d of %s failed", failed, plural(int64(total), "case", "cases"))
+			}
+			return err
+		},
+	}
+	command.Flags().StringVar(&flags.rules, "rules", "", "the rule set, in place of the one that each file names")
+	command.Flags().StringVar(&flags.chart, "chart", "", "the chart of accounts (CSV), in place of the one that each file names")
+	return command
+}
+
+// testFile runs the cases of one file. Paths in it start from its folder.
+func (a *app) testFile(path string, flags caseFlags) (testedFile, error) {
+	done := testedFile{File: path}
+	source, err := a.readInput(path)
+	if err != nil {
+		return done, err
+	}
+	file, err := posting.ParseCases(source)
+	if err != nil {
+		return done, fmt.Errorf("%s: %w", path, err)
+	}
+	switch {
+	case flags.rules != "":
+		done.RuleSet = flags.rules
+	case file.RuleSet != "":
+		done.RuleSet = relativeTo(path, file.RuleSet)
+	default:
+		return done, usagef("%s names no rule set: add ruleset: PATH to it, or give --rules", path)
+	}
+	_, rules, err := a.compileFile(done.RuleSet)
+	if err != nil {
+		return done, err
+	}
+	var chart posting.Chart
+	switch {
+	case flags.chart != "":
+		chart, err = a.chartFile(flags.chart)
+	case file.Chart != "":
+		chart, err = a.chartFile(relativeTo(path, file.Chart))
+	case file.Accounts != nil:
+		chart = file.Accounts
+	}
+	if err != nil {
+		return done, err
+	}
+	done.Cases = posting.RunCases(rules, chart, file.Cases)
+	return done, nil
+}
+
+func (a *app) chartFile(path string) (posting.Chart, error) {
+	data, err := a.readInput(path)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := parseAccounts(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return posting.ChartOf(accounts), nil
+}
+
+// relativeTo returns the path that a file names; standard input names paths from the working directory.
+func relativeTo(file, path string) string {
+	if file == "-" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+func printTested(w io.Writer, files []testedFile, total, failed int) error {
+	for _, f := range files {
+		if _, err := fmt.Fprintf(w, "%s, rules %s\n", f.File, f.RuleSet); err != nil {
+			return err
+		}
+		for _, r := range f.Cases {
+			line := "  ok    " + oneLine(r.Title)
+			if !r.Passed {
+				line = fmt.Sprintf("  FAIL  %s (%v)", oneLine(r.Title), r.Place)
+			}
+			for _, d := range r.Differences {
+				line += "\n          " + oneLine(d)
+			}
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s, %d failed\n", plural(int64(total), "case", "cases"), failed)
+	return err
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// ErrPeriodNotFound: no period of the organization begins on that day; list the periods.
+var ErrPeriodNotFound = errors.New("no such period")
+
+const bumpConfig = `UPDATE daybook.organizations SET config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
+
+// Periods reads an organization's periods, oldest first.
+func Periods(ctx context.Context, q Querier, org string) ([]models.Period, error) {
+	const stmt = `
+SELECT starts_on, ends_on, state, closed_at, created_at, updated_at FROM daybook.periods WHERE org_id = $1 ORDER BY starts_on`
+	rows, err := q.Query(ctx, stmt, org)
+	if err != nil {
+		return nil, wrap("read periods", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (models.Period, error) {
+		p := models.Period{OrgID: org}
+		err := row.Scan(&p.StartsOn, &p.EndsOn, &p.State, &p.ClosedAt, &p.CreatedAt, &p.UpdatedAt)
+		return p, err
+	})
+	return list, wrap("read periods", err)
+}
+
+// AddPeriods adds open periods. One that overlaps another is refused with ErrInvalid.
+func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Period) error {
+	const stmt = `INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ($1, $2, $3)`
+	if err := changeConfiguration(ctx, tx, org); err != nil {
+		return err
+	}
+	for _, p := range periods {
+		if p.EndsOn.Time().Before(p.StartsOn.Time()) {
+			return fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, ErrInvalid)
+		}
+		if _, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time()); err != nil {
+			return wrap("add the period", err)
+		}
+	}
+	return nil
+}
+
+// ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it. Chunks that are posting
+// for the organization are waited for. Closing it twice is closing it once.
+func ClosePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {
+	const stmt = `
+UPDATE daybook.periods SET state = 'closed', closed_at = coalesce(closed_at, clock_timestamp()), updated_at = clock_timestamp()
+ WHERE org_id = $1 AND starts_on = $2`
+	return setPeriod(ctx, tx, stmt, org, startsOn)
+}
+
+// OpenPeriod opens the period that begins on a day, and returns the jobs that had failed with PERIOD_CLOSED to pending.
+func OpenPeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (Activated, error) {
+	const stmt = `
+UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_timestamp()
+ WHERE org_id = $1 AND starts_on = $2`
+	if err := setPeriod(ctx, tx, stmt, org, startsOn); err != nil {
+		return Activated{}, err
+	}
+	n, err := returnFailed(ctx, tx, org, models.CodePeriodClosed)
+	return Activated{Changed: true, Returned: n}, err
+}
+
+// SetClosedPeriodPolicy says what documents of the organization do whose posting date lies in a closed period. Jobs that had
+// failed for it return to pending.
+func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy models.ClosedPeriodPolicy) (Activated, error) {
+	const stmt = `UPDATE daybook.organizations SET closed_period_policy = $2 WHERE id = $1`
+	if policy != models.PolicyFail && policy != models.PolicyFirstOpenDay {
+		return Activated{}, fmt.Errorf("policy %q: want %s or %s: %w", policy, models.PolicyFail, models.PolicyFirstOpenDay, ErrInvalid)
+	}
+	if err := changeConfiguration(ctx, tx, org); err != nil {
+		return Activated{}, err
+	}
+	if _, err := tx.Exec(ctx, stmt, org, string(policy)); err != nil {
+		return Activated{}, wrap("set the policy", err)
+	}
+	n, err := returnFailed(ctx, tx, org, models.CodePeriodClosed)
+	return Activated{Changed: true, Returned: n}, err
+}
+
+func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models.Date) error {
+	if err := changeConfiguration(ctx, tx, org); err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, stmt, org, startsOn.Time())
+	if err != nil {
+		return wrap("change the period", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("organization %s has none that begins on %s: %w", org, startsOn, ErrPeriodNotFound)
+	}
+	return nil
+}
+
+// changeConfiguration makes the organization known, holds its configuration, and raises its version.
+func changeConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
+	if err := PutOrganization(ctx, tx, org, ""); err != nil {
+		return err
+	}
+	if err := lockConfiguration(ctx, tx, org); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, bumpConfig, org)
+	return wrap("write organization "+org, err)
+}
+
+// ClosedSpans reads the closed periods of organizations, each oldest first.
+func ClosedSpans(ctx context.Context, tx pgx.Tx, org string) ([]models.Period, error) {
+	periods, err := Periods(ctx, tx, org)
+	closed := periods[:0]
+	for _, p := range periods {
+		if p.State == models.PeriodClosed {
+			closed = append(closed, p)
+		}
+	}
+	return closed, err
+}

@@ -1,0 +1,192 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// rules changes an organization's rules in a transaction that is committed.
+func rules[T any](b *bundle, change func(context.Context, pgx.Tx) (T, error)) T {
+	b.t.Helper()
+	var out T
+	fixture.Tx(b.t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+		var err error
+		out, err = change(ctx, tx)
+		require.NoError(b.t, err)
+	})
+	return out
+}
+
+func (b *bundle) storeRules(source string) store.StoredRuleSet {
+	b.t.Helper()
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.StoredRuleSet, error) {
+		return store.PutRuleSet(ctx, tx, org, "rules", source)
+	})
+}
+
+func (b *bundle) activate(version int64) store.Activated {
+	b.t.Helper()
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Activated, error) {
+		return store.ActivateRuleSet(ctx, tx, org, version)
+	})
+}
+
+func (b *bundle) apply(source string) store.Activated {
+	b.t.Helper()
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Activated, error) {
+		return store.ApplyRuleSet(ctx, tx, org, "rules", source)
+	})
+}
+
+func (b *bundle) config() store.Config {
+	b.t.Helper()
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Config, error) {
+		configs, err := store.Configs(ctx, tx, []string{org})
+		return configs[org], err
+	})
+}
+
+// fail makes a failed job for each code.
+func (b *bundle) fail(codes ...models.ErrorCode) {
+	b.t.Helper()
+	for _, code := range codes {
+		b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, last_error_code, last_error)
+VALUES ($1, $2, 1, 'failed', clock_timestamp(), 1, $2, 'failed')`, org, string(code))
+	}
+}
+
+func TestRuleSetsAreStoredWithoutBeingActivated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	assert.Equal(t, store.StoredRuleSet{Version: 1, Added: true}, b.storeRules("one"))
+	assert.Nil(t, b.config().RuleSetVersion, "nothing is active")
+	assert.Equal(t, store.StoredRuleSet{Version: 1}, b.storeRules("one"), "the newest version has the source")
+	assert.Equal(t, store.Activated{Version: 1, Changed: true}, b.activate(1))
+	assert.Equal(t, store.StoredRuleSet{Version: 2, Added: true}, b.storeRules("two"))
+	assert.Equal(t, store.StoredRuleSet{Version: 1, Active: true}, b.storeRules("one"), "the active version has the source")
+	assert.Equal(t, store.Activated{Version: 2, Changed: true}, b.apply("two"), "what was stored is activated")
+	assert.Equal(t, store.Activated{Version: 3, Changed: true}, b.apply("one"), "an older source is a new version")
+	assert.Equal(t, store.Activated{Version: 3}, b.apply("one"), "the same again changes nothing")
+
+	l, err := store.NewListing(b.Pool)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, l.Close()) }()
+	sets, active, err := l.RuleSets(t.Context(), org)
+	require.NoError(t, err)
+	assert.Equal(t, int64(3), active)
+	var versions []int64
+	for _, s := range sets {
+		versions = append(versions, s.Version)
+		assert.Empty(t, s.Source)
+		assert.Len(t, s.SHA256, 64)
+		assert.NotZero(t, s.CreatedAt)
+	}
+	assert.Equal(t, []int64{3, 2, 1}, versions)
+	set, err := l.RuleSet(t.Context(), org, 2)
+	require.NoError(t, err)
+	assert.Equal(t, "two", set.Source)
+	_, err = l.RuleSet(t.Context(), org, 4)
+	require.ErrorIs(t, err, store.ErrNoRuleSet)
+	assert.ErrorContains(t, err, "organization org_1 has no rule set version 4")
+	_, _, err = l.RuleSets(t.Context(), "nobody")
+	require.ErrorIs(t, err, store.ErrOrganizationNotFound)
+}
+
+func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.apply("one")
+	b.storeRules("two")
+	b.fail(models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount, models.CodeUnbalanced, models.CodeDocumentInvalid)
+	before := b.config().ConfigVersion
+	assert.Equal(t, store.Activated{Version: 2, Changed: true, Returned: 3}, b.activate(2))
+	assert.Equal(t, before+1, b.config().ConfigVersion, "what was judged before is judged again")
+	for code, want := range map[models.ErrorCode]models.JobState{
+		models.CodeNoMatchingRule: models.JobPending, models.CodeAmbiguousRule: models.JobPending, models.CodeUnknownAccount: models.JobPending,
+		models.CodeUnbalanced: models.JobFailed, models.CodeDocumentInvalid: models.JobFailed,
+	} {
+		job := fixture.Job(t, b.Pool, org, string(code))
+		assert.Equal(t, want, job.State, code)
+		if want == models.JobPending {
+			assert.Zero(t, job.RunCount, code)
+		}
+	}
+	assert.Equal(t, store.Activated{Version: 2}, b.activate(2), "active already")
+	assert.Equal(t, before+1, b.config().ConfigVersion)
+}
+
+func TestActivationRefuses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.apply("one")
+	for name, test := range map[string]struct {
+		org     string
+		version int64
+		want    error
+	}{
+		"no such version":      {org, 2, store.ErrNoRuleSet},
+		"version zero":         {org, 0, store.ErrNoRuleSet},
+		"no such organization": {"nobody", 1, store.ErrOrganizationNotFound},
+	} {
+		err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			_, err := store.ActivateRuleSet(t.Context(), tx, test.org, test.version)
+			return err
+		})
+		require.ErrorIs(t, err, test.want, name)
+	}
+	assert.Equal(t, int64(1), *b.config().RuleSetVersion)
+}
+
+// A job that is failing under the version before while another is activated is returned as well: the activation waits
+// for the transaction that settles it.
+func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.apply("one")
+	b.storeRules("two")
+	b.insert(`VALUES ('doc_1', 2, -1)`)
+	turn := b.turn("run/0/1")
+	job := b.lease(turn, 1)[0]
+
+	worker, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = worker.Rollback(context.WithoutCancel(t.Context())) }()
+	used, err := store.UseConfigurations(t.Context(), worker, []string{org})
+	require.NoError(t, err)
+	require.True(t, used[org])
+	_, err = store.Settle(t.Context(), worker, turn, []store.Settlement{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
+	require.NoError(t, err)
+
+	type outcome struct {
+		done store.Activated
+		err  error
+	}
+	activated := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			var err error
+			o.done, err = store.ActivateRuleSet(t.Context(), tx, org, 2)
+			return err
+		})
+		activated <- o
+	}()
+	require.Eventually(t, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, 10*time.Second, 5*time.Millisecond, "the activation waits for the worker")
+	require.NoError(t, worker.Commit(t.Context()))
+	o := <-activated
+	require.NoError(t, o.err)
+	assert.Equal(t, store.Activated{Version: 2, Changed: true, Returned: 1}, o.done)
+	assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "doc_1").State)
+}
