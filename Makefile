@@ -77,9 +77,13 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
 		grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | while read -r _ name; do \
 			echo "$$(dirname "$$file") $$name"; \
-			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" </dev/null; \
 		done; \
 	done
+
+.PHONY: oracle
+oracle: ## post Online Retail and let hledger, Ledger, Beancount and a script judge: ONLINE_RETAIL=path
+	scripts/oracle/oracle.sh
 
 .PHONY: tools
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache

@@ -171,7 +171,7 @@ func (o Options) processor() (engine.Processor, engine.Options, error) {
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to stop before there was anything to drain
+			return nil // told to stop before there was anything to drain
 		}
 		return err
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -17,8 +20,13 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// importLanes is how many transactions an import runs side by side.
-const importLanes = 4
+const (
+	// importLanes is how many transactions an import runs side by side.
+	importLanes = 4
+	// importBatch is how many documents a transaction writes at most: those that wait already, so that a slow source does not
+	// hold back what it has handed over.
+	importBatch = 50
+)
 
 func importCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
@@ -27,7 +35,7 @@ func importCommand(a *app) *cobra.Command {
 		Long: "Writes each document, marks it ready and enqueues it in one transaction. A document that is there already with the\n" +
 			"same content is left alone, so an import can be repeated; one with other content gets a new version.",
 	}
-	command.AddCommand(importGOBLCommand(a), importNDJSONCommand(a))
+	command.AddCommand(importCSVCommand(a), importGOBLCommand(a), importNDJSONCommand(a))
 	return command
 }
 
@@ -81,10 +89,10 @@ func (i *documentImporter) run(ctx context.Context, feed func(context.Context, f
 	group, ctx := errgroup.WithContext(ctx)
 	lanes := make([]chan importItem, importLanes)
 	for n := range lanes {
-		lanes[n] = make(chan importItem, 16)
+		lanes[n] = make(chan importItem, importBatch)
 		group.Go(func() error {
 			for item := range lanes[n] {
-				if err := i.one(ctx, item); err != nil {
+				if err := i.many(ctx, waiting(lanes[n], item)); err != nil {
 					return err
 				}
 			}
@@ -111,11 +119,61 @@ func (i *documentImporter) run(ctx context.Context, feed func(context.Context, f
 	return group.Wait()
 }
 
+// waiting returns the item and those that can be had without waiting.
+func waiting(lane <-chan importItem, item importItem) []importItem {
+	items := []importItem{item}
+	for len(items) < importBatch {
+		select {
+		case next, ok := <-lane:
+			if !ok {
+				return items
+			}
+			items = append(items, next)
+		default:
+			return items
+		}
+	}
+	return items
+}
+
+// many writes documents in one transaction. If that fails each gets a transaction of its own, so that one that cannot be
+// written does not keep the others out.
+func (i *documentImporter) many(ctx context.Context, items []importItem) error {
+	// Whoever writes several documents locks them in this order. Those of one id stay in theirs.
+	slices.SortStableFunc(items, func(a, b importItem) int {
+		return cmp.Or(strings.Compare(a.document.OrgID, b.document.OrgID), strings.Compare(a.document.ID, b.document.ID))
+	})
+	puts, err := i.write(ctx, items)
+	if err == nil {
+		for n, put := range puts {
+			i.counted(items[n], put, nil)
+		}
+		return nil
+	}
+	for _, item := range items {
+		if err := i.one(ctx, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one writes a document in a transaction of its own.
 func (i *documentImporter) one(ctx context.Context, item importItem) error {
-	put, err := i.write(ctx, item)
+	puts, err := i.write(ctx, []importItem{item})
 	if err != nil && (ctx.Err() != nil || store.IsOutage(err)) {
 		return fmt.Errorf("%s: %w", item.source, err)
 	}
+	var put store.PutResult
+	if err == nil {
+		put = puts[0]
+	}
+	i.counted(item, put, err)
+	return nil
+}
+
+// counted records what became of a document.
+func (i *documentImporter) counted(item importItem, put store.PutResult, err error) {
 	i.mu.Lock()
 	switch {
 	case err != nil:
@@ -129,25 +187,33 @@ func (i *documentImporter) one(ctx context.Context, item importItem) error {
 	}
 	i.mu.Unlock()
 	i.done()
-	return nil
 }
 
-// write does what domain code does: document, readiness and job in one transaction.
-func (i *documentImporter) write(ctx context.Context, item importItem) (store.PutResult, error) {
-	if err := i.makeKnown(ctx, item); err != nil {
-		return "", err
-	}
-	var put store.PutResult
-	err := pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
-		var err error
-		d := &item.document
-		if put, err = store.PutDocument(ctx, tx, d); err != nil || put == store.PutUnchanged {
-			return err
+// write does what domain code does: each document with its readiness and its job, all of them in one transaction.
+func (i *documentImporter) write(ctx context.Context, items []importItem) ([]store.PutResult, error) {
+	for _, item := range items {
+		if err := i.makeKnown(ctx, item); err != nil {
+			return nil, err
 		}
-		_, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: d.OrgID, ID: d.ID})
-		return err
+	}
+	puts := make([]store.PutResult, len(items))
+	err := pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+		for n := range items {
+			d := &items[n].document
+			var err error
+			if puts[n], err = store.PutDocument(ctx, tx, d); err != nil {
+				return err
+			}
+			if puts[n] == store.PutUnchanged {
+				continue
+			}
+			if _, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: d.OrgID, ID: d.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return put, err
+	return puts, err
 }
 
 // makeKnown adds the document's organization once. It has a transaction of its own: a worker locks documents before

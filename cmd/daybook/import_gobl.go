@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -83,17 +81,17 @@ func (o goblOwner) assign(in importer.Imported, source string) (importItem, erro
 func importGOBLCommand(a *app) *cobra.Command {
 	var owner goblOwner
 	command := &cobra.Command{
-		Use:   "gobl FILE…",
+		Use:   "gobl PATH…",
 		Short: "Import GOBL invoices, credit notes and payments",
-		Long: "Imports JSON files in the GOBL format (https://docs.gobl.org), bare or in envelopes; directories are searched for\n" +
-			"files that end in .json. What causes no booking, such as an order, is skipped.",
+		Long: "Imports JSON files in the GOBL format (https://docs.gobl.org), bare or in envelopes; folders and archives\n" +
+			"(.zip, .tar, .tar.gz, .tar.xz) are searched for files that end in .json. What causes no booking, such as an order, is skipped.",
 		Example: "  daybook import gobl --org acme invoices/\n  daybook import gobl --org-by country examples/*/out/*.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := owner.check(); err != nil {
 				return err
 			}
-			files, err := findFiles(args, ".json")
+			sources, err := findSources(args, ".json")
 			if err != nil {
 				return err
 			}
@@ -102,10 +100,10 @@ func importGOBLCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			bar := a.newProgress("importing", int64(len(files)))
+			bar := a.newProgress("importing", int64(sources.Files()))
 			i := newDocumentImporter(db.Pool, func() { bar.add(1) })
-			err = i.run(c.Context(), func(_ context.Context, put func(importItem) error) error {
-				return feedGOBL(files, owner, i, put)
+			err = i.run(c.Context(), func(ctx context.Context, put func(importItem) error) error {
+				return feedGOBL(ctx, sources, owner, i, put)
 			})
 			bar.end()
 			if err != nil {
@@ -123,18 +121,23 @@ func importGOBLCommand(a *app) *cobra.Command {
 }
 
 // feedGOBL reads the files and hands over what they hold.
-func feedGOBL(files []string, owner goblOwner, i *documentImporter, put func(importItem) error) error {
+func feedGOBL(ctx context.Context, sources *importer.Sources, owner goblOwner, i *documentImporter, put func(importItem) error) error {
 	seen := seenDocuments{}
-	for _, file := range files {
-		item, err := readGOBL(file, file, owner)
+	for source, err := range sources.All(ctx) {
+		var item importItem
+		if err == nil {
+			item, err = convertGOBL(source.Reader, source.Name, owner)
+		}
 		if err == nil {
 			err = seen.add(item)
 		}
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case errors.Is(err, importer.ErrNotBookable):
-			i.skip(file, err)
+			i.skip(source.Name, err)
 		case err != nil:
-			i.fail(file, err)
+			i.fail(source.Name, err)
 		default:
 			if err := put(item); err != nil {
 				return err
@@ -172,53 +175,28 @@ func (s seenDocuments) add(item importItem) error {
 
 // readGOBL reads a file, which messages call name.
 func readGOBL(file, name string, owner goblOwner) (importItem, error) {
-	data, err := os.ReadFile(file)
+	opened, err := os.Open(file)
 	if err != nil {
 		return importItem{}, err
+	}
+	defer func() { _ = opened.Close() }()
+	return convertGOBL(opened, name, owner)
+}
+
+// maxGOBLBytes bounds a file; a document is held in memory.
+const maxGOBLBytes = 64 << 20
+
+func convertGOBL(r io.Reader, name string, owner goblOwner) (importItem, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxGOBLBytes+1))
+	if err != nil {
+		return importItem{}, err
+	}
+	if len(data) > maxGOBLBytes {
+		return importItem{}, fmt.Errorf("%w: the file has more than %d bytes; is it one document?", importer.ErrInvalid, maxGOBLBytes)
 	}
 	in, err := importer.GOBL(data)
 	if err != nil {
 		return importItem{}, err
 	}
 	return owner.assign(in, name)
-}
-
-// findFiles returns the named files and, of the named directories, all files below with the suffix; each once, in order.
-func findFiles(names []string, suffix string) ([]string, error) {
-	var files []string
-	seen := map[string]bool{}
-	add := func(file string) {
-		if file = filepath.Clean(file); !seen[file] {
-			seen[file] = true
-			files = append(files, file)
-		}
-	}
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
-			return nil, err
-		}
-		if !info.IsDir() {
-			add(name)
-			continue
-		}
-		var below []string
-		err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && strings.HasSuffix(path, suffix) {
-				below = append(below, path)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		slices.Sort(below)
-		for _, file := range below {
-			add(file)
-		}
-	}
-	if len(files) == 0 {
-		return nil, usagef("there is no file that ends in %s", suffix)
-	}
-	return files, nil
 }

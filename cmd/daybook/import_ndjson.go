@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,57 +11,66 @@ import (
 
 func importNDJSONCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "ndjson FILE|-",
+		Use:   "ndjson PATH…|-",
 		Short: "Import documents in Daybook's own format, one JSON object a line",
-		Long:  "Imports documents in Daybook's own format, one JSON object a line (docs/import.md); - reads standard input.",
-		Args:  cobra.ExactArgs(1),
+		Long: "Imports documents in Daybook's own format, one JSON object a line (docs/import.md). A path is a file, or a folder or an\n" +
+			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .ndjson or .jsonl; - reads standard input.",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			input, name, size, err := a.openInput(args[0])
+			if len(args) == 1 && args[0] == "-" {
+				return a.importNDJSON(c.Context(), nil)
+			}
+			sources, err := findSources(args, ".ndjson", ".jsonl")
 			if err != nil {
 				return err
 			}
-			defer func() { _ = input.Close() }()
-			db, err := a.open(c.Context(), importLanes+1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
-			bar := a.newProgress("importing", size)
-			bar.percent = true
-			watched := &watchedReader{inner: input, bar: bar}
-			if size == 0 {
-				watched.bar = nil
-			}
-			i := newDocumentImporter(db.Pool, func() {
-				if size == 0 {
-					bar.add(1)
-				}
-			})
-			err = i.run(c.Context(), func(_ context.Context, put func(importItem) error) error {
-				return feedNDJSON(watched, name, i, put)
-			})
-			bar.end()
-			if err != nil {
-				return err
-			}
-			return a.showImport(i.result)
+			return a.importNDJSON(c.Context(), sources)
 		},
 	}
 }
 
-// openInput opens a file, or standard input for "-", whose size is unknown.
-func (a *app) openInput(path string) (input io.ReadCloser, name string, size int64, err error) {
-	if path == "-" {
-		return io.NopCloser(a.stdin), "standard input", 0, nil
-	}
-	f, err := os.Open(path)
+// importNDJSON imports the sources; nil is standard input, whose size is unknown.
+func (a *app) importNDJSON(ctx context.Context, sources *importer.Sources) error {
+	db, err := a.open(ctx, importLanes+1)
 	if err != nil {
-		return nil, "", 0, err
+		return err
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		size = info.Size()
+	defer db.close()
+	var size int64
+	if sources != nil {
+		size = sources.Size()
 	}
-	return f, path, size, nil
+	bar := a.newProgress("importing", size)
+	bar.percent = true
+	i := newDocumentImporter(db.Pool, func() {
+		if sources == nil {
+			bar.add(1)
+		}
+	})
+	err = i.run(ctx, func(ctx context.Context, put func(importItem) error) error {
+		if sources == nil {
+			return feedNDJSON(a.stdin, "standard input", i, put)
+		}
+		sources.OnRead = func(n int) { bar.add(int64(n)) }
+		for source, err := range sources.All(ctx) {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				i.fail(source.Name, err)
+				continue
+			}
+			if err := feedNDJSON(source.Reader, source.Name, i, put); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	return a.showImport(i.result)
 }
 
 // feedNDJSON hands over the documents of a file; lines that cannot be read are counted as failed.
@@ -77,19 +85,4 @@ func feedNDJSON(r io.Reader, name string, i *documentImporter, put func(importIt
 		}
 	}
 	return nil
-}
-
-// watchedReader moves a bar by what is read; without a bar it only reads.
-type watchedReader struct {
-	inner io.Reader
-	bar   *progress
-}
-
-// Read implements io.Reader.
-func (w *watchedReader) Read(p []byte) (int, error) {
-	n, err := w.inner.Read(p)
-	if w.bar != nil {
-		w.bar.add(int64(n))
-	}
-	return n, err
 }

@@ -11,6 +11,10 @@ var (
 	ErrNotBookable = errors.New("not a document we book")
 	// ErrInvalid: the document cannot be read or lacks something. Correct the document.
 	ErrInvalid = errors.New("invalid document")
+	// ErrInvalidMapping: a mapping file cannot be used. The error in the chain is a *MappingError that lists the problems.
+	ErrInvalidMapping = errors.New("invalid mapping")
+	// ErrNoFiles: of all the paths that were named, none leads to a file of the wanted kind.
+	ErrNoFiles = errors.New("no file to import")
 )
 
 // NotBookableError says what kind of document was refused. errors.Is(err, ErrNotBookable) holds for it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 						t.Errorf("worker %d: %v", n, err)
 						return
 					}
-					left = append(fetched.LeftBehind, report.LeftBehind...)
+					left = slices.Concat(fetched.LeftBehind, report.LeftBehind)
 				}
 			})
 		}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/importer"
+)
+
+func importCSVCommand(a *app) *cobra.Command {
+	var mappingFile, org string
+	command := &cobra.Command{
+		Use:   "csv --mapping FILE PATH…",
+		Short: "Import documents from CSV files by a mapping",
+		Long: "Imports the rows of CSV files, which a mapping file (docs/import.md) turns into documents. A path is a file, a folder or an\n" +
+			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .csv; archives are read without unpacking them to disk.\n" +
+			"A document with a row that is wrong is refused as a whole, and the others go on.",
+		Example: "  daybook import csv --org shop --mapping mapping.yaml exports/\n  daybook import csv --org shop --mapping mapping.yaml 2025.tar.xz",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if mappingFile == "" {
+				return usagef("give --mapping FILE: the columns' meaning is described there (docs/import.md)")
+			}
+			source, err := a.readInput(mappingFile)
+			if err != nil {
+				return err
+			}
+			mapping, err := importer.ParseMapping(source)
+			if err != nil {
+				return tagged(errUsage, "%s: %v", mappingFile, err)
+			}
+			sources, err := findSources(args, ".csv")
+			if err != nil {
+				return err
+			}
+			return a.importCSV(c.Context(), mapping, org, sources)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&mappingFile, "mapping", "", "the file that says what the columns mean; required")
+	flags.StringVar(&org, "org", "", "the organization whose documents these are; the mapping's if absent")
+	return command
+}
+
+// importCSV reads the files twice: once to learn which rows belong together, before the database is touched, and once to
+// import the documents.
+func (a *app) importCSV(ctx context.Context, mapping *importer.Mapping, org string, sources *importer.Sources) error {
+	reading := a.newProgress("reading", sources.Size())
+	reading.percent = true
+	sources.OnRead = func(n int) { reading.add(int64(n)) }
+	documents, err := importer.OpenCSV(ctx, mapping, org, sources.All)
+	reading.end()
+	if err != nil {
+		return err
+	}
+	sources.OnRead = nil
+	db, err := a.open(ctx, importLanes+1)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	bar := a.newProgress("importing", int64(documents.Count()))
+	i := newDocumentImporter(db.Pool, func() { bar.add(1) })
+	err = i.run(ctx, func(ctx context.Context, put func(importItem) error) error {
+		return feedCSV(ctx, documents, i, put)
+	})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	return a.showImport(i.result)
+}
+
+// feedCSV hands over the documents; those that are refused are counted as failed.
+func feedCSV(ctx context.Context, documents *importer.CSV, i *documentImporter, put func(importItem) error) error {
+	for d, err := range documents.Documents(ctx) {
+		switch {
+		case errors.Is(err, importer.ErrInvalid):
+			i.fail(d.Source, err)
+		case err != nil:
+			return fmt.Errorf("%s: %w", d.Source, err)
+		default:
+			if err := put(importItem{source: d.Source + ": document " + d.Document.ID, document: d.Document}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findSources finds the files that end in one of the suffixes.
+func findSources(paths []string, suffixes ...string) (*importer.Sources, error) {
+	sources, err := importer.FindSources(paths, suffixes...)
+	if errors.Is(err, importer.ErrNoFiles) {
+		return nil, usagef("%v", err)
+	}
+	return sources, err
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"archive/zip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	onlineRetail        = "../../../shared/data/online-retail.tar.xz"
+	onlineRetailMapping = "../../internal/sample/online-retail/mapping.yaml"
+)
+
+const csvMapping = `group: {key: No}
+document:
+  number: No
+  date: Day
+  currency: {value: EUR}
+  types: [{prefix: C, type: credit_note, negate: true}, {type: invoice}]
+lines: {quantity: Qty, price: Price}
+`
+
+// zipFile writes an archive with one file.
+func zipFile(t *testing.T, path, name, text string) string {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	w := zip.NewWriter(f)
+	entry, err := w.Create(name)
+	require.NoError(t, err)
+	_, err = entry.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, f.Close())
+	return path
+}
+
+func TestImportCSVIsIdempotent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
+	file := write(t, filepath.Join(dir, "sub", "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n")
+	args := []string{"import", "csv", "--org", "acme", "--mapping", mapping, dir}
+
+	var first, second, third importResult
+	b.json(&first, args...)
+	assert.Equal(t, 1, first.Inserted)
+	b.json(&second, args...)
+	assert.Equal(t, []int{0, 1}, []int{second.Inserted, second.Unchanged})
+	assert.Equal(t, int64(1), b.version("acme"), "an unchanged document is not marked ready again")
+	write(t, file, "No,Day,Qty,Price\n1,2025-01-31,3,9.99\n")
+	b.json(&third, args...)
+	assert.Equal(t, 1, third.Changed)
+	assert.Equal(t, int64(2), b.version("acme"))
+}
+
+func TestImportCSVRefusesWholeDocuments(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
+	file := write(t, filepath.Join(dir, "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n2,2025-01-31,1,1\n1,2025-01-31,x,1\nC3,2025-01-31,-1,1\n")
+	r := b.run("import", "csv", "--org", "acme", "--mapping", mapping, file)
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.out, "failed  "+file+": line 2: document 1: invalid document: "+file+`: line 4: Qty: "x" is not a number`)
+	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
+	var ids []string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT array_agg(id ORDER BY id) FROM daybook.documents`).Scan(&ids))
+	assert.Equal(t, []string{"2", "C3"}, ids)
+}
+
+func TestImportCSVUsage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
+	wrong := write(t, filepath.Join(dir, "wrong.yaml"), strings.Replace(csvMapping, "date", "dates", 1))
+	file := write(t, filepath.Join(dir, "a.csv"), "No\n")
+	for _, test := range []struct {
+		exit int
+		want string
+		args []string
+	}{
+		{exitUsage, "give --mapping FILE", []string{file}},
+		{exitUsage, "wrong.yaml: mapping: 2 problems\n  3:3: missing key \"date\"; add it\n  4:3: unknown key \"dates\"", []string{"--mapping", wrong, file}},
+		{exitUsage, "there is no file that ends in .csv", []string{"--mapping", mapping, t.TempDir()}},
+		{exitUsage, "name the organization", []string{"--mapping", mapping, file}},
+		{exitNotFound, "no such file", []string{"--mapping", mapping, filepath.Join(dir, "none.csv")}},
+	} {
+		r := b.run(append([]string{"import", "csv"}, test.args...)...)
+		assert.Equal(t, test.exit, r.exit, test.want)
+		assert.Contains(t, r.err, test.want)
+	}
+}
+
+// The other formats are read from archives as well.
+func TestImportFromArchives(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	gobl := zipFile(t, filepath.Join(dir, "gobl.zip"), "in/a.json", read(t, goblInvoice))
+	assert.Contains(t, b.ok("import", "gobl", gobl, "--org", "acme"), "1 new")
+	lines := strings.SplitAfter(read(t, "demo/documents.ndjson"), "\n")
+	ndjson := zipFile(t, filepath.Join(dir, "own.zip"), "own.jsonl", lines[0]+"{}\n"+lines[1])
+	r := b.run("import", "ndjson", ndjson)
+	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
+	assert.Contains(t, r.out, "failed  "+ndjson+"!own.jsonl: line 2: ")
+
+	damaged := write(t, filepath.Join(dir, "damaged.zip"), "not a zip")
+	r = b.run("import", "gobl", damaged, gobl, "--org", "acme")
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.out, "failed  "+damaged+": invalid document: the archive cannot be read")
+	assert.Contains(t, r.out, "0 new, 0 changed, 1 unchanged, 0 skipped, 1 failed", "the next one goes on")
+}
+
+// TestImportOnlineRetail imports the whole data set twice.
+func TestImportOnlineRetail(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(onlineRetail); err != nil {
+		t.Skipf("the data set is not at %s", onlineRetail)
+	}
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	b := setup(t)
+	args := []string{"import", "csv", "--org", "shop", "--mapping", onlineRetailMapping, onlineRetail}
+	var first, second importResult
+	began := time.Now()
+	b.json(&first, args...)
+	t.Logf("imported in %v", time.Since(began))
+	assert.Equal(t, importResult{Inserted: 25_900, Skipped: []importProblem{}, Failed: []importProblem{}}, first)
+	began = time.Now()
+	b.json(&second, args...)
+	t.Logf("imported again in %v", time.Since(began))
+	assert.Equal(t, importResult{Unchanged: 25_900, Skipped: []importProblem{}, Failed: []importProblem{}}, second)
+
+	var jobs, lines int
+	var net int64
+	const q = `
+SELECT count(*), sum(jsonb_array_length(d.content -> 'lines')),
+       sum(coalesce((d.content ->> 'payable')::bigint, 0) * CASE d.type WHEN 'credit_note' THEN -1 ELSE 1 END)
+  FROM daybook.documents d JOIN daybook.accounting_work_queue q ON q.org_id = d.org_id AND q.document_id = d.id
+ WHERE d.org_id = 'shop' AND q.version_hint = 1 AND d.accounting_ready_at IS NOT NULL`
+	require.NoError(t, b.Pool.QueryRow(t.Context(), q).Scan(&jobs, &lines, &net))
+	assert.Equal(t, []int64{25_900, 541_909, 974_774_793}, []int64{int64(jobs), int64(lines), net})
+}
+
+// Documents share transactions; one that the database refuses must not take its neighbours with it.
+func TestImportWritesWhatItCanOfABatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	item, err := readGOBL(goblInvoice, goblInvoice, goblOwner{org: "acme", idBy: byFile, direction: "out"})
+	require.NoError(t, err)
+	var items []importItem
+	for _, id := range []string{"3", "bad", "1", "2", "1"} {
+		item.document.ID, item.source = id, id
+		items = append(items, item)
+	}
+	items[1].document.Content.Number = "\x00"
+	i := newDocumentImporter(b.Pool, func() {})
+	require.NoError(t, i.many(t.Context(), items))
+	assert.Equal(t, []int{3, 1, 1}, []int{i.result.Inserted, i.result.Unchanged, len(i.result.Failed)})
+	assert.Equal(t, "bad", i.result.Failed[0].Source)
+	var jobs int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.accounting_work_queue`).Scan(&jobs))
+	assert.Equal(t, 3, jobs)
+}

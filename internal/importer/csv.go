@@ -1,0 +1,322 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+const (
+	// MaxDocumentRows is how many rows of a CSV file a document may have.
+	MaxDocumentRows = 100_000
+	// maxOpenBytes bounds the memory of the documents that wait for more of their rows.
+	maxOpenBytes = 512 << 20
+)
+
+// CSV reads documents from CSV files by a mapping, in two passes. OpenCSV counts the rows of each document; Documents reads
+// the files again and hands a document over as soon as it has all its rows, wherever they stand. So a document whose rows
+// are not all good, or lie in a file that cannot be read to its end, is never handed over in part, and no more is held in
+// memory than the keys of all documents and the rows of those that are not complete yet.
+type CSV struct {
+	mapping *Mapping
+	org     string
+	open    func(context.Context) iter.Seq2[Source, error]
+	files   []csvFile
+	groups  map[string]*csvGroup
+	count   int
+}
+
+// csvFile is what the first pass found out about a file.
+type csvFile struct {
+	name string
+	err  error // why none of it is imported
+	// silent: the archive's own error says it.
+	silent bool
+}
+
+// csvGroup is a document: the rows that share a key.
+type csvGroup struct {
+	rows int
+	// file is the number of the first file with rows of it; also that of another one, or noFile.
+	file, also int
+	draft      *draft // while some rows have been read and others not
+	closed     bool
+}
+
+const noFile = -1
+
+// CSVDocument is a document with the place where it begins.
+type CSVDocument struct {
+	// Source is the file and line of the document's first row.
+	Source   string
+	Document models.Document
+}
+
+// OpenCSV reads the files that open yields once, to learn which rows belong together. org is the organization whose
+// documents these are; empty: the mapping tells it.
+//
+// The error is ctx's; or it says that nothing can be imported, and wraps ErrInvalid: neither org nor the mapping names an
+// organization, or rows of a document may stand in several files (group.files: joined) and one of those cannot be read.
+func OpenCSV(ctx context.Context, m *Mapping, org string, open func(context.Context) iter.Seq2[Source, error]) (*CSV, error) {
+	if org == "" && m.organization.constantField() && m.organization.constant == "" {
+		return nil, invalid("neither the mapping nor the import says whose documents these are; name the organization")
+	}
+	c := &CSV{mapping: m, org: org, open: open, groups: map[string]*csvGroup{}}
+	for source, err := range open(ctx) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			err = c.index(ctx, source)
+		} else {
+			c.refuseArchive(source.Name, err)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil && !errors.Is(err, ErrInvalid) {
+			err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		if err != nil && m.files == filesJoined {
+			return nil, fmt.Errorf("%s: %w; nothing is imported, because any document may have rows there", source.Name, err)
+		}
+		c.files = append(c.files, csvFile{name: source.Name, err: err})
+	}
+	for _, g := range c.groups {
+		if c.files[g.file].err == nil {
+			c.count++
+		}
+	}
+	return c, nil
+}
+
+// refuseArchive refuses the files of an archive that turned out to be damaged: its checksum vouches for all of them.
+func (c *CSV) refuseArchive(name string, err error) {
+	for i := range c.files {
+		if f := &c.files[i]; f.err == nil && strings.HasPrefix(f.name, name+"!") {
+			f.err, f.silent = err, true
+		}
+	}
+}
+
+// Count returns the number of documents in the files that can be read, good or not.
+func (c *CSV) Count() int { return c.count }
+
+// index counts the rows of a file.
+func (c *CSV) index(ctx context.Context, source Source) error {
+	number := len(c.files)
+	rows, err := newCSVRows(c.mapping, source.Reader)
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := rows.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		key := c.key(number, row.cells)
+		g, ok := c.groups[key]
+		if !ok {
+			g = &csvGroup{file: number, also: noFile}
+			c.groups[key] = g
+		}
+		g.rows++
+		if g.file != number && g.also == noFile {
+			g.also = number
+		}
+	}
+}
+
+// key is what the rows of one document share, and those of no other.
+func (c *CSV) key(file int, cells []string) string {
+	m := c.mapping
+	var b strings.Builder
+	if m.files == filesApart {
+		fmt.Fprintf(&b, "%d\x00", file)
+	}
+	if c.org == "" && !m.organization.constantField() {
+		b.WriteString(cells[m.organization.column])
+		b.WriteByte(0)
+	}
+	for i, k := range m.key {
+		if i > 0 {
+			b.WriteByte(0)
+		}
+		b.WriteString(cells[k])
+	}
+	return b.String()
+}
+
+// Documents reads the files again and yields each document when it is complete. A document that is refused, and a file of
+// which nothing is imported, yields an error that wraps ErrInvalid, with the place in Source, and reading goes on. Any other
+// error is the last: ctx's, that the files changed
+// since OpenCSV, or that too many documents wait for rows that stand far apart. It can be called once.
+func (c *CSV) Documents(ctx context.Context) iter.Seq2[CSVDocument, error] {
+	return func(yield func(CSVDocument, error) bool) {
+		p := &csvPass{CSV: c, ctx: ctx, yield: yield}
+		for source, err := range c.open(ctx) {
+			if p.number >= len(c.files) || c.files[p.number].name != source.Name && ctx.Err() == nil {
+				err = errChanged
+			} else if known := c.files[p.number].err; known != nil {
+				if !c.files[p.number].silent && !yield(CSVDocument{Source: source.Name}, known) {
+					return
+				}
+				p.number++
+				continue
+			}
+			if err == nil {
+				err = p.file(source)
+			}
+			switch {
+			case p.stopped:
+				return
+			case ctx.Err() != nil:
+				yield(CSVDocument{Source: source.Name}, ctx.Err())
+				return
+			case err != nil:
+				yield(CSVDocument{Source: source.Name}, err)
+				return
+			}
+			p.number++
+		}
+		if p.number < len(c.files) || p.waiting > 0 {
+			yield(CSVDocument{}, errChanged)
+		}
+	}
+}
+
+var errChanged = errors.New("the files were changed while they were read; import them again")
+
+// csvPass is the second pass over the files.
+type csvPass struct {
+	*CSV
+	ctx     context.Context // ends this pass
+	yield   func(CSVDocument, error) bool
+	number  int
+	waiting int // documents that wait for more of their rows
+	bytes   int // about what they need in memory
+	stopped bool
+}
+
+// file reads a file that the first pass could read.
+func (p *csvPass) file(source Source) error {
+	rows, err := newCSVRows(p.mapping, source.Reader)
+	if err != nil {
+		return errChanged
+	}
+	for !p.stopped {
+		row, err := rows.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case p.ctx.Err() != nil:
+			return p.ctx.Err()
+		case err != nil:
+			return errChanged
+		}
+		g, ok := p.groups[p.key(p.number, row.cells)]
+		if !ok || !g.closed && p.files[g.file].err == nil && g.file > p.number {
+			return errChanged
+		}
+		if g.closed {
+			continue
+		}
+		if err := p.row(g, source, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row adds a row to its document, and closes the document if it was the last.
+func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
+	place := fmt.Sprintf("%s: line %d", source.Name, row.line)
+	key := p.id(source, row.cells)
+	switch {
+	case g.also != noFile && p.mapping.files == filesOne:
+		g.closed = true
+		p.refuse(place, key, p.spread(g))
+		return nil
+	case g.rows > MaxDocumentRows:
+		g.closed = true
+		p.refuse(place, key, invalid("it has %d rows; at most %d are allowed; does group.key name the right columns?", g.rows, MaxDocumentRows))
+		return nil
+	case g.draft == nil:
+		g.draft = newDraft(p.mapping, p.org, key, place)
+		p.waiting++
+	}
+	d := g.draft
+	before := d.bytes
+	d.add(source.Name, row)
+	p.bytes += d.bytes - before
+	if d.rows < g.rows {
+		if p.bytes > maxOpenBytes {
+			return fmt.Errorf("%s: the rows of %d documents wait for others and need too much memory; sort the files by %s, and import the rest again",
+				place, p.waiting, strings.Join(p.keyNames(), ", "))
+		}
+		return nil
+	}
+	p.waiting--
+	p.bytes -= d.bytes
+	g.draft, g.closed = nil, true
+	p.deliver(d, key)
+	return nil
+}
+
+// spread says that a document that must stand in one file has rows in two.
+func (p *csvPass) spread(g *csvGroup) error {
+	if first := p.files[g.file]; first.err != nil {
+		return invalid("it has rows in %s too, which cannot be read; see group.files in docs/import.md", first.name)
+	}
+	return invalid("it has rows in %s too; if that is one document set group.files to joined, if not to apart", p.files[g.also].name)
+}
+
+// deliver hands over a document that has all its rows, or says why it is refused.
+func (p *csvPass) deliver(d *draft, key string) {
+	document, err := d.finish()
+	if err != nil {
+		p.refuse(d.place, key, err)
+		return
+	}
+	p.stopped = !p.yield(CSVDocument{Source: d.place, Document: document}, nil)
+}
+
+func (p *csvPass) refuse(place, key string, err error) {
+	p.stopped = !p.yield(CSVDocument{Source: place + ": document " + key}, err)
+}
+
+func (p *csvPass) keyNames() []string {
+	names := make([]string, len(p.mapping.key))
+	for i, k := range p.mapping.key {
+		names[i] = p.mapping.columns[k]
+	}
+	return names
+}
+
+var escapeSlash = strings.NewReplacer("%", "%25", "/", "%2F")
+
+// id is the document's id: its key; if that has several parts they are joined by slashes, and slashes within them escaped.
+func (p *csvPass) id(source Source, cells []string) string {
+	m := p.mapping
+	if len(m.key) == 1 && m.files != filesApart {
+		return cells[m.key[0]]
+	}
+	var parts []string
+	if m.files == filesApart {
+		parts = append(parts, source.File)
+	}
+	for _, k := range m.key {
+		parts = append(parts, escapeSlash.Replace(cells[k]))
+	}
+	return strings.Join(parts, "/")
+}

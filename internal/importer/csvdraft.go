@@ -1,0 +1,268 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// totalsAttribute is the attribute of a document whose totals are the sum of its lines, because the source states none; its
+// value is totalsDerived.
+const (
+	totalsAttribute = "totals"
+	totalsDerived   = "derived"
+)
+
+// maxRowErrors is how many bad rows the message about a document shows.
+const maxRowErrors = 3
+
+// draft is a document of which not all rows have been read.
+type draft struct {
+	mapping *Mapping
+	place   string // where it begins
+	rows    int
+	bytes   int // about what the lines need in memory
+	doc     models.Document
+	digits  int
+	negate  bool
+	// first holds the cells of the first good row; what belongs to the document must be the same in all.
+	first   []string
+	total   *int64
+	taxes   map[taxKey]int
+	sum     *big.Int
+	reasons []string // of the first bad rows
+	refused int      // number of bad rows
+}
+
+type taxKey struct {
+	category string
+	rateBP   int64
+}
+
+func newDraft(m *Mapping, org, id, place string) *draft {
+	d := &draft{mapping: m, place: place, sum: new(big.Int), taxes: map[taxKey]int{}}
+	d.doc = models.Document{OrgID: org, ID: id, Content: models.Content{Source: "csv"}}
+	return d
+}
+
+// add takes a row. One bad row refuses the document, but all are looked at, so that they can be corrected together.
+func (d *draft) add(file string, row csvRow) {
+	d.rows++
+	err := row.err
+	if err == nil && d.first == nil {
+		err = d.head(row.cells)
+	} else if err == nil {
+		err = d.agrees(row.cells)
+	}
+	if err == nil {
+		err = d.line(row.cells)
+	}
+	if err == nil {
+		return
+	}
+	d.refused++
+	d.doc.Content.Lines = nil
+	if len(d.reasons) < maxRowErrors {
+		d.reasons = append(d.reasons, fmt.Sprintf("%s: line %d: %s", file, row.line, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": ")))
+	}
+}
+
+// text returns what a field comes to in a row.
+func (d *draft) text(f field, cells []string) (string, error) {
+	if f.constantField() {
+		return f.constant, nil
+	}
+	cell := cells[f.column]
+	if f.values == nil {
+		return cell, nil
+	}
+	if text, ok := f.values[cell]; ok {
+		return text, nil
+	}
+	if f.otherwise != nil {
+		return *f.otherwise, nil
+	}
+	return "", invalid("%s: the mapping has no value for %.40q; add it, or otherwise", d.mapping.columns[f.column], cell)
+}
+
+// head takes from a row what belongs to the whole document.
+func (d *draft) head(cells []string) error {
+	m, doc := d.mapping, &d.doc
+	var direction string
+	for _, f := range []struct {
+		field field
+		to    *string
+	}{
+		{m.number, &doc.Content.Number},
+		{m.currency, &doc.Currency},
+		{m.direction, &direction},
+		{m.counterparty, &doc.Content.Counterparty},
+		{m.country, &doc.Content.Country},
+	} {
+		var err error
+		if *f.to, err = d.text(f.field, cells); err != nil {
+			return err
+		}
+		*f.to = strings.Clone(*f.to) // a cell is a part of its whole row
+	}
+	if doc.OrgID == "" {
+		org, err := d.text(m.organization, cells)
+		if err != nil {
+			return err
+		}
+		doc.OrgID = strings.Clone(org)
+	}
+	doc.Direction = models.Direction(direction)
+	digits, ok := MinorDigits(doc.Currency)
+	switch {
+	case !ok:
+		return invalid("currency %.20q is not listed in ISO 4217", doc.Currency)
+	case !validDirection(direction):
+		return invalid("direction is %.20q; want \"out\" or \"in\"; add values that translate it", direction)
+	case !validCountry(doc.Content.Country):
+		return invalid("country %.40q is not a code of two capital letters (ISO 3166-1); add values that translate it", doc.Content.Country)
+	}
+	d.digits = digits
+	chosen, ok := matching(m.types, cells)
+	if !ok {
+		return invalid("no row of document.types matches; add one without a condition for all others")
+	}
+	doc.Type, d.negate = models.DocumentType(chosen.result), chosen.negate
+	for _, a := range m.attributes {
+		text, err := d.text(a.field, cells)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			d.attribute(a.name, strings.Clone(text))
+		}
+	}
+	if err := d.dates(cells); err != nil {
+		return err
+	}
+	if m.total != noColumn {
+		total, err := d.amount(cells, m.total)
+		if err != nil {
+			return err
+		}
+		d.total = &total
+	}
+	d.first = slices.Clone(cells)
+	return nil
+}
+
+func (d *draft) attribute(name, value string) {
+	if d.doc.Content.Attributes == nil {
+		d.doc.Content.Attributes = map[string]string{}
+	}
+	d.doc.Content.Attributes[name] = value
+}
+
+func (d *draft) dates(cells []string) error {
+	issued, err := d.date(d.mapping.date, cells)
+	if err != nil {
+		return err
+	}
+	d.doc.IssueDate = issued
+	if c := d.mapping.valueDate.column; c != noColumn && cells[c] != "" {
+		value, err := d.date(d.mapping.valueDate, cells)
+		if err != nil {
+			return err
+		}
+		d.doc.ValueDate = &value
+	}
+	return nil
+}
+
+func dayText(d *models.Date) string {
+	if d == nil {
+		return ""
+	}
+	return d.String()
+}
+
+func totalText(minor *int64) string {
+	if minor == nil {
+		return ""
+	}
+	return strconv.FormatInt(*minor, 10)
+}
+
+func (d *draft) date(f dateField, cells []string) (models.Date, error) {
+	t, err := time.Parse(f.layout, cells[f.column])
+	if err != nil || t.Year() < 1 {
+		return models.Date{}, invalid("%s: %.40q is not a date of the form %s", d.mapping.columns[f.column], cells[f.column], f.wanted)
+	}
+	return models.NewDate(t.Year(), t.Month(), t.Day()), nil
+}
+
+// agrees checks that a further row says the same about the document as the first.
+func (d *draft) agrees(cells []string) error {
+	if !slices.ContainsFunc(d.mapping.shared, func(column int) bool { return cells[column] != d.first[column] }) {
+		return nil
+	}
+	other := draft{mapping: d.mapping, doc: models.Document{ID: d.doc.ID}}
+	if err := other.head(cells); err != nil {
+		return err
+	}
+	a, b := &d.doc, &other.doc
+	for _, pair := range []struct{ what, first, here string }{
+		{"the number", a.Content.Number, b.Content.Number},
+		{"the type", string(a.Type), string(b.Type)},
+		{"the direction", string(a.Direction), string(b.Direction)},
+		{"the currency", a.Currency, b.Currency},
+		{"the date", a.IssueDate.String(), b.IssueDate.String()},
+		{"the value date", dayText(a.ValueDate), dayText(b.ValueDate)},
+		{"the counterparty", a.Content.Counterparty, b.Content.Counterparty},
+		{"the country", a.Content.Country, b.Content.Country},
+		{"the total", totalText(d.total), totalText(other.total)},
+	} {
+		if pair.first != pair.here {
+			return invalid("%s is %.40q, and %.40q in the document's first row; rows of one document must agree", pair.what, pair.here, pair.first)
+		}
+	}
+	for _, x := range d.mapping.attributes {
+		if first, here := a.Content.Attributes[x.name], b.Content.Attributes[x.name]; first != here {
+			return invalid("the attribute %s is %.40q, and %.40q in the document's first row; rows of one document must agree", x.name, here, first)
+		}
+	}
+	if d.negate != other.negate {
+		return invalid("the row of document.types that matches is another than for the document's first row")
+	}
+	return nil
+}
+
+// finish returns the document when all its rows were taken.
+func (d *draft) finish() (models.Document, error) {
+	if d.refused > 0 {
+		more := ""
+		if n := d.refused - len(d.reasons); n > 0 {
+			more = fmt.Sprintf("; and %d more", n)
+		}
+		return models.Document{}, invalid("%s%s", strings.Join(d.reasons, "; "), more)
+	}
+	c := &d.doc.Content
+	total, err := toInt64(d.sum, d.sum.String())
+	if err != nil {
+		return models.Document{}, fmt.Errorf("the sum of the lines: %w", err)
+	}
+	if d.total != nil {
+		total = *d.total
+	} else {
+		d.attribute(totalsAttribute, totalsDerived)
+	}
+	c.Total, c.Payable = total, total
+	slices.SortStableFunc(c.Taxes, func(a, b models.Tax) int {
+		return cmp.Or(cmp.Compare(a.Category, b.Category), cmp.Compare(b.RateBP, a.RateBP))
+	})
+	if err := Validate(d.doc); err != nil {
+		return models.Document{}, err
+	}
+	return d.doc, nil
+}

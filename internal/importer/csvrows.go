@@ -1,0 +1,194 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// MaxRowBytes is the length of the longest row that CSV reads; a longer one is a quote that never ends.
+const MaxRowBytes = 1 << 20
+
+// csvRow is one row of a file: the cells that the mapping reads, without the space around them. The cells are only good
+// until the next row is read.
+type csvRow struct {
+	line  int
+	cells []string
+	// err says why the row cannot be used, though its document is known.
+	err error
+}
+
+// csvRows reads the rows of one file.
+type csvRows struct {
+	mapping   *Mapping
+	reader    *csv.Reader
+	budget    *budgetReader
+	width     int
+	positions []int // in the file's rows, for each of the mapping's columns
+	cells     []string
+	line      int // of the row that was read last
+}
+
+// newCSVRows reads the header, if there is one, and finds the columns.
+func newCSVRows(m *Mapping, r io.Reader) (*csvRows, error) {
+	budget := &budgetReader{inner: r}
+	var decoded io.Reader
+	switch m.encoding {
+	case "latin1":
+		decoded = charmap.ISO8859_1.NewDecoder().Reader(budget)
+	case "windows-1252":
+		decoded = charmap.Windows1252.NewDecoder().Reader(budget)
+	default: // UTF-8, possibly with the byte order mark that some programs write
+		buffered := bufio.NewReader(budget)
+		if mark, err := buffered.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
+			_, _ = buffered.Discard(len(mark))
+		}
+		decoded = buffered
+	}
+	rows := &csvRows{mapping: m, budget: budget, reader: csv.NewReader(decoded), cells: make([]string, len(m.columns))}
+	rows.reader.Comma = m.separator
+	rows.reader.ReuseRecord = true
+	rows.reader.FieldsPerRecord = -1 // the number of cells is checked here
+	names := m.all
+	if m.header {
+		header, err := rows.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, invalid("the file is empty; it needs a header, even when there are no documents")
+		case err != nil:
+			return nil, err
+		}
+		names = slices.Clone(header)
+	}
+	rows.width = len(names)
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	for _, column := range m.columns {
+		position := slices.Index(names, column)
+		switch {
+		case position < 0:
+			return nil, invalid("the file has no column %q; its header is %s", column, quotedList(names))
+		case slices.Contains(names[position+1:], column):
+			return nil, invalid("the file has the column %q twice; rename one", column)
+		}
+		rows.positions = append(rows.positions, position)
+	}
+	return rows, nil
+}
+
+// quotedList shows the first names of a header.
+func quotedList(names []string) string {
+	const most = 30
+	var b strings.Builder
+	for i, name := range names {
+		if i == most {
+			return b.String() + " …"
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%.40q", name)
+	}
+	return b.String()
+}
+
+// read returns the next record as it is in the file.
+func (r *csvRows) read() ([]string, error) {
+	r.budget.left = MaxRowBytes
+	record, err := r.reader.Read()
+	if err == nil {
+		r.line, _ = r.reader.FieldPos(0)
+	}
+	var parse *csv.ParseError
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return record, err
+	case errors.Is(err, errRowTooLong):
+		return nil, invalid("line %d: a row is longer than %d bytes; is there a quote without its end?", r.line+1, MaxRowBytes)
+	case errors.As(err, &parse):
+		return nil, invalid("line %d, column %d: %v; the rows from there on cannot be told apart", parse.Line, parse.Column, parse.Err)
+	}
+	return nil, invalid("it cannot be read to its end: %v", err)
+}
+
+// next returns the next row that is not empty. io.EOF is the end; any other error means that the file cannot be used: some
+// row's document cannot be told.
+func (r *csvRows) next() (csvRow, error) {
+	for {
+		record, err := r.read()
+		if err != nil {
+			return csvRow{}, err
+		}
+		row := csvRow{line: r.line, cells: r.cells}
+		if blank(record) {
+			continue
+		}
+		for i, position := range r.positions {
+			r.cells[i] = ""
+			if position < len(record) {
+				r.cells[i] = strings.TrimSpace(record[position])
+			}
+		}
+		if err := r.place(&row, record); err != nil {
+			return csvRow{}, invalid("line %d: %w, so that it cannot be told which document the row belongs to", row.line, err)
+		}
+		return row, nil
+	}
+}
+
+// place finds out whether it is certain which document the row belongs to. If so, row.err says what else is wrong with it.
+func (r *csvRows) place(row *csvRow, record []string) error {
+	m := r.mapping
+	if len(record) != r.width {
+		row.err = fmt.Errorf("the row has %d cells and not %d; put cells that contain %q in quotes", len(record), r.width, m.separator)
+		// A cell that is missing, or too many, shifts those behind it.
+		shifted := func(column int) bool { return r.positions[column] > 0 }
+		if slices.ContainsFunc(m.key, shifted) || m.organization.column != noColumn && shifted(m.organization.column) {
+			return row.err
+		}
+	}
+	for _, k := range m.key {
+		if row.cells[k] == "" {
+			return fmt.Errorf("%s is empty", m.columns[k])
+		}
+	}
+	if row.err == nil {
+		for _, cell := range record {
+			if !utf8.ValidString(cell) {
+				row.err = fmt.Errorf("%.40q is not UTF-8; set csv.encoding to what the file is written in", cell)
+			}
+		}
+	}
+	return nil
+}
+
+func blank(record []string) bool {
+	return !slices.ContainsFunc(record, func(cell string) bool { return strings.TrimSpace(cell) != "" })
+}
+
+var errRowTooLong = errors.New("the row is too long")
+
+// budgetReader bounds what is read for one row.
+type budgetReader struct {
+	inner io.Reader
+	left  int
+}
+
+// Read implements io.Reader.
+func (b *budgetReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errRowTooLong
+	}
+	n, err := b.inner.Read(p)
+	b.left -= n
+	return n, err
+}

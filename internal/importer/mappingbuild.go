@@ -1,0 +1,335 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// mappingFile is a mapping as it is written, after it was compared with the schema.
+type mappingFile struct {
+	CSV struct {
+		Separator, Encoding string
+		Header              *bool
+		Columns             []placedText
+	} `yaml:"csv"`
+	Numbers struct {
+		Decimal   string
+		Thousands placedText
+	}
+	Group struct {
+		Key   textList
+		Files grouping
+	}
+	Document struct {
+		Organization, Number, Currency, Direction, Counterparty, Country fieldText
+		Date                                                             dateText
+		ValueDate                                                        dateText `yaml:"value_date"`
+		Total                                                            placedText
+		Attributes                                                       map[string]fieldText
+		Types                                                            []choiceText
+	}
+	Lines struct {
+		Code, Description    fieldText
+		Quantity, Price, Net placedText
+		Tax                  struct {
+			Amount, Rate placedText
+			Category     fieldText
+		}
+		Kinds []choiceText
+	}
+}
+
+// placedText is a text that knows where it stands.
+type placedText struct {
+	text string
+	at   *yaml.Node
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (t *placedText) UnmarshalYAML(n *yaml.Node) error {
+	t.text, t.at = n.Value, n
+	return nil
+}
+
+// textList is one text or several.
+type textList []placedText
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *textList) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Decode((*[]placedText)(l))
+	}
+	*l = textList{{n.Value, n}}
+	return nil
+}
+
+// fieldText is a field as it is written; a plain text is the name of a column.
+type fieldText struct {
+	at        *yaml.Node
+	Column    placedText
+	Value     *string
+	Values    map[string]string
+	Otherwise *string
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (f *fieldText) UnmarshalYAML(n *yaml.Node) error {
+	type object fieldText
+	if n.Kind == yaml.MappingNode {
+		if err := n.Decode((*object)(f)); err != nil {
+			return err
+		}
+	} else {
+		f.Column = placedText{n.Value, n}
+	}
+	f.at = n
+	return nil
+}
+
+// dateText is a date field as it is written.
+type dateText struct{ Column, Layout placedText }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *dateText) UnmarshalYAML(n *yaml.Node) error {
+	type object dateText
+	if n.Kind == yaml.MappingNode {
+		return n.Decode((*object)(d))
+	}
+	d.Column = placedText{n.Value, n}
+	return nil
+}
+
+// choiceText is a row of the tables of types and kinds.
+type choiceText struct {
+	at              *yaml.Node
+	Column          placedText
+	Is              textList
+	Prefix, Matches placedText
+	Type, Kind      string
+	Negate          bool
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (c *choiceText) UnmarshalYAML(n *yaml.Node) error {
+	type object choiceText
+	err := n.Decode((*object)(c))
+	c.at = n
+	return err
+}
+
+// mappingBuilder turns a mapping's file into a Mapping and collects what is wrong.
+type mappingBuilder struct {
+	m         *Mapping
+	positions map[string]int
+	problems  []MappingProblem
+}
+
+func (b *mappingBuilder) report(at *yaml.Node, format string, args ...any) {
+	p := MappingProblem{Message: fmt.Sprintf(format, args...)}
+	if at != nil {
+		p.Line, p.Column = at.Line, at.Column
+	}
+	b.problems = append(b.problems, p)
+}
+
+func (b *mappingBuilder) build(file *mappingFile) {
+	m, d, l := b.m, &file.Document, &file.Lines
+	b.dialect(file)
+	m.files = cmp.Or(file.Group.Files, filesOne)
+	for _, k := range file.Group.Key {
+		m.key = append(m.key, b.column(k))
+	}
+	m.organization = b.field(d.Organization, "an organization's id: 1 to 255 bytes", func(s string) bool { return s != "" && len(s) <= maxIDBytes })
+	m.number = b.field(d.Number, "", nil)
+	m.currency = b.field(d.Currency, "a currency of ISO 4217", func(s string) bool { _, ok := MinorDigits(s); return ok })
+	m.direction = field{column: noColumn, constant: string(models.DirectionOut)}
+	if d.Direction.at != nil {
+		m.direction = b.field(d.Direction, `"out" or "in"`, validDirection)
+	}
+	m.counterparty = b.field(d.Counterparty, "", nil)
+	m.country = b.field(d.Country, "a country of two capital letters, or empty", validCountry)
+	m.date, m.valueDate = b.date(d.Date), b.date(d.ValueDate)
+	m.total = b.column(d.Total)
+	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
+		if name == totalsAttribute {
+			b.report(d.Attributes[name].at, "the attribute %q is set by the import; choose another name", name)
+		}
+		m.attributes = append(m.attributes, attribute{name, b.field(d.Attributes[name], "", nil)})
+	}
+	m.types = b.choices(d.Types, m.number, "document.number", func(c choiceText) string { return c.Type })
+	m.shared = sharedColumns(m)
+	m.code, m.description = b.field(l.Code, "", nil), b.field(l.Description, "", nil)
+	m.quantity, m.price, m.net = b.column(l.Quantity), b.column(l.Price), b.column(l.Net)
+	m.taxAmount, m.taxRate = b.column(l.Tax.Amount), b.column(l.Tax.Rate)
+	m.taxCategory = b.field(l.Tax.Category, "", nil)
+	m.kinds = b.choices(l.Kinds, m.code, "lines.code", func(c choiceText) string { return c.Kind })
+}
+
+// sharedColumns returns the columns whose cells may decide about a whole document.
+func sharedColumns(m *Mapping) []int {
+	columns := []int{m.date.column, m.valueDate.column, m.total}
+	for _, f := range []field{m.organization, m.number, m.currency, m.direction, m.counterparty, m.country} {
+		columns = append(columns, f.column)
+	}
+	for _, a := range m.attributes {
+		columns = append(columns, a.field.column)
+	}
+	for _, c := range m.types {
+		columns = append(columns, c.column)
+	}
+	slices.Sort(columns)
+	return slices.DeleteFunc(slices.Compact(columns), func(c int) bool { return c == noColumn })
+}
+
+// dialect takes over how the files are written.
+func (b *mappingBuilder) dialect(file *mappingFile) {
+	m := b.m
+	m.separator = []rune(cmp.Or(file.CSV.Separator, ","))[0]
+	m.encoding = cmp.Or(file.CSV.Encoding, "utf-8")
+	m.header = file.CSV.Header == nil || *file.CSV.Header
+	m.decimal, m.thousands = cmp.Or(file.Numbers.Decimal, "."), file.Numbers.Thousands.text
+	if m.decimal == m.thousands {
+		b.report(file.Numbers.Thousands.at, "%q cannot be both the decimal sign and what separates thousands", m.decimal)
+	}
+	for _, c := range file.CSV.Columns {
+		if slices.Contains(m.all, c.text) {
+			b.report(c.at, "the column %q stands here a second time; give it a name of its own", c.text)
+		}
+		m.all = append(m.all, c.text)
+	}
+	switch {
+	case m.header && len(m.all) > 0:
+		b.report(file.CSV.Columns[0].at, "columns are for files without a header; remove them, or set header: false")
+	case !m.header && len(m.all) == 0:
+		b.report(nil, "a file without a header needs csv.columns, the names of its columns in order")
+	}
+}
+
+// column returns the position of a column among those that are read.
+func (b *mappingBuilder) column(name placedText) int {
+	if name.at == nil {
+		return noColumn
+	}
+	if len(b.m.all) > 0 && !slices.Contains(b.m.all, name.text) {
+		b.report(name.at, "there is no column %q in csv.columns", name.text)
+	}
+	position, ok := b.positions[name.text]
+	if !ok {
+		position = len(b.m.columns)
+		b.positions[name.text] = position
+		b.m.columns = append(b.m.columns, name.text)
+	}
+	return position
+}
+
+// field takes over a field. Its constants must be valid, if that is given; what names what is wanted.
+func (b *mappingBuilder) field(f fieldText, want string, valid func(string) bool) field {
+	if f.at == nil {
+		return field{column: noColumn}
+	}
+	if (f.Column.at == nil) == (f.Value == nil) {
+		b.report(f.at, "give either the column or a constant value")
+	}
+	if f.Value != nil && (len(f.Values) > 0 || f.Otherwise != nil) {
+		b.report(f.at, "values and otherwise need a column")
+	}
+	if f.Otherwise != nil && len(f.Values) == 0 {
+		b.report(f.at, "otherwise needs values")
+	}
+	check := func(text string) {
+		if valid != nil && !valid(text) {
+			b.report(f.at, "%q is not %s", text, want)
+		}
+	}
+	result := field{column: b.column(f.Column), values: f.Values, otherwise: f.Otherwise}
+	if f.Value != nil {
+		result.constant = *f.Value
+		check(*f.Value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
+		check(f.Values[key])
+	}
+	if f.Otherwise != nil {
+		check(*f.Otherwise)
+	}
+	return result
+}
+
+func (b *mappingBuilder) date(d dateText) dateField {
+	wanted := cmp.Or(d.Layout.text, "YYYY-MM-DD")
+	layout, ok := dateLayout(wanted)
+	if !ok {
+		b.report(d.Layout.at, "%q is not a layout of a day; write it with YYYY, MM or M, DD or D, and hh, mm, ss if there is a time", wanted)
+	}
+	return dateField{column: b.column(d.Column), layout: layout, wanted: wanted}
+}
+
+// choices takes over a table. A row without a column looks at the column of usual, which messages call name.
+func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, result func(choiceText) string) []choice {
+	var choices []choice
+	var always *yaml.Node
+	for _, row := range rows {
+		c := choice{column: b.column(row.Column), result: result(row), negate: row.Negate, test: b.test(row)}
+		switch {
+		case always != nil:
+			b.report(row.at, "no row reaches this: the one at %d:%d matches always; move it to the end", always.Line, always.Column)
+		case c.test == nil && row.Column.at != nil:
+			b.report(row.at, "the row has a column but no condition; add is, prefix or matches")
+		case c.test == nil:
+			always = row.at
+		case row.Column.at == nil && usual.constantField():
+			b.report(row.at, "the row looks at no column: %s is not one; name the column", name)
+		case row.Column.at == nil:
+			c.column = usual.column
+		}
+		choices = append(choices, c)
+	}
+	return choices
+}
+
+// test returns the condition of a row; nil: it has none.
+func (b *mappingBuilder) test(row choiceText) func(string) bool {
+	var tests []func(string) bool
+	if row.Is != nil {
+		texts := make(map[string]bool, len(row.Is))
+		for _, t := range row.Is {
+			texts[t.text] = true
+		}
+		tests = append(tests, func(cell string) bool { return texts[cell] })
+	}
+	if row.Prefix.at != nil {
+		tests = append(tests, func(cell string) bool { return strings.HasPrefix(cell, row.Prefix.text) })
+	}
+	if row.Matches.at != nil {
+		pattern, err := regexp.Compile(row.Matches.text)
+		if err != nil {
+			b.report(row.Matches.at, "%q is not a regular expression: %v", row.Matches.text, err)
+			return func(string) bool { return false }
+		}
+		tests = append(tests, pattern.MatchString)
+	}
+	switch len(tests) {
+	case 0:
+		return nil
+	case 1:
+		return tests[0]
+	}
+	b.report(row.at, "the row has several of is, prefix and matches; keep one, or write one regular expression")
+	return tests[0]
+}
+
+func validDirection(s string) bool {
+	return s == string(models.DirectionOut) || s == string(models.DirectionIn)
+}
+
+func validCountry(s string) bool {
+	return s == "" || len(s) == 2 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
