@@ -110,7 +110,7 @@ var errorTable = []CodeInfo{
 	{CodeAmbiguousRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{CodeUnknownAccount, TreatPermanent, "`failed` at once; comes back when an account is added or a rule set is activated"},
 	{CodeUnbalanced, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
-	{CodePeriodClosed, TreatPermanent, "`failed` at once; comes back when the period is opened"},
+	{CodePeriodClosed, TreatPermanent, "`failed` at once; comes back when the period is opened or the policy changes"},
 	{CodeDocumentInvalid, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
 	{CodeDatabaseError, TreatBackoff, "backoff; the sixth is `failed`"},
 	{CodeTimeout, TreatBackoff, "backoff; the sixth is `failed`"},

@@ -49,7 +49,7 @@ func Transitions() []Transition {
 		{JobPending, JobCancelled, "Cancel"},
 		{JobFailed, JobCancelled, "Cancel"},
 		{JobCompleted, JobPending, "Enqueue with a newer version, or MarkPending"},
-		{JobFailed, JobPending, "Enqueue with a newer version, MarkPending, or the cause is gone (rule set activated, account added)"},
+		{JobFailed, JobPending, "Enqueue with a newer version, MarkPending, or the cause is gone (rule set activated, account added, period opened)"},
 		{JobCancelled, JobPending, "Enqueue with the same or a newer version, or MarkPending"},
 	}
 }

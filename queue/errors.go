@@ -20,6 +20,8 @@ var (
 	ErrNegativeDelay = errors.New("delay must not be negative")
 	// ErrNoTransaction: a transaction is needed and a plain handle was given.
 	ErrNoTransaction = errors.New("a transaction is needed")
+	// ErrInTransaction: Wait was given a transaction; pass the pool, after the transaction's commit.
+	ErrInTransaction = errors.New("a transaction cannot wait for what is worked after its commit: pass the pool, after the commit")
 
 	// ErrJobNotFound: there is no job for the document; enqueue it first.
 	ErrJobNotFound = store.ErrJobNotFound

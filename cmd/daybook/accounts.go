@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -18,8 +19,8 @@ import (
 )
 
 func accountsCommand(a *app) *cobra.Command {
-	command := &cobra.Command{Use: "accounts", Short: "Import and list charts of accounts"}
-	command.AddCommand(accountsImportCommand(a), accountsListCommand(a))
+	command := &cobra.Command{Use: "accounts", Short: "Import and list charts of accounts, and what was posted to an account"}
+	command.AddCommand(accountsImportCommand(a), accountsListCommand(a), accountsLedgerCommand(a))
 	return command
 }
 
@@ -27,9 +28,10 @@ func accountsImportCommand(a *app) *cobra.Command {
 	var orgs organizationFlags
 	command := &cobra.Command{
 		Use:   "import FILE|- --org ORG…|--all-orgs",
-		Short: "Add accounts from a CSV file with the columns code, name and type",
+		Short: "Add accounts from a CSV file with the columns code, name, type and, if need be, currencies",
 		Long: "Adds accounts from a CSV file whose first line is code,name,type, or changes their names and types. A type is asset,\n" +
-			"liability, equity, income or expense. Jobs that had failed for an unknown account are pending again.",
+			"liability, equity, income or expense. A fourth column, currencies, holds the currencies that may be posted to the\n" +
+			"account, separated by spaces; an empty one: all. Jobs that had failed for an unknown account are pending again.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := orgs.check(); err != nil {
@@ -88,14 +90,17 @@ var accountTypes = []models.AccountType{
 	models.AccountAsset, models.AccountLiability, models.AccountEquity, models.AccountIncome, models.AccountExpense,
 }
 
+// accountColumns are the columns of a chart; the last one may be missing.
+var accountColumns = []string{"code", "name", "type", "currencies"}
+
 // parseAccounts reads a chart of accounts.
 func parseAccounts(data []byte) ([]models.Account, error) {
 	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
-	reader.FieldsPerRecord = 3
 	reader.TrimLeadingSpace = true
+	// Each line must have as many fields as the first.
 	head, err := reader.Read()
-	if err != nil || !slices.Equal(head, []string{"code", "name", "type"}) {
-		return nil, usagef("the first line must be code,name,type")
+	if err != nil || (!slices.Equal(head, accountColumns[:3]) && !slices.Equal(head, accountColumns)) {
+		return nil, usagef("the first line must be code,name,type or code,name,type,currencies")
 	}
 	var accounts []models.Account
 	for {
@@ -113,6 +118,14 @@ func parseAccounts(data []byte) ([]models.Account, error) {
 		}
 		if !slices.Contains(accountTypes, account.Type) {
 			return nil, usagef("line %d: the type is %q: want one of %v", line, account.Type, accountTypes)
+		}
+		if len(row) == len(accountColumns) {
+			account.Currencies = strings.Fields(row[3])
+		}
+		for _, currency := range account.Currencies {
+			if _, ok := models.MinorDigits(currency); !ok {
+				return nil, usagef("line %d: ISO 4217 lists no currency %q: want codes such as EUR, separated by spaces", line, currency)
+			}
 		}
 		accounts = append(accounts, account)
 	}
@@ -142,9 +155,9 @@ func accountsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(map[string]any{"accounts": accounts}, func(w io.Writer) error {
-				t := newTable("CODE", "TYPE", "NAME")
+				t := newTable("CODE", "TYPE", "CURRENCIES", "NAME")
 				for _, account := range accounts {
-					t.add(account.Code, string(account.Type), account.Name)
+					t.add(account.Code, string(account.Type), strings.Join(account.Currencies, " "), account.Name)
 				}
 				return a.print(w, t)
 			})

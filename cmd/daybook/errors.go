@@ -49,6 +49,8 @@ var (
 	errTemporalAway  = errors.New("Temporal cannot be reached")
 	errTemporalSetup = errors.New("Temporal refuses the worker")
 	errNotEmpty      = errors.New("the database is in use")
+	errNotSound      = errors.New("the ledger is not sound")
+	errNoAccount     = errors.New("no such account")
 	errNotAsExpected = errors.New("the result is not what it must be")
 )
 
@@ -71,6 +73,8 @@ var errorTable = []struct {
 	{store.ErrJobNotFound, "JOB_NOT_FOUND", exitNotFound},
 	{store.ErrDocumentNotFound, "DOCUMENT_NOT_FOUND", exitNotFound},
 	{store.ErrOrganizationNotFound, "ORGANIZATION_NOT_FOUND", exitNotFound},
+	{store.ErrPeriodNotFound, "PERIOD_NOT_FOUND", exitNotFound},
+	{errNoAccount, "ACCOUNT_NOT_FOUND", exitNotFound},
 	{store.ErrNoRuleSet, "NO_RULE_SET", exitNotFound},
 	{fs.ErrNotExist, "FILE_NOT_FOUND", exitNotFound},
 	{errTemporalAway, "TEMPORAL_AWAY", exitAway},
@@ -82,6 +86,7 @@ var errorTable = []struct {
 	{devstack.ErrInUse, "STACK_IN_USE", exitConflict},
 	{devstack.ErrPortTaken, "PORT_TAKEN", exitConflict},
 	{errNotEmpty, "NOT_EMPTY", exitConflict},
+	{errNotSound, "NOT_SOUND", exitFailure},
 	{errPartlyFailed, "PARTLY_FAILED", exitFailure},
 	{errOutOfBalance, "OUT_OF_BALANCE", exitFailure},
 	{errNotAsExpected, "NOT_AS_EXPECTED", exitFailure},

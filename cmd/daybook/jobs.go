@@ -13,8 +13,8 @@ import (
 )
 
 func jobsCommand(a *app) *cobra.Command {
-	command := &cobra.Command{Use: "jobs", Short: "List, show, retry and cancel jobs of the accounting queue"}
-	command.AddCommand(jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a), jobsCancelCommand(a))
+	command := &cobra.Command{Use: "jobs", Short: "List, show, retry, repost and cancel jobs of the accounting queue"}
+	command.AddCommand(jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a), jobsRepostCommand(a), jobsCancelCommand(a))
 	return command
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"math/big"
 
@@ -22,62 +23,101 @@ type balanceRow struct {
 	Debit        string             `json:"debit"`
 	Credit       string             `json:"credit"`
 	Balance      string             `json:"balance"`
+	// Opening and closing balances are there when a span of days was asked for.
+	OpeningMinor *big.Int `json:"opening_minor,omitempty"`
+	ClosingMinor *big.Int `json:"closing_minor,omitempty"`
+	Opening      *string  `json:"opening,omitempty"`
+	Closing      *string  `json:"closing,omitempty"`
 }
 
 // trialBalance is what was posted, by account, and the total of each currency.
 type trialBalance struct {
+	From     *models.Date `json:"from,omitempty"`
+	To       *models.Date `json:"to,omitempty"`
 	Accounts []balanceRow `json:"accounts"`
 	Totals   []balanceRow `json:"totals"`
-	// Balanced says that debits equal credits in each currency.
+	// Balanced says that debits equal credits in each currency, before, in and after the span.
 	Balanced bool `json:"balanced"`
 }
 
-func newBalanceRow(l store.BalanceLine) balanceRow {
-	balance := new(big.Int).Sub(l.Debit, l.Credit)
+// newBalanceRow makes a row without opening and closing balance.
+func newBalanceRow(b store.SpanBalance) balanceRow {
+	balance := new(big.Int).Sub(b.Debit, b.Credit)
 	return balanceRow{
-		Account: l.Account, Name: l.Name, Type: l.Type, Currency: l.Currency,
-		DebitMinor: l.Debit, CreditMinor: l.Credit, BalanceMinor: balance,
-		Debit: formatMinor(l.Debit, l.Currency), Credit: formatMinor(l.Credit, l.Currency), Balance: formatMinor(balance, l.Currency),
+		Account: b.Account, Name: b.Name, Type: b.Type, Currency: b.Currency,
+		DebitMinor: b.Debit, CreditMinor: b.Credit, BalanceMinor: balance,
+		Debit: formatMinor(b.Debit, b.Currency), Credit: formatMinor(b.Credit, b.Currency), Balance: formatMinor(balance, b.Currency),
 	}
 }
 
-// newTrialBalance adds up lines, which come in the order of their currencies.
+// newSpanRow makes a row with both.
+func newSpanRow(b store.SpanBalance) balanceRow {
+	r := newBalanceRow(b)
+	r.OpeningMinor, r.ClosingMinor = b.Opening, b.Closing
+	r.Opening, r.Closing = new(formatMinor(b.Opening, b.Currency)), new(formatMinor(b.Closing, b.Currency))
+	return r
+}
+
+// newTrialBalance adds up everything that was posted.
 func newTrialBalance(lines []store.BalanceLine) trialBalance {
+	balances := make([]store.SpanBalance, len(lines))
+	for i, l := range lines {
+		balances[i] = store.SpanBalance{
+			Account: l.Account, Name: l.Name, Type: l.Type, Currency: l.Currency,
+			Opening: new(big.Int), Debit: l.Debit, Credit: l.Credit, Closing: new(big.Int).Sub(l.Debit, l.Credit),
+		}
+	}
+	return addUp(balances, newBalanceRow)
+}
+
+// addUp makes a row of each balance, which come in the order of their currencies, and one of each currency's total.
+func addUp(lines []store.SpanBalance, row func(store.SpanBalance) balanceRow) trialBalance {
 	b := trialBalance{Accounts: []balanceRow{}, Totals: []balanceRow{}, Balanced: true}
-	var total *store.BalanceLine
+	var total *store.SpanBalance
 	end := func() {
 		if total == nil {
 			return
 		}
-		row := newBalanceRow(*total)
-		b.Totals = append(b.Totals, row)
-		b.Balanced = b.Balanced && row.BalanceMinor.Sign() == 0
+		b.Totals = append(b.Totals, row(*total))
+		b.Balanced = b.Balanced && total.Opening.Sign() == 0 && total.Closing.Sign() == 0
 	}
 	for _, l := range lines {
 		if total == nil || total.Currency != l.Currency {
 			end()
-			total = &store.BalanceLine{Name: "total", Currency: l.Currency, Debit: new(big.Int), Credit: new(big.Int)}
+			total = &store.SpanBalance{
+				Name: "total", Currency: l.Currency,
+				Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int),
+			}
 		}
-		b.Accounts = append(b.Accounts, newBalanceRow(l))
-		total.Debit.Add(total.Debit, l.Debit)
-		total.Credit.Add(total.Credit, l.Credit)
+		b.Accounts = append(b.Accounts, row(l))
+		for _, sum := range [][2]*big.Int{{total.Opening, l.Opening}, {total.Debit, l.Debit}, {total.Credit, l.Credit}, {total.Closing, l.Closing}} {
+			sum[0].Add(sum[0], sum[1])
+		}
 	}
 	end()
 	return b
 }
 
 func trialBalanceCommand(a *app) *cobra.Command {
-	var org, currency string
+	var filter store.BalanceFilter
+	var span spanFlags
 	var all bool
 	command := &cobra.Command{
 		Use:   "trial-balance --org ORG|--all",
 		Short: "Sum what was posted by account; debits and credits are equal in each currency",
 		Long: "Sums what was posted by currency and account; the balance is debit less credit. --all adds up the accounts of the same\n" +
-			"code of all organizations. Should debits and credits differ, the command fails.",
-		Args: cobra.NoArgs,
+			"code of all organizations. Should debits and credits differ, the command fails.\n\n" +
+			"With --period, or --from and --to, it shows the opening balance, what was posted in the span, and the closing balance.\n" +
+			"The days are posting dates. Nothing closes the books of a year: every account carries its balance on.",
+		Example: "  daybook trial-balance --org acme --period 2026-03",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if (org == "") != all {
+			if (filter.OrgID == "") != all {
 				return usagef("give either --org or --all")
+			}
+			var err error
+			if filter.From, filter.To, err = span.parse(); err != nil {
+				return err
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
@@ -85,15 +125,14 @@ func trialBalanceCommand(a *app) *cobra.Command {
 			}
 			defer db.close()
 			if !all {
-				if _, err := db.Organization(c.Context(), org); err != nil {
+				if _, err := db.Organization(c.Context(), filter.OrgID); err != nil {
 					return err
 				}
 			}
-			lines, err := store.TrialBalance(c.Context(), db.Pool, org, currency)
+			b, err := readTrialBalance(c.Context(), db, filter, span.given())
 			if err != nil {
 				return err
 			}
-			b := newTrialBalance(lines)
 			if err := a.emit(b, func(w io.Writer) error { return a.printTrialBalance(w, b) }); err != nil {
 				return err
 			}
@@ -104,22 +143,51 @@ func trialBalanceCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&org, "org", "", "the organization")
+	flags.StringVar(&filter.OrgID, "org", "", "the organization")
 	flags.BoolVar(&all, "all", false, "all organizations together")
-	flags.StringVar(&currency, "currency", "", "only in this currency")
+	flags.StringVar(&filter.Currency, "currency", "", "only in this currency")
+	span.add(flags)
 	return command
+}
+
+// readTrialBalance sums everything, or a span of days. Everything takes the entries alone, whatever became of their impacts.
+func readTrialBalance(ctx context.Context, db *database, f store.BalanceFilter, spanned bool) (trialBalance, error) {
+	if spanned {
+		balances, err := store.Balances(ctx, db.Pool, f)
+		if err != nil {
+			return trialBalance{}, err
+		}
+		b := addUp(balances, newSpanRow)
+		b.From, b.To = &f.From, &f.To
+		return b, nil
+	}
+	lines, err := store.TrialBalance(ctx, db.Pool, f.OrgID, f.Currency)
+	if err != nil {
+		return trialBalance{}, err
+	}
+	return newTrialBalance(lines), nil
 }
 
 func (a *app) printTrialBalance(w io.Writer, b trialBalance) error {
 	t := newTable("CURRENCY", "ACCOUNT", "NAME", "DEBIT", "CREDIT", "BALANCE")
 	t.right = []int{3, 4, 5}
+	if b.From != nil {
+		t = newTable("CURRENCY", "ACCOUNT", "NAME", "OPENING", "DEBIT", "CREDIT", "CLOSING")
+		t.right = []int{3, 4, 5, 6}
+	}
+	add := func(r balanceRow) {
+		if r.Opening == nil {
+			t.add(r.Currency, r.Account, r.Name, r.Debit, r.Credit, r.Balance)
+			return
+		}
+		t.add(r.Currency, r.Account, r.Name, *r.Opening, r.Debit, r.Credit, *r.Closing)
+	}
 	next := 0
 	for i, r := range b.Accounts {
-		t.add(r.Currency, r.Account, r.Name, r.Debit, r.Credit, r.Balance)
+		add(r)
 		if i == len(b.Accounts)-1 || b.Accounts[i+1].Currency != r.Currency {
-			total := b.Totals[next]
+			add(b.Totals[next])
 			next++
-			t.add(total.Currency, "", "total", total.Debit, total.Credit, total.Balance)
 		}
 	}
 	return a.print(w, t)

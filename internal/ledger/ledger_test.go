@@ -229,6 +229,10 @@ func TestPeriods(t *testing.T) {
 		return store.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(10), EndsOn: march(9)}})
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
+	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+		return store.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(1), EndsOn: march(9)}})
+	})
+	require.ErrorIs(t, err, store.ErrInvalid)
 	// Closing twice is closing once.
 	b.close(march(1))
 	first, err := store.Periods(t.Context(), b.Pool, org)

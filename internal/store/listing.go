@@ -121,14 +121,20 @@ type EntryLine struct {
 	DocumentVersion int64             `gorm:"column:document_version" json:"document_version"`
 	Kind            models.ImpactKind `gorm:"column:kind" json:"kind"`
 	PostingDate     models.Date       `gorm:"column:posting_date" json:"posting_date"`
+	DocumentDate    models.Date       `gorm:"column:document_date" json:"document_date"`
 	RuleSetVersion  *int64            `gorm:"column:rule_set_version" json:"rule_set_version,omitempty"`
 	RuleID          string            `gorm:"column:rule_id" json:"rule_id,omitempty"`
+	Epoch           int               `gorm:"column:epoch" json:"epoch,omitempty"`
+	JobID           string            `gorm:"column:job_id" json:"job_id"`
+	Attempt         int               `gorm:"column:attempt" json:"attempt"`
+	WorkflowRunID   string            `gorm:"column:workflow_run_id" json:"workflow_run_id,omitempty"`
 }
 
 // Entries lists entries, the last posted impact first, the lines of an impact in their order.
 func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]EntryLine, error) {
 	q := l.db.WithContext(ctx).Table("daybook.entries AS e").
-		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.rule_set_version, i.rule_id").
+		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.document_date, i.rule_set_version, i.rule_id, i.epoch, "+
+			"i.job_id, i.attempt, i.workflow_run_id").
 		Joins("JOIN daybook.impacts i ON i.id = e.impact_id").
 		Where("e.org_id = ?", f.OrgID).Order("e.impact_id DESC, e.line_no").Limit(cmp.Or(f.Limit, DefaultLimit))
 	if f.DocumentID != "" {

@@ -41,7 +41,11 @@ func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Per
 		if p.EndsOn.Time().Before(p.StartsOn.Time()) {
 			return fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, ErrInvalid)
 		}
-		if _, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time()); err != nil {
+		_, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
+		if SQLState(err) == "23505" {
+			return fmt.Errorf("organization %s has a period that begins on %s: %w", org, p.StartsOn, ErrInvalid)
+		}
+		if err != nil {
 			return wrap("add the period", err)
 		}
 	}

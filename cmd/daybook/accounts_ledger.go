@@ -1,0 +1,120 @@
+package main
+
+import (
+	"io"
+	"math/big"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// accountLedger is what was posted to an account, for programs.
+type accountLedger struct {
+	OrgID   string         `json:"org_id"`
+	Account models.Account `json:"account"`
+	From    models.Date    `json:"from"`
+	To      models.Date    `json:"to"`
+	// Balances are of the whole span, a row a currency.
+	Balances []balanceRow       `json:"balances"`
+	Entries  []store.LedgerLine `json:"entries"`
+	// More says that there are entries past the limit.
+	More bool `json:"more"`
+}
+
+func accountsLedgerCommand(a *app) *cobra.Command {
+	var filter store.BalanceFilter
+	var span spanFlags
+	var limit int
+	command := &cobra.Command{
+		Use:   "ledger CODE --org ORG",
+		Short: "List what was posted to an account, with the running balance",
+		Long: "Lists the entries to an account in the order of their posting dates, with the balance after each: debits less credits,\n" +
+			"a currency at a time. What was posted before the first day makes up the opening balance.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if filter.From, filter.To, err = span.parse(); err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usagef("--limit must be at least 1")
+			}
+			filter.Account = args[0]
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			account, err := findAccount(c, db, filter.OrgID, filter.Account)
+			if err != nil {
+				return err
+			}
+			l, err := store.ReadAccountLedger(c.Context(), db.Pool, filter, limit)
+			if err != nil {
+				return err
+			}
+			out := accountLedger{
+				OrgID: filter.OrgID, Account: account, From: filter.From, To: filter.To,
+				Balances: []balanceRow{}, Entries: l.Lines, More: l.More,
+			}
+			if out.Entries == nil {
+				out.Entries = []store.LedgerLine{}
+			}
+			for _, b := range l.Balances {
+				out.Balances = append(out.Balances, newSpanRow(b))
+			}
+			return a.emit(out, func(w io.Writer) error {
+				if err := a.printAccountLedger(w, out); err != nil {
+					return err
+				}
+				if out.More {
+					a.say("There are more than these %d: raise --limit, or name a shorter span.", limit)
+				}
+				return nil
+			})
+		},
+	}
+	orgFlag(command, &filter.OrgID)
+	flags := command.Flags()
+	span.add(flags)
+	flags.StringVar(&filter.Currency, "currency", "", "only in this currency")
+	flags.IntVar(&limit, "limit", store.DefaultLimit, "how many entries at most")
+	return command
+}
+
+// findAccount reads an account of the organization's chart.
+func findAccount(c *cobra.Command, db *database, org, code string) (models.Account, error) {
+	if _, err := db.Organization(c.Context(), org); err != nil {
+		return models.Account{}, err
+	}
+	accounts, err := db.Accounts(c.Context(), org)
+	if err != nil {
+		return models.Account{}, err
+	}
+	for _, account := range accounts {
+		if account.Code == code {
+			return account, nil
+		}
+	}
+	return models.Account{}, tagged(errNoAccount, "organization %s has no account %s; `daybook accounts list` shows those that it has", org, code)
+}
+
+func (a *app) printAccountLedger(w io.Writer, l accountLedger) error {
+	t := newTable("DATE", "DOCUMENT", "KIND", "IMPACT", "DEBIT", "CREDIT", "BALANCE", "CURRENCY", "RULE")
+	t.right = []int{3, 4, 5, 6}
+	for _, b := range l.Balances {
+		t.add(l.From.String(), "", "opening", "", "", "", *b.Opening, b.Currency, "")
+	}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		debit, credit := sides(e.Side, formatMinor64(e.Amount, e.Currency))
+		t.add(e.PostingDate.String(), e.DocumentID, string(e.Kind), big.NewInt(e.ImpactID).String(), debit, credit,
+			formatMinor(e.Balance, e.Currency), e.Currency, e.RuleID+"/"+e.RuleLineID)
+	}
+	for _, b := range l.Balances {
+		t.add(l.To.String(), "", "closing", "", b.Debit, b.Credit, *b.Closing, b.Currency, "")
+	}
+	return a.print(w, t)
+}

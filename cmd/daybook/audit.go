@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// audited is the report of an audit, for programs.
+type audited struct {
+	// Sound is true when nothing is wrong.
+	Sound bool `json:"sound"`
+	// Wrong counts the findings of all checks.
+	Wrong int64 `json:"wrong"`
+	store.AuditReport
+}
+
+func auditCommand(a *app) *cobra.Command {
+	var options store.AuditOptions
+	var all bool
+	command := &cobra.Command{
+		Use:   "audit --org ORG|--all",
+		Short: "Check that every document is posted once, and that the ledger is sound",
+		Long: "Checks in one read-only snapshot that each ready document is posted exactly once or has a job that says why not, that\n" +
+			"debits equal credits, that reversals mirror what they reverse, that chains have no gaps, and that nothing was posted\n" +
+			"into a period after its closing. Lists what is wrong with its ids and ends with 1 if anything is. It waits for nobody\n" +
+			"and holds up nobody.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case (options.OrgID == "") != all:
+				return usagef("give either --org or --all")
+			case options.Limit < 1:
+				return usagef("--limit must be at least 1")
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			if !all {
+				if _, err := db.Organization(c.Context(), options.OrgID); err != nil {
+					return err
+				}
+			}
+			report, err := store.Audit(c.Context(), db.Pool, options)
+			if err != nil {
+				return err
+			}
+			result := audited{Sound: report.Wrong() == 0, Wrong: report.Wrong(), AuditReport: report}
+			if err := a.emit(result, func(w io.Writer) error { return a.printAudit(w, report) }); err != nil {
+				return err
+			}
+			if !result.Sound {
+				return tagged(errNotSound, "the audit found %s", plural(result.Wrong, "thing that is wrong", "things that are wrong"))
+			}
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.OrgID, "org", "", "the organization")
+	flags.BoolVar(&all, "all", false, "all organizations")
+	flags.IntVar(&options.Limit, "limit", 20, "how many findings of each check are listed at most; all are counted")
+	return command
+}
+
+func (a *app) printAudit(w io.Writer, r store.AuditReport) error {
+	f := r.Figures
+	for _, line := range [][2]string{
+		{"organizations", strconv.FormatInt(f.Organizations, 10)},
+		{"documents", fmt.Sprintf("%d, %d of them ready", f.Documents, f.Ready)},
+		{"jobs", fmt.Sprintf("%d open, %d failed", f.OpenJobs, f.FailedJobs)},
+		{"impacts", fmt.Sprintf("%d, %d of them live, %s, %s", f.Impacts, f.Live,
+			plural(f.Reversals, "reversal", "reversals"), plural(f.Confirmations, "confirmation", "confirmations"))},
+		{"entries", strconv.FormatInt(f.Entries, 10)},
+	} {
+		if _, err := fmt.Fprintf(w, "%-14s %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	totals := newTable("CURRENCY", "DEBIT", "CREDIT")
+	totals.right = []int{1, 2}
+	for _, t := range f.Totals {
+		totals.add(t.Currency, formatMinor(t.Debit, t.Currency), formatMinor(t.Credit, t.Currency))
+	}
+	if len(totals.rows) > 0 {
+		_, _ = fmt.Fprintln(w)
+		if err := a.print(w, totals); err != nil {
+			return err
+		}
+	}
+	_, _ = fmt.Fprintln(w)
+	checks := newTable("CHECK", "WRONG", "WHAT MUST HOLD")
+	checks.right = []int{1}
+	for _, c := range r.Checks {
+		checks.add(strings.ReplaceAll(c.Kind, "_", " "), strconv.FormatInt(c.Count, 10), c.Rule)
+	}
+	if err := a.print(w, checks); err != nil {
+		return err
+	}
+	for _, c := range r.Checks {
+		if err := a.printFindings(w, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printFindings(w io.Writer, c store.CheckResult) error {
+	if c.Count == 0 {
+		return nil
+	}
+	listed := ""
+	if n := int64(len(c.Findings)); n < c.Count {
+		listed = fmt.Sprintf(", the first %d", n)
+	}
+	if _, err := fmt.Fprintf(w, "\n%s: %d%s\n", strings.ReplaceAll(c.Kind, "_", " "), c.Count, listed); err != nil {
+		return err
+	}
+	t := newTable("ORGANIZATION", "DOCUMENT", "IMPACT", "WHAT IS WRONG")
+	t.right = []int{2}
+	for _, f := range c.Findings {
+		impact := ""
+		if f.ImpactID != 0 {
+			impact = strconv.FormatInt(f.ImpactID, 10)
+		}
+		t.add(f.OrgID, f.DocumentID, impact, f.Detail)
+	}
+	return a.print(w, t)
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	var sound audited
+	b.json(&sound, "audit", "--all")
+	assert.True(t, sound.Sound)
+	assert.Equal(t, int64(11), sound.Figures.Documents)
+	assert.Contains(t, b.ok("audit", "--org", "es"), "document not posted")
+	assert.Equal(t, exitUsage, b.run("audit").exit)
+	assert.Equal(t, exitUsage, b.run("audit", "--all", "--org", "es").exit)
+	assert.Equal(t, exitNotFound, b.run("audit", "--org", "nobody").exit)
+
+	_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue WHERE state = 'failed'`)
+	require.NoError(t, err)
+	r := b.run("audit", "--all", "--json")
+	assert.Equal(t, exitFailure, r.exit)
+	assert.Contains(t, r.err, "NOT_SOUND")
+	var damaged audited
+	require.NoError(t, json.Unmarshal([]byte(r.out), &damaged))
+	assert.False(t, damaged.Sound)
+	assert.Equal(t, int64(1), damaged.Wrong)
+	assert.Contains(t, b.run("audit", "--all").out, "invoice-2")
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "sale", 1000))
+	b.work()
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "sale", 1000)) // the same again: confirmed
+	b.work()
+	assert.Contains(t, b.ok("jobs", "repost", "acme", "sale"), "requeued")
+	b.work()
+
+	var e store.Explanation
+	b.json(&e, "explain", "sale", "--org", "acme")
+	require.NotNil(t, e.Document)
+	require.NotNil(t, e.Job)
+	assert.Len(t, e.Attempts, 3)
+	require.Len(t, e.Impacts, 3)
+	require.NotNil(t, e.LiveImpactID)
+	first, last := e.Impacts[0], e.Impacts[2]
+	assert.Equal(t, last.ID, *e.LiveImpactID)
+	assert.Equal(t, models.ImpactReverse, e.Impacts[1].Kind)
+	assert.Equal(t, int64(1), first.DocumentVersion)
+	require.Len(t, first.Confirmations, 1)
+	assert.Equal(t, int64(2), first.Confirmations[0].DocumentVersion)
+	assert.Equal(t, 1, last.Epoch)
+	assert.Equal(t, "sale", last.RuleID)
+	assert.Len(t, last.RuleSetSHA256, 64)
+	require.Len(t, last.Entries, 3)
+	assert.NotEmpty(t, last.Entries[0].RuleLineID)
+	text := b.ok("explain", "sale", "--org", "acme")
+	for _, want := range []string{"posts, live", "reverses", "confirmed for", "epoch", "posting date"} {
+		assert.Contains(t, text, want)
+	}
+	assert.Equal(t, exitNotFound, b.run("explain", "nothing", "--org", "acme").exit)
+
+	var l struct{ Entries []store.EntryLine }
+	b.json(&l, "entries", "--org", "acme", "--document", "sale", "--limit", "1")
+	require.Len(t, l.Entries, 1)
+	assert.Equal(t, e.Job.ID, l.Entries[0].JobID)
+	assert.Positive(t, l.Entries[0].Attempt)
+	assert.Equal(t, 1, l.Entries[0].Epoch)
+	assert.Equal(t, int64(2), l.Entries[0].DocumentVersion)
+}
+
+func TestPeriods(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	b.ok("periods", "add", "--org", "acme", "--year", "2026")
+	b.ok("periods", "add", "--org", "acme", "--month", "2024-02")
+	b.ok("periods", "add", "--org", "acme", "--from", "2027-01-01", "--to", "2027-03-31")
+	var list struct {
+		Policy  models.ClosedPeriodPolicy
+		Periods []models.Period
+	}
+	b.json(&list, "periods", "list", "--org", "acme")
+	require.Len(t, list.Periods, 14)
+	assert.Equal(t, "2024-02-29", list.Periods[0].EndsOn.String())
+	assert.Equal(t, models.PolicyFail, list.Policy)
+
+	assert.Contains(t, b.ok("periods", "close", "--org", "acme", "--month", "2026-03"), "closed")
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
+	b.work()
+	assert.Equal(t, models.JobFailed, b.job("acme", "march").State)
+	var opened changedPeriod
+	b.json(&opened, "periods", "open", "--org", "acme", "--from", "2026-03-01")
+	assert.Equal(t, 1, opened.Returned)
+	assert.Equal(t, models.PeriodOpen, opened.State)
+
+	b.ok("periods", "close", "--org", "acme", "--month", "2026-03")
+	b.work()
+	var policy struct{ Returned int }
+	b.json(&policy, "periods", "policy", "first_open_day", "--org", "acme")
+	assert.Equal(t, 1, policy.Returned)
+	b.work()
+	var e store.Explanation
+	b.json(&e, "explain", "march", "--org", "acme")
+	require.Len(t, e.Impacts, 1)
+	assert.Equal(t, "2026-03-14", e.Impacts[0].DocumentDate.String())
+	assert.Equal(t, "2026-04-01", e.Impacts[0].PostingDate.String())
+	b.ok("audit", "--org", "acme")
+
+	for _, test := range []struct {
+		exit int
+		args []string
+	}{
+		{exitUsage, []string{"add"}},
+		{exitUsage, []string{"add", "--month", "2026-13"}},
+		{exitUsage, []string{"add", "--month", "2026-03"}}, // overlaps
+		{exitUsage, []string{"add", "--year", "26"}},
+		{exitUsage, []string{"add", "--from", "2028-01-01"}},
+		{exitUsage, []string{"add", "--from", "2028-01-31", "--to", "2028-01-01"}},
+		{exitUsage, []string{"add", "--year", "2028", "--month", "2028-01"}},
+		{exitUsage, []string{"close"}},
+		{exitUsage, []string{"close", "--month", "2027-01"}}, // a quarter
+		{exitNotFound, []string{"close", "--month", "2030-01"}},
+		{exitNotFound, []string{"open", "--from", "2026-03-02"}},
+		{exitUsage, []string{"policy", "guess"}},
+	} {
+		r := b.run(append([]string{"periods", test.args[0], "--org", "acme"}, test.args[1:]...)...)
+		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
+	}
+	assert.Equal(t, exitNotFound, b.run("jobs", "repost", "acme", "nothing").exit)
+}
+
+func TestBalancesOfASpan(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	for day, id := range map[int]string{1: "first", 2: "second", 3: "third"} {
+		d := fixture.Invoice("acme", id, int64(day)*1000)
+		d.IssueDate = models.NewDate(2026, 2, 27+day) // February 28, March 1 and 2
+		fixture.Ready(t, b.Pool, d)
+	}
+	b.work()
+	var march trialBalance
+	b.json(&march, "trial-balance", "--org", "acme", "--period", "2026-03")
+	assert.True(t, march.Balanced)
+	require.Len(t, march.Totals, 1)
+	assert.Equal(t, "2026-03-01", march.From.String())
+	var receivable balanceRow
+	for _, r := range march.Accounts {
+		if r.DebitMinor.Sign() > 0 {
+			receivable = r
+		}
+	}
+	assert.Equal(t, "11.90", *receivable.Opening)
+	assert.Equal(t, "59.50", receivable.Debit)
+	assert.Equal(t, "71.40", *receivable.Closing)
+	assert.Contains(t, b.ok("trial-balance", "--all", "--from", "2026-03-02"), "OPENING")
+	assert.Equal(t, exitUsage, b.run("trial-balance", "--all", "--period", "march").exit)
+	assert.Equal(t, exitUsage, b.run("trial-balance", "--all", "--period", "2026", "--from", "2026-01-01").exit)
+
+	var l accountLedger
+	b.json(&l, "accounts", "ledger", receivable.Account, "--org", "acme", "--from", "2026-03-01", "--limit", "1")
+	require.Len(t, l.Entries, 1)
+	assert.True(t, l.More)
+	assert.Equal(t, "second", l.Entries[0].DocumentID)
+	assert.Equal(t, int64(1190+2380), l.Entries[0].Balance.Int64())
+	require.Len(t, l.Balances, 1)
+	assert.Equal(t, "71.40", *l.Balances[0].Closing)
+	text := b.ok("accounts", "ledger", receivable.Account, "--org", "acme")
+	assert.Contains(t, text, "opening")
+	assert.Contains(t, text, "71.40")
+	assert.Equal(t, exitNotFound, b.run("accounts", "ledger", "none", "--org", "acme").exit)
+}
+
+func TestAccountsWithCurrencies(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	chart := func(text string) string {
+		path := filepath.Join(t.TempDir(), "chart.csv")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	b.ok("accounts", "import", chart("code,name,type,currencies\n1200,Bank,asset,EUR USD\n4400,Sales,income,\n"), "--org", "acme")
+	var l struct{ Accounts []models.Account }
+	b.json(&l, "accounts", "list", "--org", "acme")
+	require.Len(t, l.Accounts, 2)
+	assert.Equal(t, models.Currencies{"EUR", "USD"}, l.Accounts[0].Currencies)
+	assert.Empty(t, l.Accounts[1].Currencies)
+	assert.Contains(t, b.ok("accounts", "list", "--org", "acme"), "EUR USD")
+	for _, text := range []string{
+		"code,name,type,currencies\n1200,Bank,asset,euro\n",
+		"code,name,type,currencies\n1200,Bank,asset\n",
+		"code,name,type,currency\n1200,Bank,asset,EUR\n",
+	} {
+		assert.Equal(t, exitUsage, b.run("accounts", "import", chart(text), "--org", "acme").exit, text)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/export"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func exportCommand(a *app) *cobra.Command {
+	var options export.Options
+	var filter store.ExportFilter
+	var format, from, to, output string
+	command := &cobra.Command{
+		Use:   "export --format hledger|ledger|beancount|csv --org ORG|--all",
+		Short: "Write the ledger as a journal for hledger, Ledger or Beancount, or as CSV",
+		Long: "Writes what was posted in the order of posting dates: the same bytes for the same ledger, with exact amounts. With\n" +
+			"--all each organization has accounts of its own in the one file. docs/export.md describes the formats.",
+		Example: "  daybook export --format hledger --org shop --assertions -o shop.journal\n  hledger -f shop.journal check -s ordereddates payees balancednoautoconversion",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if (filter.OrgID == "") != options.Organizations {
+				return usagef("give either --org or --all")
+			}
+			var err error
+			if filter.From, err = optionalDate("--from", from); err != nil {
+				return err
+			}
+			if filter.To, err = optionalDate("--to", to); err != nil {
+				return err
+			}
+			options.Format = export.Format(format)
+			if err := options.Check(filter); err != nil {
+				return tagged(errUsage, "%v", err)
+			}
+			return a.export(c.Context(), filter, options, output)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&format, "format", "", "hledger, ledger, beancount or csv; required")
+	flags.StringVar(&filter.OrgID, "org", "", "the organization")
+	flags.BoolVar(&options.Organizations, "all", false, "all organizations in one file")
+	flags.StringVar(&from, "from", "", "the first posting date, YYYY-MM-DD (default the ledger's first)")
+	flags.StringVar(&to, "to", "", "the last posting date, YYYY-MM-DD (default the ledger's last)")
+	flags.BoolVar(&options.Assertions, "assertions", false, "add the balances as the database sums them up, for the reading program to check")
+	flags.StringVarP(&output, "output", "o", "", "the file to write (default standard output)")
+	_ = command.MarkFlagRequired("format")
+	return command
+}
+
+func optionalDate(flag, text string) (models.Date, error) {
+	if text == "" {
+		return models.Date{}, nil
+	}
+	d, err := models.ParseDate(text)
+	if err != nil {
+		return d, usagef("%s: %v", flag, err)
+	}
+	return d, nil
+}
+
+func (a *app) export(ctx context.Context, filter store.ExportFilter, options export.Options, output string) error {
+	db, err := a.open(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	if filter.OrgID != "" {
+		if _, err := db.Organization(ctx, filter.OrgID); err != nil {
+			return err
+		}
+	}
+	var counts export.Counts
+	write := func(w io.Writer) error {
+		return store.ReadExport(ctx, db.Pool, filter, func(r *store.ExportReader) error {
+			var err error
+			counts, err = export.Write(ctx, r, w, options)
+			return err
+		})
+	}
+	if output == "" || output == "-" {
+		err = write(a.stdout)
+	} else {
+		err = writeFile(output, write)
+	}
+	if err != nil {
+		return err
+	}
+	a.say("Exported %s and %s; %s had no entries.", plural(counts.Impacts, "impact", "impacts"),
+		plural(counts.Entries, "entry", "entries"), plural(counts.Empty, "impact", "impacts"))
+	return nil
+}
+
+// writeFile writes a file beside the one that is wanted, readable by its owner, and puts it in that one's place when it is
+// complete.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	file := filepath.Join(t.TempDir(), "books.journal")
+	b.ok("export", "--format", "hledger", "--org", "es", "--assertions", "-o", file)
+	journal, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(journal), "EUR")
+	assert.Equal(t, b.ok("export", "--format", "csv", "--all"), b.ok("export", "--format", "csv", "--all"))
+	assert.Equal(t, exitUsage, b.run("export", "--format", "csv").exit)
+	assert.Equal(t, exitUsage, b.run("export", "--format", "pdf", "--all").exit)
+	assert.Equal(t, exitUsage, b.run("export", "--format", "hledger", "--all", "--from", "2026-13-01").exit)
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func periodsCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "periods", Short: "List, add, close and open periods of posting dates"}
+	command.AddCommand(
+		periodsListCommand(a), periodsAddCommand(a),
+		periodsChangeCommand(a, "close", "Close a period: nothing is posted into it any more",
+			"Closes a period. Chunks that are being posted for the organization are waited for; after that nothing is posted into the\n"+
+				"period until it is opened. What a document does whose date lies in it, says `daybook periods policy`.", closePeriod),
+		periodsChangeCommand(a, "open", "Open a period, and try again what had failed because it was closed",
+			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", store.OpenPeriod),
+		periodsPolicyCommand(a),
+	)
+	return command
+}
+
+func closePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (store.Activated, error) {
+	return store.Activated{Changed: true}, store.ClosePeriod(ctx, tx, org, startsOn)
+}
+
+func orgFlag(c *cobra.Command, org *string) {
+	c.Flags().StringVar(org, "org", "", "the organization")
+	_ = c.MarkFlagRequired("org")
+}
+
+func periodsListCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "list --org ORG",
+		Short: "List an organization's periods, oldest first",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			o, err := db.Organization(c.Context(), org)
+			if err != nil {
+				return err
+			}
+			periods, err := store.Periods(c.Context(), db.Pool, org)
+			if err != nil {
+				return err
+			}
+			if periods == nil {
+				periods = []models.Period{}
+			}
+			return a.emit(map[string]any{"policy": o.ClosedPeriodPolicy, "periods": periods}, func(w io.Writer) error {
+				if err := a.print(w, periodsTable(periods)); err != nil {
+					return err
+				}
+				a.say("A date in no period is open. The policy for closed ones: %s.", o.ClosedPeriodPolicy)
+				return nil
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}
+
+func periodsTable(periods []models.Period) *table {
+	t := newTable("FROM", "TO", "STATE", "CLOSED")
+	for _, p := range periods {
+		t.add(p.StartsOn.String(), p.EndsOn.String(), string(p.State), optionalTime(p.ClosedAt))
+	}
+	return t
+}
+
+// uniqueViolation is the SQLSTATE of a key that is there already.
+const uniqueViolation = "23505"
+
+func periodsAddCommand(a *app) *cobra.Command {
+	var org, monthName, year, from, to string
+	command := &cobra.Command{
+		Use:     "add --org ORG (--month MONTH | --year YEAR | --from DAY --to DAY)",
+		Short:   "Add open periods",
+		Example: "  daybook periods add --org acme --year 2026\n  daybook periods add --org acme --from 2026-01-01 --to 2026-03-31",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			periods, err := periodsToAdd(monthName, year, from, to)
+			if err != nil {
+				return err
+			}
+			for i := range periods {
+				periods[i].OrgID, periods[i].State = org, models.PeriodOpen
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error { return store.AddPeriods(c.Context(), tx, org, periods) })
+			if store.SQLState(err) == uniqueViolation {
+				return tagged(store.ErrInvalid, "organization %s has a period that begins on one of these days already; `daybook periods list` shows it", org)
+			}
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"org_id": org, "added": len(periods)}, func(w io.Writer) error {
+				return a.print(w, periodsTable(periods))
+			})
+		},
+	}
+	orgFlag(command, &org)
+	flags := command.Flags()
+	flags.StringVar(&monthName, "month", "", "a month such as 2026-03")
+	flags.StringVar(&year, "year", "", "the twelve months of a year such as 2026")
+	flags.StringVar(&from, "from", "", "the first day of one period")
+	flags.StringVar(&to, "to", "", "the last day of it")
+	return command
+}
+
+func periodsToAdd(monthName, year, from, to string) ([]models.Period, error) {
+	named := 0
+	for _, text := range []string{monthName, year, from + to} {
+		if text != "" {
+			named++
+		}
+	}
+	switch {
+	case named != 1:
+		return nil, usagef("give either --month, --year, or --from and --to")
+	case year != "":
+		return parseYear(year)
+	case monthName != "":
+		p, err := parseMonth(monthName)
+		return []models.Period{p}, err
+	case from == "" || to == "":
+		return nil, usagef("give both --from and --to")
+	}
+	first, last, err := (&spanFlags{from: from, to: to}).parse()
+	return []models.Period{{StartsOn: first, EndsOn: last}}, err
+}
+
+// changedPeriod is a period after its change, for programs.
+type changedPeriod struct {
+	models.Period
+	// Returned counts the failed jobs that are pending again.
+	Returned int `json:"returned"`
+}
+
+type periodChange func(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (store.Activated, error)
+
+func periodsChangeCommand(a *app, name, short, long string, change periodChange) *cobra.Command {
+	var org, monthName, from string
+	command := &cobra.Command{
+		Use: name + " --org ORG (--month MONTH | --from DAY)", Short: short, Long: long,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			wanted, err := periodToChange(monthName, from)
+			if err != nil {
+				return err
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			var p changedPeriod
+			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error {
+				done, err := change(c.Context(), tx, org, wanted.StartsOn)
+				if err != nil {
+					return err
+				}
+				p.Returned = done.Returned
+				p.Period, err = periodOf(c.Context(), tx, org, wanted)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.emit(p, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s to %s: %s%s\n", p.StartsOn, p.EndsOn, p.State, returnedText(p.Returned))
+				return err
+			})
+		},
+	}
+	orgFlag(command, &org)
+	command.Flags().StringVar(&monthName, "month", "", "the month, such as 2026-03")
+	command.Flags().StringVar(&from, "from", "", "the first day of the period")
+	return command
+}
+
+func returnedText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s pending again", plural(int64(n), "job is", "jobs are"))
+}
+
+// periodToChange returns the period that is named; its last day is set only for a month.
+func periodToChange(monthName, from string) (models.Period, error) {
+	if (monthName == "") == (from == "") {
+		return models.Period{}, usagef("give either --month or --from")
+	}
+	if monthName != "" {
+		return parseMonth(monthName)
+	}
+	day, err := parseDay("--from", from)
+	return models.Period{StartsOn: day}, err
+}
+
+// periodOf reads the period that begins on a day. One that was named as a month must be that month.
+func periodOf(ctx context.Context, tx pgx.Tx, org string, wanted models.Period) (models.Period, error) {
+	periods, err := store.Periods(ctx, tx, org)
+	if err != nil {
+		return models.Period{}, err
+	}
+	for _, p := range periods {
+		if p.StartsOn != wanted.StartsOn {
+			continue
+		}
+		if !wanted.EndsOn.IsZero() && p.EndsOn != wanted.EndsOn {
+			return p, usagef("the period that begins on %s ends on %s and is no month: name it by --from", p.StartsOn, p.EndsOn)
+		}
+		return p, nil
+	}
+	return models.Period{}, fmt.Errorf("organization %s has none that begins on %s: %w", org, wanted.StartsOn, store.ErrPeriodNotFound)
+}
+
+func periodsPolicyCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "policy fail|first_open_day --org ORG",
+		Short: "Say what a document does whose posting date lies in a closed period",
+		Long: "Says what a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED until the period is opened,\n" +
+			"or be posted on the first open day after it. Jobs that had failed with PERIOD_CLOSED are pending again.",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: []string{string(models.PolicyFail), string(models.PolicyFirstOpenDay)},
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			var done store.Activated
+			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error {
+				var err error
+				done, err = store.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0]))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"org_id": org, "policy": args[0], "returned": done.Returned}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %s%s\n", org, args[0], returnedText(done.Returned))
+				return err
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// AuditOptions says what to audit.
+type AuditOptions struct {
+	// OrgID is the organization; empty: all.
+	OrgID string
+	// Limit is how many findings of each check are listed; all are counted. Default 20.
+	Limit int
+}
+
+// defaultFindings is how many findings of a check are listed.
+const defaultFindings = 20
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	OrgID      string `json:"org_id"`
+	DocumentID string `json:"document_id,omitempty"`
+	// ImpactID is 0 where no impact is meant.
+	ImpactID int64 `json:"impact_id,omitempty"`
+	// Detail says what is wrong in words.
+	Detail string `json:"detail"`
+}
+
+// CheckResult is what one check of the audit came to.
+type CheckResult struct {
+	// Kind names the check: "unbalanced_impact".
+	Kind string `json:"kind"`
+	// Rule says what must hold.
+	Rule string `json:"rule"`
+	// Count is how often it does not.
+	Count int64 `json:"count"`
+	// Findings are the first of them.
+	Findings []Finding `json:"findings"`
+}
+
+// AuditFigures are what was looked at.
+type AuditFigures struct {
+	Organizations int64 `json:"organizations"`
+	Documents     int64 `json:"documents"`
+	// Ready counts the documents that are marked ready and not deleted.
+	Ready int64 `json:"ready"`
+	// OpenJobs are pending or leased.
+	OpenJobs   int64 `json:"open_jobs"`
+	FailedJobs int64 `json:"failed_jobs"`
+	Impacts    int64 `json:"impacts"`
+	// Live counts the documents that are posted.
+	Live          int64 `json:"live"`
+	Reversals     int64 `json:"reversals"`
+	Confirmations int64 `json:"confirmations"`
+	Entries       int64 `json:"entries"`
+	// Totals are the sums of each currency, in the order of the codes.
+	Totals []CurrencyTotal `json:"totals"`
+}
+
+// CurrencyTotal is what was debited and credited in a currency, in minor units.
+type CurrencyTotal struct {
+	Currency string   `json:"currency"`
+	Debit    *big.Int `json:"debit_minor"`
+	Credit   *big.Int `json:"credit_minor"`
+}
+
+// AuditReport is what an audit found. All of it is of one moment.
+type AuditReport struct {
+	// At is the database's clock.
+	At time.Time `json:"at"`
+	// OrgID is the organization; empty: all.
+	OrgID   string        `json:"org_id,omitempty"`
+	Figures AuditFigures  `json:"figures"`
+	Checks  []CheckResult `json:"checks"`
+}
+
+// Wrong counts the findings of all checks.
+func (r AuditReport) Wrong() int64 {
+	var n int64
+	for _, c := range r.Checks {
+		n += c.Count
+	}
+	return n
+}
+
+// auditSettings hold for the audit's transaction: its sums are large and its statements few. Compiling them to machine code
+// takes longer than it saves.
+const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL statement_timeout = 0`
+
+// Audit checks what must hold for the documents and the ledger, whatever the program that wrote them did. It reads one
+// snapshot, waits for nobody and holds up nobody. Documents that an application keeps in tables of its own are not looked at,
+// their impacts and entries are.
+func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport, error) {
+	if o.Limit <= 0 {
+		o.Limit = defaultFindings
+	}
+	r := AuditReport{OrgID: o.OrgID}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, auditSettings); err != nil {
+			return err
+		}
+		if err := auditFigures(ctx, tx, o.OrgID, &r); err != nil {
+			return err
+		}
+		for _, check := range auditChecks {
+			result, err := check.run(ctx, tx, o)
+			if err != nil {
+				return wrap(check.kind, err)
+			}
+			r.Checks = append(r.Checks, result)
+		}
+		return nil
+	})
+	return r, wrap("audit", err)
+}
+
+func (c auditCheck) run(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, error) {
+	result := CheckResult{Kind: c.kind, Rule: c.rule, Findings: []Finding{}}
+	rows, err := tx.Query(ctx, c.stmt, o.OrgID, o.Limit)
+	if err != nil {
+		return result, err
+	}
+	var org, document *string
+	var impact *int64
+	var f Finding
+	_, err = pgx.ForEachRow(rows, []any{&result.Count, &org, &document, &impact, &f.Detail}, func() error {
+		found := f
+		found.OrgID, found.DocumentID, found.ImpactID = value(org), value(document), value(impact)
+		result.Findings = append(result.Findings, found)
+		return nil
+	})
+	return result, err
+}
+
+// value returns what p points at, or the zero value.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+func auditFigures(ctx context.Context, tx pgx.Tx, org string, r *AuditReport) error {
+	const counts = `
+SELECT transaction_timestamp(),
+       (SELECT count(*) FROM daybook.organizations WHERE $1 = '' OR id = $1),
+       d.all, d.ready, j.open, j.failed, i.all, i.posts - i.reversals, i.reversals,
+       (SELECT count(*) FROM daybook.confirmations c JOIN daybook.impacts i ON i.id = c.impact_id WHERE $1 = '' OR i.org_id = $1)
+  FROM (SELECT count(*) AS all, count(*) FILTER (WHERE accounting_ready_at IS NOT NULL AND deleted_at IS NULL) AS ready
+          FROM daybook.documents WHERE $1 = '' OR org_id = $1) d,
+       (SELECT count(*) FILTER (WHERE state IN ('pending', 'leased')) AS open, count(*) FILTER (WHERE state = 'failed') AS failed
+          FROM daybook.accounting_work_queue WHERE $1 = '' OR org_id = $1) j,
+       (SELECT count(*) AS all, count(*) FILTER (WHERE kind = 'post') AS posts, count(*) FILTER (WHERE kind = 'reverse') AS reversals
+          FROM daybook.impacts WHERE $1 = '' OR org_id = $1) i`
+	const totals = `
+SELECT currency, count(*),
+       coalesce(sum(amount_minor) FILTER (WHERE side = 'debit'), 0)::text,
+       coalesce(sum(amount_minor) FILTER (WHERE side = 'credit'), 0)::text
+  FROM daybook.entries
+ WHERE $1 = '' OR org_id = $1
+ GROUP BY currency
+ ORDER BY currency`
+	f := &r.Figures
+	if err := tx.QueryRow(ctx, counts, org).Scan(&r.At, &f.Organizations, &f.Documents, &f.Ready, &f.OpenJobs, &f.FailedJobs,
+		&f.Impacts, &f.Live, &f.Reversals, &f.Confirmations); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, totals, org)
+	if err != nil {
+		return err
+	}
+	f.Totals = []CurrencyTotal{}
+	var currency, debit, credit string
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&currency, &n, &debit, &credit}, func() error {
+		t := CurrencyTotal{Currency: currency}
+		var badDebit, badCredit error
+		t.Debit, badDebit = wholeNumber(debit)
+		t.Credit, badCredit = wholeNumber(credit)
+		f.Entries += n
+		f.Totals = append(f.Totals, t)
+		return errors.Join(badDebit, badCredit)
+	})
+	return err
+}

@@ -1,0 +1,183 @@
+package store
+
+// auditCheck is one statement of the audit. It takes the organization (” for all) and how many rows to return, and returns
+// for each thing that is wrong: how many there are in all, organization, document, impact, and what is wrong in words.
+type auditCheck struct {
+	kind, rule, stmt string
+}
+
+// auditChecks are the checks in the order in which they are reported.
+var auditChecks = []auditCheck{
+	{"document_not_posted", "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", auditNotPosted},
+	{"retracted_document_posted", "a document that is deleted or not ready has no live impact, or an open job", auditRetracted},
+	{"unbalanced_organization", "debits equal credits in each organization and currency", auditOrganizations},
+	{"unbalanced_impact", "debits equal credits in each impact and currency", auditImpacts},
+	{"entry_count", "an impact has as many entries as it announces, numbered from 1, of its own organization; an entry has an impact", auditEntryCount},
+	{"reversal_not_mirror", "a reversal has the lines of the impact before it, each on the opposite side", auditMirror},
+	{"broken_chain", "a document's impacts are numbered from 1 without a gap: post, reverse, post …", auditChain},
+	{"posted_after_closing", "no impact was made in a closed period after its closing", auditClosed},
+	{"confirmation_of_no_posting", "a confirmation is of an impact that posts, and of no older version than the impact's", auditConfirmations},
+	{"unknown_account", "the accounts of entries are in the organization's chart", auditAccounts},
+	{"unknown_rule_set", "the rule sets of impacts are kept", auditRuleSets},
+}
+
+// Materialized, so that the limit does not talk the planner out of reading everything in bulk.
+const auditNotPosted = `
+WITH live AS (
+    SELECT i.org_id, i.document_id, i.id, i.document_version
+      FROM daybook.impacts i
+     WHERE i.kind = 'post' AND ($1 = '' OR i.org_id = $1)
+       AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+), wrong AS MATERIALIZED (
+SELECT d.org_id, d.id, l.id AS impact_id,
+       format('version %s is ready and %s; %s', d.accounting_ready_version,
+              CASE WHEN l.id IS NULL THEN 'nothing is posted' ELSE format('version %s is posted', l.document_version) END,
+              CASE WHEN j.id IS NULL THEN 'there is no job' ELSE format('its job for version %s is %s', j.version_hint, j.state) END)
+  FROM daybook.documents d
+  LEFT JOIN live l ON l.org_id = d.org_id AND l.document_id = d.id
+  LEFT JOIN daybook.accounting_work_queue j ON j.org_id = d.org_id AND j.document_id = d.id
+ WHERE d.accounting_ready_at IS NOT NULL AND d.deleted_at IS NULL AND ($1 = '' OR d.org_id = $1)
+   AND l.document_version IS DISTINCT FROM d.accounting_ready_version
+   AND (j.state IN ('completed', 'cancelled') OR j.state = 'failed' AND j.version_hint < d.accounting_ready_version) IS NOT FALSE
+   AND NOT EXISTS (SELECT 1 FROM daybook.confirmations c WHERE c.impact_id = l.id AND c.document_version = d.accounting_ready_version)
+)
+SELECT count(*) OVER (), w.* FROM wrong w ORDER BY w.org_id, w.id LIMIT $2`
+
+const auditRetracted = `
+SELECT count(*) OVER (), d.org_id, d.id, i.id,
+       format('version %s is %s and version %s is posted; %s', d.accounting_ready_version,
+              CASE WHEN d.deleted_at IS NULL THEN 'not ready' ELSE 'deleted' END, i.document_version,
+              CASE WHEN j.id IS NULL THEN 'there is no job' ELSE format('its job for version %s is %s', j.version_hint, j.state) END)
+  FROM daybook.documents d
+  JOIN daybook.impacts i ON i.org_id = d.org_id AND i.document_id = d.id AND i.kind = 'post'
+  LEFT JOIN daybook.accounting_work_queue j ON j.org_id = d.org_id AND j.document_id = d.id
+ WHERE (d.accounting_ready_at IS NULL OR d.deleted_at IS NOT NULL) AND ($1 = '' OR d.org_id = $1)
+   AND (j.state IN ('pending', 'leased')) IS NOT TRUE
+   AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+ ORDER BY d.org_id, d.id
+ LIMIT $2`
+
+const auditOrganizations = `
+SELECT count(*) OVER (), org_id, NULL::text, NULL::bigint,
+       format('debits exceed credits by %s minor units of %s',
+              sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END), currency)
+  FROM daybook.entries
+ WHERE $1 = '' OR org_id = $1
+ GROUP BY org_id, currency
+HAVING sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) <> 0
+ ORDER BY org_id, currency
+ LIMIT $2`
+
+const auditImpacts = `
+SELECT count(*) OVER (), coalesce(i.org_id, e.org_id), i.document_id, e.impact_id,
+       format('debits exceed credits by %s minor units of %s', e.difference, e.currency)
+  FROM (SELECT impact_id, currency, min(org_id) AS org_id, sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) AS difference
+          FROM daybook.entries
+         WHERE $1 = '' OR org_id = $1
+         GROUP BY impact_id, currency
+        HAVING sum(CASE side WHEN 'debit' THEN amount_minor ELSE -amount_minor END) <> 0) e
+  LEFT JOIN daybook.impacts i ON i.id = e.impact_id
+ ORDER BY e.impact_id, e.currency
+ LIMIT $2`
+
+const auditEntryCount = `
+SELECT count(*) OVER (), coalesce(i.org_id, e.org_id), i.document_id, coalesce(i.id, e.impact_id),
+       CASE WHEN i.id IS NULL THEN format('%s entries of an impact that does not exist', e.entries)
+            WHEN e.org_id <> i.org_id OR e.last_org_id <> i.org_id THEN 'its entries are of another organization'
+            ELSE format('%s entries announced, %s found, numbered up to %s', i.entry_count, coalesce(e.entries, 0), coalesce(e.last_line, 0)) END
+  FROM (SELECT impact_id, count(*) AS entries, max(line_no) AS last_line, min(org_id) AS org_id, max(org_id) AS last_org_id
+          FROM daybook.entries
+         WHERE $1 = '' OR org_id = $1
+         GROUP BY impact_id) e
+  FULL JOIN (SELECT id, org_id, document_id, entry_count FROM daybook.impacts WHERE $1 = '' OR org_id = $1) i ON i.id = e.impact_id
+ WHERE i.id IS NULL OR coalesce(e.entries, 0) <> i.entry_count OR e.last_line <> e.entries OR e.org_id <> i.org_id OR e.last_org_id <> i.org_id
+ ORDER BY coalesce(i.id, e.impact_id)
+ LIMIT $2`
+
+// Each line of a reversal cancels one of the impact before it; what is left is wrong.
+const auditMirror = `
+WITH pairs AS (
+    SELECT r.id, r.org_id, r.document_id, p.id AS mirrored
+      FROM daybook.impacts r
+      JOIN daybook.impacts p ON p.org_id = r.org_id AND p.document_id = r.document_id AND p.seq = r.previous_seq
+     WHERE r.kind = 'reverse' AND ($1 = '' OR r.org_id = $1)
+), lines AS (
+    SELECT pairs.id, e.line_no, e.org_id, e.account_code, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line, 1 AS one
+      FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.id
+     UNION ALL
+    SELECT pairs.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
+           e.amount_minor, e.currency, e.rule_line_id, e.document_line, -1
+      FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.mirrored
+), odd AS (
+    SELECT DISTINCT id
+      FROM (SELECT id FROM lines
+             GROUP BY id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line
+            HAVING sum(one) <> 0) l
+)
+SELECT count(*) OVER (), pairs.org_id, pairs.document_id, pairs.id, format('it does not mirror impact %s', pairs.mirrored)
+  FROM odd JOIN pairs ON pairs.id = odd.id
+ ORDER BY pairs.id
+ LIMIT $2`
+
+const auditChain = `
+SELECT count(*) OVER (), org_id, document_id, max(id),
+       'the chain is ' || string_agg(format('%s %s', seq, kind), ', ' ORDER BY seq)
+  FROM daybook.impacts
+ WHERE $1 = '' OR org_id = $1
+ GROUP BY org_id, document_id
+HAVING min(seq) <> 1 OR max(seq) <> count(*) OR bool_or((kind = 'post') <> (seq % 2 = 1))
+ ORDER BY org_id, document_id
+ LIMIT $2`
+
+// Days are far fewer than impacts: the last impact of each is compared first.
+const auditClosed = `
+WITH days AS (
+    SELECT org_id, posting_date, max(created_at) AS last_created_at
+      FROM daybook.impacts
+     WHERE $1 = '' OR org_id = $1
+     GROUP BY org_id, posting_date
+), late AS MATERIALIZED (
+    SELECT d.org_id, d.posting_date, p.starts_on, p.ends_on, p.closed_at
+      FROM days d
+      JOIN daybook.periods p ON p.org_id = d.org_id AND d.posting_date BETWEEN p.starts_on AND p.ends_on
+     WHERE p.state = 'closed' AND d.last_created_at > p.closed_at
+)
+SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
+       format('posted on %s, in the period from %s to %s, %s after its closing', i.posting_date, l.starts_on, l.ends_on, i.created_at - l.closed_at)
+  FROM late l
+  JOIN daybook.impacts i ON i.org_id = l.org_id AND i.posting_date = l.posting_date AND i.created_at > l.closed_at
+ ORDER BY i.id
+ LIMIT $2`
+
+const auditConfirmations = `
+SELECT count(*) OVER (), i.org_id, i.document_id, c.impact_id,
+       CASE WHEN i.id IS NULL THEN format('version %s is confirmed by an impact that does not exist', c.document_version)
+            WHEN i.kind <> 'post' THEN format('version %s is confirmed by a reversal', c.document_version)
+            ELSE format('version %s is confirmed by an impact of version %s', c.document_version, i.document_version) END
+  FROM daybook.confirmations c
+  LEFT JOIN daybook.impacts i ON i.id = c.impact_id
+ WHERE (i.id IS NULL OR i.kind <> 'post' OR c.document_version < i.document_version) AND ($1 = '' OR i.org_id IS NULL OR i.org_id = $1)
+ ORDER BY c.impact_id, c.document_version
+ LIMIT $2`
+
+const auditAccounts = `
+SELECT count(*) OVER (), e.org_id, NULL::text, e.impact_id,
+       format('%s entries are to account %s, which the chart does not have; the first is in this impact', e.entries, e.account_code)
+  FROM (SELECT org_id, account_code, count(*) AS entries, min(impact_id) AS impact_id
+          FROM daybook.entries
+         WHERE $1 = '' OR org_id = $1
+         GROUP BY org_id, account_code) e
+ WHERE NOT EXISTS (SELECT 1 FROM daybook.accounts a WHERE a.org_id = e.org_id AND a.code = e.account_code)
+ ORDER BY e.org_id, e.account_code
+ LIMIT $2`
+
+const auditRuleSets = `
+SELECT count(*) OVER (), i.org_id, NULL::text, i.id,
+       format('%s impacts are of rule set version %s, which is not kept; the first is this one', i.impacts, i.rule_set_version)
+  FROM (SELECT org_id, rule_set_version, count(*) AS impacts, min(id) AS id
+          FROM daybook.impacts
+         WHERE rule_set_version IS NOT NULL AND ($1 = '' OR org_id = $1)
+         GROUP BY org_id, rule_set_version) i
+ WHERE NOT EXISTS (SELECT 1 FROM daybook.rule_sets s WHERE s.org_id = i.org_id AND s.version = i.rule_set_version)
+ ORDER BY i.org_id, i.rule_set_version
+ LIMIT $2`

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// BalanceFilter says what to sum. The zero value of each field means any; the days are posting dates.
+type BalanceFilter struct {
+	OrgID    string
+	Account  string
+	Currency string
+	// From is the first day of the span: what was posted before makes up the opening balance. None: from the beginning.
+	From models.Date
+	// To is the last day of the span. None: to the end.
+	To models.Date
+}
+
+// SpanBalance is how an account stood before and after a span of days, and what was posted in it, in minor units of the
+// currency. Balances are debits less credits. The sums may be greater than 64 bits hold.
+type SpanBalance struct {
+	Account  string
+	Name     string
+	Type     models.AccountType
+	Currency string
+	// Opening is the balance before the first day, Closing the one after the last.
+	Opening *big.Int
+	// Debit and Credit were posted in the span.
+	Debit   *big.Int
+	Credit  *big.Int
+	Closing *big.Int
+}
+
+// Balances sums entries by currency and account, in that order, in a span of posting dates. Accounts of the same code of
+// several organizations are added up. An account that was never posted to by the end of the span is left out.
+func Balances(ctx context.Context, q Querier, f BalanceFilter) ([]SpanBalance, error) {
+	const stmt = `
+WITH sums AS (
+    SELECT e.org_id, e.account_code, e.currency,
+           coalesce(sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) FILTER (WHERE i.posting_date < $4), 0) AS opening,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit' AND (i.posting_date < $4) IS NOT TRUE), 0) AS debit,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit' AND (i.posting_date < $4) IS NOT TRUE), 0) AS credit
+      FROM daybook.entries e
+      JOIN daybook.impacts i ON i.id = e.impact_id
+     WHERE ($1 = '' OR e.org_id = $1) AND ($2 = '' OR e.account_code = $2) AND ($3 = '' OR e.currency = $3)
+       AND (i.posting_date > $5) IS NOT TRUE
+     GROUP BY e.org_id, e.account_code, e.currency
+)
+SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''), s.currency,
+       sum(s.opening)::text, sum(s.debit)::text, sum(s.credit)::text
+  FROM sums s
+  LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
+ GROUP BY s.currency, s.account_code
+ ORDER BY s.currency, s.account_code`
+	rows, err := q.Query(ctx, stmt, f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To))
+	if err != nil {
+		return nil, wrap("read balances", err)
+	}
+	balances, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (SpanBalance, error) {
+		var b SpanBalance
+		var opening, debit, credit string
+		if err := row.Scan(&b.Account, &b.Name, &b.Type, &b.Currency, &opening, &debit, &credit); err != nil {
+			return b, err
+		}
+		var badOpening, badDebit, badCredit error
+		b.Opening, badOpening = wholeNumber(opening)
+		b.Debit, badDebit = wholeNumber(debit)
+		b.Credit, badCredit = wholeNumber(credit)
+		if err := errors.Join(badOpening, badDebit, badCredit); err != nil {
+			return b, err
+		}
+		b.Closing = new(big.Int).Add(b.Opening, b.Debit)
+		b.Closing.Sub(b.Closing, b.Credit)
+		return b, nil
+	})
+	return balances, wrap("read balances", err)
+}
+
+// LedgerLine is an entry to an account, and the account's balance after it.
+type LedgerLine struct {
+	EntryLine
+	// Balance is the account's in the entry's currency, debits less credits, in minor units.
+	Balance *big.Int `json:"balance_minor"`
+}
+
+// AccountLedger is what was posted to an account in a span of days.
+type AccountLedger struct {
+	// Balances has a row a currency, of the whole span, also of lines past the limit.
+	Balances []SpanBalance
+	// Lines are in the order of their posting dates, and of their posting on a day.
+	Lines []LedgerLine
+	// More says that there are lines past the limit.
+	More bool
+}
+
+// ReadAccountLedger reads what was posted to one account of one organization, at most limit lines (0: DefaultLimit), with
+// the running balance. All of it is of one moment.
+func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, limit int) (AccountLedger, error) {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	var l AccountLedger
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		var err error
+		if l.Balances, err = Balances(ctx, tx, f); err != nil {
+			return err
+		}
+		l.Lines, err = ledgerLines(ctx, tx, f, limit+1)
+		return err
+	})
+	if err != nil {
+		return l, wrap("read the account's ledger", err)
+	}
+	if len(l.Lines) > limit {
+		l.Lines, l.More = l.Lines[:limit], true
+	}
+	running := map[string]*big.Int{}
+	for _, b := range l.Balances {
+		running[b.Currency] = b.Opening
+	}
+	for i := range l.Lines {
+		line := &l.Lines[i]
+		amount := big.NewInt(line.Amount)
+		if line.Side == models.Credit {
+			amount.Neg(amount)
+		}
+		running[line.Currency] = amount.Add(amount, running[line.Currency])
+		line.Balance = amount
+	}
+	return l, nil
+}
+
+func ledgerLines(ctx context.Context, tx pgx.Tx, f BalanceFilter, limit int) ([]LedgerLine, error) {
+	const stmt = `
+SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line,
+       i.document_id, i.document_version, i.kind, i.document_date, i.posting_date, i.rule_set_version, i.rule_id, i.epoch,
+       i.job_id, i.attempt, i.workflow_run_id
+  FROM daybook.entries e
+  JOIN daybook.impacts i ON i.id = e.impact_id
+ WHERE e.org_id = $1 AND e.account_code = $2 AND ($3 = '' OR e.currency = $3)
+   AND (i.posting_date < $4) IS NOT TRUE AND (i.posting_date > $5) IS NOT TRUE
+ ORDER BY i.posting_date, e.impact_id, e.line_no
+ LIMIT $6`
+	rows, err := tx.Query(ctx, stmt, f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To), limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (LedgerLine, error) {
+		var l LedgerLine
+		l.OrgID, l.Account = f.OrgID, f.Account
+		err := row.Scan(&l.ImpactID, &l.LineNo, &l.Side, &l.Amount, &l.Currency, &l.RuleLineID, &l.DocumentLine,
+			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID, &l.Epoch,
+			&l.JobID, &l.Attempt, &l.WorkflowRunID)
+		return l, err
+	})
+}
+
+// timeOf returns nil for no date.
+func timeOf(d models.Date) *time.Time {
+	if d.IsZero() {
+		return nil
+	}
+	return new(d.Time())
+}
+
+// wholeNumber reads a sum that PostgreSQL wrote as text.
+func wholeNumber(text string) (*big.Int, error) {
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		return nil, fmt.Errorf("%q is not a whole number of minor units", text)
+	}
+	return n, nil
+}

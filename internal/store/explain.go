@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Explanation is everything that Daybook knows of how a document was posted. All of it is of one moment.
+type Explanation struct {
+	OrgID      string `json:"org_id"`
+	DocumentID string `json:"document_id"`
+	// Document is nil when the application keeps its documents in tables of its own, or the document is gone.
+	Document *models.Document `json:"document,omitempty"`
+	// Job is nil when the document was never enqueued, or its job was purged.
+	Job      *models.AccountingJob `json:"job,omitempty"`
+	Attempts []models.Attempt      `json:"attempts"`
+	// LiveImpactID is the impact that posts the document now; nil: it is not posted.
+	LiveImpactID *int64 `json:"live_impact_id,omitempty"`
+	// Impacts is the chain, the first one first.
+	Impacts []ExplainedImpact `json:"impacts"`
+}
+
+// ExplainedImpact is an impact with what it consists of.
+type ExplainedImpact struct {
+	models.Impact
+	// RuleSetName and RuleSetSHA256 are those of the rule set version that made the entries.
+	RuleSetName   string         `json:"rule_set_name,omitempty"`
+	RuleSetSHA256 string         `json:"rule_set_sha256,omitempty"`
+	Entries       []models.Entry `json:"entries"`
+	// Confirmations are the later versions and rule sets under which the impact stood unchanged.
+	Confirmations []models.Confirmation `json:"confirmations"`
+}
+
+// Explain reads how a document was posted, or returns ErrDocumentNotFound when nothing is known of it.
+func (l *Listing) Explain(ctx context.Context, org, document string) (Explanation, error) {
+	e := Explanation{OrgID: org, DocumentID: document, Attempts: []models.Attempt{}, Impacts: []ExplainedImpact{}}
+	snapshot := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := e.readDocument(tx); err != nil {
+			return err
+		}
+		return e.readImpacts(tx)
+	}, snapshot)
+	if err == nil && e.Document == nil && e.Job == nil && len(e.Impacts) == 0 {
+		err = fmt.Errorf("%w: organization %s has no document %s", ErrDocumentNotFound, org, document)
+	}
+	return e, wrap("explain the document", err)
+}
+
+// readDocument reads the document, its job and the attempts.
+func (e *Explanation) readDocument(tx *gorm.DB) error {
+	var d models.Document
+	switch err := tx.Where("org_id = ? AND id = ?", e.OrgID, e.DocumentID).Take(&d).Error; {
+	case err == nil:
+		e.Document = &d
+	case !errors.Is(err, gorm.ErrRecordNotFound):
+		return err
+	}
+	var job models.AccountingJob
+	switch err := tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID).Take(&job).Error; {
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	e.Job = &job
+	return tx.Where("job_id = ?", job.ID).Order("id").Find(&e.Attempts).Error
+}
+
+// readImpacts reads the chain of impacts with its entries and confirmations.
+func (e *Explanation) readImpacts(tx *gorm.DB) error {
+	const chain = `
+SELECT i.*, coalesce(s.name, '') AS rule_set_name, coalesce(s.sha256, '') AS rule_set_sha256
+  FROM daybook.impacts i
+  LEFT JOIN daybook.rule_sets s ON s.org_id = i.org_id AND s.version = i.rule_set_version
+ WHERE i.org_id = ? AND i.document_id = ?
+ ORDER BY i.seq`
+	type row struct {
+		models.Impact
+		RuleSetName   string
+		RuleSetSHA256 string `gorm:"column:rule_set_sha256"`
+	}
+	var rows []row
+	if err := tx.Raw(chain, e.OrgID, e.DocumentID).Scan(&rows).Error; err != nil {
+		return err
+	}
+	ids := make([]int64, len(rows))
+	at := make(map[int64]*ExplainedImpact, len(rows))
+	e.Impacts = make([]ExplainedImpact, len(rows))
+	for i, r := range rows {
+		e.Impacts[i] = ExplainedImpact{
+			Impact: r.Impact, RuleSetName: r.RuleSetName, RuleSetSHA256: r.RuleSetSHA256,
+			Entries: []models.Entry{}, Confirmations: []models.Confirmation{},
+		}
+		ids[i], at[r.ID] = r.ID, &e.Impacts[i]
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	if last := rows[len(rows)-1]; last.Kind == models.ImpactPost {
+		e.LiveImpactID = &last.ID
+	}
+	var entries []models.Entry
+	if err := tx.Where("impact_id IN ?", ids).Order("impact_id, line_no").Find(&entries).Error; err != nil {
+		return err
+	}
+	for i := range entries {
+		at[entries[i].ImpactID].Entries = append(at[entries[i].ImpactID].Entries, entries[i])
+	}
+	var confirmations []models.Confirmation
+	if err := tx.Where("impact_id IN ?", ids).Order("impact_id, created_at, document_version, rule_set_version").Find(&confirmations).Error; err != nil {
+		return err
+	}
+	for _, c := range confirmations {
+		at[c.ImpactID].Confirmations = append(at[c.ImpactID].Confirmations, c)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// ExportFilter says which part of the ledger to export. The zero value is all of it.
+type ExportFilter struct {
+	// OrgID is the organization; empty: all.
+	OrgID string
+	// From and To are the first and the last posting date; no date: no limit.
+	From, To models.Date
+}
+
+// ExportEntry is one line of an exported impact.
+type ExportEntry struct {
+	LineNo  int
+	Account string
+	Side    models.Side
+	// Amount is in minor units of Currency and positive.
+	Amount     int64
+	Currency   string
+	RuleLineID string
+	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; nil: it ran over none.
+	DocumentLine *int
+}
+
+// ExportImpact is an impact with its entries, in the order of their numbers.
+type ExportImpact struct {
+	models.Impact
+	// Counterparty is what the document says now; empty: it names none, or it is not in daybook.documents.
+	Counterparty string
+	// Reverses is the impact that this one mirrors; nil: it posts.
+	Reverses *int64
+	Entries  []ExportEntry
+}
+
+// ExportBalance is what was debited less what was credited to an account in a currency, summed up by the database.
+type ExportBalance struct {
+	OrgID, Account, Currency string
+	// Balance is in minor units of Currency; it may be greater than 64 bits hold.
+	Balance *big.Int
+}
+
+// ExportSpan is the first and the last posting date of impacts with entries; no dates: there are none.
+type ExportSpan struct{ First, Last models.Date }
+
+// ExportReader reads a part of the ledger as it was at one moment.
+type ExportReader struct {
+	tx   pgx.Tx
+	args []any
+}
+
+// ReadExport calls read with a reader of what the filter selects. All that it reads is of one moment, and it holds no lock
+// that anybody waits for.
+func ReadExport(ctx context.Context, pool *pgxpool.Pool, f ExportFilter, read func(*ExportReader) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		return read(&ExportReader{tx: tx, args: []any{f.OrgID, dayOrNil(f.From), dayOrNil(f.To)}})
+	})
+	return wrap("read the ledger", err)
+}
+
+func dayOrNil(d models.Date) *time.Time {
+	if d.IsZero() {
+		return nil
+	}
+	return new(d.Time())
+}
+
+// Accounts reads the charts of accounts, in the order of organizations and codes.
+func (r *ExportReader) Accounts(ctx context.Context) ([]models.Account, error) {
+	const stmt = `SELECT org_id, code, name, type FROM daybook.accounts WHERE $1 = '' OR org_id = $1 ORDER BY org_id, code`
+	rows, err := r.tx.Query(ctx, stmt, r.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (models.Account, error) {
+		var a models.Account
+		err := row.Scan(&a.OrgID, &a.Code, &a.Name, &a.Type)
+		return a, err
+	})
+}
+
+// Span reads the first and the last posting date.
+func (r *ExportReader) Span(ctx context.Context) (ExportSpan, error) {
+	const stmt = `
+SELECT min(posting_date), max(posting_date)
+  FROM daybook.impacts
+ WHERE entry_count > 0 AND ($1 = '' OR org_id = $1)
+   AND ($2::date IS NULL OR posting_date >= $2) AND ($3::date IS NULL OR posting_date <= $3)`
+	var s ExportSpan
+	err := r.tx.QueryRow(ctx, stmt, r.args...).Scan(&s.First, &s.Last)
+	return s, err
+}
+
+// Balances sums the entries by organization, account and currency, in that order. A balance of zero is one too.
+func (r *ExportReader) Balances(ctx context.Context) ([]ExportBalance, error) {
+	const stmt = `
+SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)::text
+  FROM daybook.entries e
+  JOIN daybook.impacts i ON i.id = e.impact_id
+ WHERE ($1 = '' OR i.org_id = $1)
+   AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
+ GROUP BY e.org_id, e.account_code, e.currency
+ ORDER BY e.org_id, e.account_code, e.currency COLLATE "C"`
+	rows, err := r.tx.Query(ctx, stmt, r.args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ExportBalance, error) {
+		var b ExportBalance
+		var sum string
+		if err := row.Scan(&b.OrgID, &b.Account, &b.Currency, &sum); err != nil {
+			return b, err
+		}
+		var ok bool
+		if b.Balance, ok = new(big.Int).SetString(sum, 10); !ok {
+			return b, fmt.Errorf("account %s: %q is not a whole number of minor units", b.Account, sum)
+		}
+		return b, nil
+	})
+}
+
+// Parties calls f with each counterparty of an impact with entries, or where there is none the document's id, once and in
+// the order of their bytes.
+func (r *ExportReader) Parties(ctx context.Context, f func(string) error) error {
+	const stmt = `
+SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id), ''),
+                         i.document_id) COLLATE "C" AS party
+  FROM daybook.impacts i
+ WHERE i.entry_count > 0 AND ($1 = '' OR i.org_id = $1)
+   AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
+ ORDER BY party`
+	rows, err := r.tx.Query(ctx, stmt, r.args...)
+	if err != nil {
+		return err
+	}
+	var party string
+	_, err = pgx.ForEachRow(rows, []any{&party}, func() error { return f(party) })
+	return err
+}
+
+// Impacts calls f with each impact, in the order of posting dates and ids. They are read from the connection one by one, as
+// f returns, so that memory holds no more than one. f must not keep the impact, which is used again.
+//
+// Documents and reversed impacts are looked up by subqueries: joined, they tempt the planner into far worse while the tables
+// have no statistics, as after a first import.
+func (r *ExportReader) Impacts(ctx context.Context, f func(*ExportImpact) error) error {
+	const stmt = `
+SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_set_version, i.rule_id, i.document_date, i.posting_date,
+       i.entry_count, i.epoch,
+       coalesce((SELECT d.content ->> 'counterparty' FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id), ''),
+       CASE i.kind WHEN 'reverse' THEN
+           (SELECT o.id FROM daybook.impacts o WHERE o.org_id = i.org_id AND o.document_id = i.document_id AND o.seq = i.seq - 1) END,
+       e.lines, e.accounts, e.sides, e.amounts, e.currencies, e.rule_lines, e.document_lines
+  FROM daybook.impacts i
+ CROSS JOIN LATERAL (
+        SELECT array_agg(x.line_no) AS lines, array_agg(x.account_code) AS accounts, array_agg(x.side::text) AS sides,
+               array_agg(x.amount_minor) AS amounts, array_agg(x.currency) AS currencies, array_agg(x.rule_line_id) AS rule_lines,
+               array_agg(x.document_line) AS document_lines
+          FROM (SELECT * FROM daybook.entries WHERE impact_id = i.id ORDER BY line_no) x) e
+ WHERE ($1 = '' OR i.org_id = $1)
+   AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
+ ORDER BY i.posting_date, i.id`
+	rows, err := r.tx.Query(ctx, stmt, r.args...)
+	if err != nil {
+		return err
+	}
+	var m ExportImpact
+	var lines []int
+	var accounts, sides, currencies, ruleLines []string
+	var amounts []int64
+	var documentLines []*int
+	_, err = pgx.ForEachRow(rows, []any{
+		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate, &m.PostingDate,
+		&m.EntryCount, &m.Epoch, &m.Counterparty, &m.Reverses,
+		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines,
+	}, func() error {
+		m.Entries = m.Entries[:0]
+		for n := range lines {
+			m.Entries = append(m.Entries, ExportEntry{
+				LineNo: lines[n], Account: accounts[n], Side: models.Side(sides[n]), Amount: amounts[n], Currency: currencies[n],
+				RuleLineID: ruleLines[n], DocumentLine: documentLines[n],
+			})
+		}
+		return f(&m)
+	})
+	return err
+}
