@@ -16,7 +16,8 @@ func migrateCommand(a *app) *cobra.Command {
 }
 
 func migrateUpCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var roles bool
+	command := &cobra.Command{
 		Use:   "up",
 		Short: "Apply the migrations that are missing",
 		Args:  cobra.NoArgs,
@@ -27,9 +28,16 @@ func migrateUpCommand(a *app) *cobra.Command {
 			if err := migrations.Up(c.Context(), a.databaseURL); err != nil {
 				return err
 			}
+			if roles {
+				if err := migrations.Roles(c.Context(), a.databaseURL); err != nil {
+					return err
+				}
+			}
 			return a.showMigrations(c)
 		},
 	}
+	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_domain and daybook_worker, and grant them what they need")
+	return command
 }
 
 func migrateDownCommand(a *app) *cobra.Command {

@@ -1,0 +1,32 @@
+package migrations
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed roles/roles.sql
+var rolesSQL string
+
+// Roles makes the roles daybook_reader, daybook_domain and daybook_worker, with what each may do in this database and the
+// search path that finds Daybook's tables. They have no password: give each one. A second call does no harm. The address's
+// role must own the schema and be allowed to create roles.
+func Roles(ctx context.Context, databaseURL string) error {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return fmt.Errorf("database address: %w", err)
+	}
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("connect to the database: %w", err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, rolesSQL); err != nil {
+		return fmt.Errorf("make the roles: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package migrations_test
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// as connects as a role, which gets a password for it.
+func as(t *testing.T, db *pgtest.DB, role string) *pgxpool.Pool {
+	t.Helper()
+	_, err := db.Pool.Exec(t.Context(), `ALTER ROLE `+role+` PASSWORD 'for-a-test'`)
+	require.NoError(t, err)
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.UserPassword(role, "for-a-test")
+	pool, err := pgxpool.New(t.Context(), address.String())
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// TestRoles has each role do its work, and refuses it the rest.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for range 2 {
+		require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	}
+	fixture.Organization(t, db.Pool, "o")
+	domain, worker, reader := as(t, db, "daybook_domain"), as(t, db, "daybook_worker"), as(t, db, "daybook_reader")
+
+	fixture.Ready(t, domain, fixture.Invoice("o", "doc", 1000))
+	e := engine.New(store.New(worker), ledger.New(nil), engine.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(e.Close)
+	report, err := e.Process(t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "r/0/1", Worker: "w"}, Batch: 10, Length: time.Minute})
+	require.NoError(t, err)
+	assert.Equal(t, 1, report.Completed)
+	var n int
+	require.NoError(t, reader.QueryRow(t.Context(), `SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'completed';`).Scan(&n), "without the schema's name")
+	assert.Equal(t, 1, n)
+	assert.Equal(t, models.JobCompleted, fixture.Job(t, reader, "o", "doc").State)
+
+	for name, c := range map[string]struct {
+		pool *pgxpool.Pool
+		stmt string
+	}{
+		"the worker changes what is posted": {worker, `UPDATE daybook.entries SET amount_minor = 1`},
+		"the worker removes what is posted": {worker, `DELETE FROM daybook.impacts`},
+		"the worker empties the log":        {worker, `TRUNCATE daybook.attempts`},
+		"the worker changes the rules":      {worker, `UPDATE daybook.organizations SET active_rule_set = NULL`},
+		"domain code posts":                 {domain, `INSERT INTO daybook.confirmations VALUES (1, 1, 1, 'j', 1)`},
+		"domain code draws a fence":         {domain, `SELECT nextval('daybook.fence_seq')`},
+		"domain code removes a job":         {domain, `DELETE FROM daybook.accounting_work_queue`},
+		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
+	} {
+		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)
+		assert.Equal(t, "42501", store.SQLState(err), "%s: %v", name, err)
+	}
+}
