@@ -85,7 +85,7 @@ type ProcessorOptions struct {
 	ChunkSize int
 	// Parallel is how many chunks a lane works side by side; default 1. A lane leases only what it can start.
 	Parallel int
-	// Timeout is how long a chunk may take, both phases together; default 10 minutes, at most 1 hour.
+	// Timeout is how long a chunk may take, both phases together; default 10 minutes. Times ChunkSize it may be 1 hour at most.
 	Timeout time.Duration
 }
 
@@ -161,6 +161,12 @@ func (o Options) processor() (engine.Processor, engine.Options, error) {
 	eo.ChunkTimeout = cmp.Or(po.Timeout, 10*time.Minute)
 	if o.JobProcessor != nil {
 		eo.ChunkSize = 1
+	}
+	// A chunk whose jobs all run out of time is halved down to single jobs: that must end before the activity's own limit.
+	if eo.ChunkTimeout*time.Duration(eo.ChunkSize) > time.Hour {
+		return nil, eo, fmt.Errorf("workers: ProcessorOptions: timeout %s times chunk size %d is more than 1h: lower one of them", eo.ChunkTimeout, eo.ChunkSize)
+	}
+	if o.JobProcessor != nil {
 		return engine.PerJob(o.JobProcessor), eo, nil
 	}
 	return o.Processor, eo, nil
