@@ -23,8 +23,11 @@ import (
 // as connects as a role, which gets a password for it.
 func as(t *testing.T, db *pgtest.DB, role string) *pgxpool.Pool {
 	t.Helper()
-	_, err := db.Pool.Exec(t.Context(), `ALTER ROLE `+role+` PASSWORD 'for-a-test'`)
-	require.NoError(t, err)
+	// A member may end the role's sessions: those that are about to end when the test's database is dropped.
+	for _, stmt := range []string{`ALTER ROLE ` + role + ` PASSWORD 'for-a-test'`, `GRANT ` + role + ` TO CURRENT_USER`} {
+		_, err := db.Pool.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+	}
 	address, err := url.Parse(db.URL)
 	require.NoError(t, err)
 	address.User = url.UserPassword(role, "for-a-test")
