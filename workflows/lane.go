@@ -14,7 +14,7 @@ import (
 const (
 	// processTimeout bounds a turn whose heart beats on; a turn whose heart stops is retried after the heartbeat timeout.
 	processTimeout = 2 * time.Hour
-	// releaseAfterError is how long a lane rests when an activity failed in a way that its retries could not mend.
+	// restAfterError is how long a lane rests when an activity failed in a way that its retries could not mend.
 	restAfterError = 5 * time.Second
 )
 

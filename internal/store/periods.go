@@ -116,7 +116,7 @@ func changeConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	return wrap("write organization "+org, err)
 }
 
-// ClosedSpans reads the closed periods of organizations, each oldest first.
+// ClosedSpans reads the closed periods of an organization, oldest first.
 func ClosedSpans(ctx context.Context, tx pgx.Tx, org string) ([]models.Period, error) {
 	periods, err := Periods(ctx, tx, org)
 	closed := periods[:0]
