@@ -145,6 +145,8 @@ func TestOtherConstraints(t *testing.T) {
 		{"retried with a code", "", attempts + `('j', 'o', 'd', 1, 1, 'retried', 'TIMEOUT', now(), 't', 1)`},
 
 		{"organization without an id", "organizations_id_check", `INSERT INTO daybook.organizations (id) VALUES ('')`},
+		{"a cap of no jobs", "organizations_max_in_flight_check", `UPDATE daybook.organizations SET max_in_flight = 0`},
+		{"a cap of one job", "", `UPDATE daybook.organizations SET max_in_flight = 1`},
 		{"account", "", accounts + `('o', '1200', 'asset')`},
 		{"account without a code", "accounts_code_check", accounts + `('o', '', 'asset')`},
 		{"account with a long code", "accounts_code_check", accounts + `('o', repeat('1', 65), 'asset')`},

@@ -66,6 +66,8 @@ func TestRoles(t *testing.T) {
 		"the worker removes what is posted": {worker, `DELETE FROM daybook.impacts`},
 		"the worker empties the log":        {worker, `TRUNCATE daybook.attempts`},
 		"the worker changes the rules":      {worker, `UPDATE daybook.organizations SET active_rule_set = NULL`},
+		"the worker pauses":                 {worker, `UPDATE daybook.organizations SET paused_at = now()`},
+		"domain code lifts a cap":           {domain, `UPDATE daybook.organizations SET max_in_flight = NULL`},
 		"domain code posts":                 {domain, `INSERT INTO daybook.confirmations VALUES (1, 1, 1, 'j', 1)`},
 		"domain code draws a fence":         {domain, `SELECT nextval('daybook.fence_seq')`},
 		"domain code removes a job":         {domain, `DELETE FROM daybook.accounting_work_queue`},

@@ -307,7 +307,10 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                UPDATE daybook.accounting_work_queue q SET priority = prio, updated_at = clock_timestamp() WHERE q.id = job.id;
+                -- In the order of its new priority it is the newest: a worker's mark may have passed the time that it had.
+                UPDATE daybook.accounting_work_queue q
+                   SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
+                 WHERE q.id = job.id;
             END IF;
         END IF;
         EXIT;
@@ -618,6 +621,7 @@ CREATE TABLE daybook.accounting_work_queue (
     working boolean DEFAULT false NOT NULL,
     takeovers integer DEFAULT 0 NOT NULL,
     epoch integer DEFAULT 0 NOT NULL,
+    capped boolean DEFAULT false NOT NULL,
     CONSTRAINT accounting_work_queue_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
     CONSTRAINT accounting_work_queue_epoch_check CHECK ((epoch >= 0)),
     CONSTRAINT accounting_work_queue_not_ready_count_check CHECK ((not_ready_count >= 0)),
@@ -630,7 +634,8 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.accounting_job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
     CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.accounting_job_state, 'failed'::daybook.accounting_job_state, 'cancelled'::daybook.accounting_job_state])) = (finished_at IS NOT NULL))),
     CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.accounting_job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.accounting_job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working))))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
 -- Name: COLUMN accounting_work_queue.run_count; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -733,7 +738,8 @@ CREATE TABLE daybook.documents (
     CONSTRAINT documents_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT documents_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT documents_type_check CHECK ((type <> ''::text))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
 
 -- Name: COLUMN documents.accounting_ready_version; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -828,7 +834,10 @@ CREATE TABLE daybook.organizations (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     closed_period_policy daybook.closed_period_policy DEFAULT 'fail'::daybook.closed_period_policy NOT NULL,
-    CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255)))
+    paused_at timestamp with time zone,
+    max_in_flight integer,
+    CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
+    CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0))
 );
 
 -- Name: COLUMN organizations.config_version; Type: COMMENT; Schema: daybook; Owner: -
@@ -838,6 +847,14 @@ COMMENT ON COLUMN daybook.organizations.config_version IS 'Grows whenever a rule
 -- Name: COLUMN organizations.closed_period_policy; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.closed_period_policy IS 'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
+
+-- Name: COLUMN organizations.paused_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
+
+-- Name: COLUMN organizations.max_in_flight; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
 
 -- Name: periods; Type: TABLE; Schema: daybook; Owner: -
 
@@ -951,9 +968,13 @@ ALTER TABLE ONLY daybook.rule_sets
 ALTER TABLE ONLY daybook.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (id);
 
+-- Name: accounting_work_queue_capped; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE ((state = 'leased'::daybook.accounting_job_state) AND capped);
+
 -- Name: accounting_work_queue_due; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING btree (priority, ready_at, id) WHERE (state = 'pending'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING btree (priority, org_id, ready_at, id) WHERE (state = 'pending'::daybook.accounting_job_state);
 
 -- Name: accounting_work_queue_failed; Type: INDEX; Schema: daybook; Owner: -
 

@@ -101,6 +101,8 @@ type AccountingJob struct {
 	// Working is set while the row alone is being worked: a take-over charges it with the lost attempt.
 	Working   bool `gorm:"column:working" json:"working,omitempty"`
 	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
+	// Capped says that the last lease counted towards its organization's MaxInFlight.
+	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

@@ -113,6 +113,11 @@ type Organization struct {
 	ClosedPeriodPolicy ClosedPeriodPolicy `gorm:"column:closed_period_policy" json:"closed_period_policy"`
 	CreatedAt          time.Time          `gorm:"column:created_at" json:"created_at"`
 	UpdatedAt          time.Time          `gorm:"column:updated_at" json:"updated_at"`
+	// PausedAt is since when none of its jobs is leased; nil: it is not paused. What was leased before is finished.
+	PausedAt *time.Time `gorm:"column:paused_at" json:"paused_at,omitempty"`
+	// MaxInFlight is how many of its jobs may be leased at a time, over all workers, from 1; nil: any number. What was
+	// leased while there was no cap does not count.
+	MaxInFlight *int `gorm:"column:max_in_flight" json:"max_in_flight,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

@@ -184,7 +184,7 @@ func TestModelsAreRead(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `
 INSERT INTO daybook.organizations (id) VALUES ('o');
 INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('o', 1, 'n', 's', repeat('a', 64));
-INSERT INTO daybook.organizations (id) VALUES ('p');
+INSERT INTO daybook.organizations (id, paused_at, max_in_flight) VALUES ('p', now(), 1);
 UPDATE daybook.organizations SET active_rule_set = 1 WHERE id = 'o';
 INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', '1200', 'asset'), ('o', '4400', 'income');
 UPDATE daybook.accounts SET currencies = '{EUR,USD}' WHERE code = '1200';

@@ -274,7 +274,8 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	jobs, err := w.store.Lease(ctx, turn, 4)
+	leased, err := w.store.Lease(ctx, turn, 4)
+	jobs := leased.Jobs
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}

@@ -203,8 +203,9 @@ func (m *machine) timePasses(t *rapid.T) {
 
 func (m *machine) leaseOne(t *rapid.T) {
 	turn := m.newTurn()
-	jobs, err := m.store.Lease(m.t.Context(), turn, 5)
+	leased, err := m.store.Lease(m.t.Context(), turn, 5)
 	require.NoError(t, err)
+	jobs := leased.Jobs
 	if m.state != models.JobPending || m.later {
 		require.Empty(t, jobs, "nothing is due")
 		return

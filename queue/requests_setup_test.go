@@ -116,10 +116,10 @@ func (b *bundle) newTurn() store.Turn {
 func (b *bundle) lease() (store.Turn, store.Job) {
 	b.t.Helper()
 	turn := b.newTurn()
-	jobs, err := b.store.Lease(b.t.Context(), turn, 10)
+	leased, err := b.store.Lease(b.t.Context(), turn, 10)
 	require.NoError(b.t, err)
-	require.Len(b.t, jobs, 1, "jobs that are due")
-	return turn, jobs[0]
+	require.Len(b.t, leased.Jobs, 1, "jobs that are due")
+	return turn, leased.Jobs[0]
 }
 
 // settle ends the attempt as a worker does: locked and looked at again, a job whose cancellation was asked for commits nothing.

@@ -2,11 +2,56 @@ package main
 
 import (
 	"context"
+	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
+
+func organizationsCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "organizations", Short: "List organizations, pause and resume them, and cap how many of their jobs are leased at a time"}
+	command.AddCommand(
+		organizationsListCommand(a), organizationsPauseCommand(a), organizationsResumeCommand(a), organizationsCapCommand(a),
+	)
+	return command
+}
+
+func organizationsListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the organizations, with what holds their jobs back and how many are open",
+		Long: "Lists the organizations that Daybook knows or has a pending, leased or failed job of, with the version of the rule set\n" +
+			"that posts, since when they are paused, how many of their jobs may be leased at a time, and how many jobs are pending,\n" +
+			"leased and failed.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			list, err := store.OrganizationFlows(c.Context(), db.Pool)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"organizations": list}, func(w io.Writer) error {
+				t := newTable("ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP", "PENDING", "LEASED", "FAILED", "NAME")
+				t.right = []int{1, 3, 4, 5, 6}
+				for _, o := range list {
+					rules := ""
+					if o.ActiveRuleSet != nil {
+						rules = strconv.FormatInt(*o.ActiveRuleSet, 10)
+					}
+					t.add(o.OrgID, rules, optionalTime(o.PausedAt), capText(o.MaxInFlight), strconv.FormatInt(o.Pending, 10),
+						strconv.FormatInt(o.Leased, 10), strconv.FormatInt(o.Failed, 10), o.Name)
+				}
+				return a.print(w, t)
+			})
+		},
+	}
+}
 
 // organizationFlags name the organizations that a command changes.
 type organizationFlags struct {

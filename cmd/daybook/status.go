@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,14 +32,23 @@ func statusCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"queues": []store.QueueStatus{s}}, func(w io.Writer) error { return a.printStatus(w, s) })
+			paused, err := store.PausedOrganizations(c.Context(), db.Pool, org)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"queues": []store.QueueStatus{s}, "paused_organizations": paused}, func(w io.Writer) error {
+				if err := a.printStatus(w, s, paused); err != nil {
+					return err
+				}
+				return a.printFailed(w, s)
+			})
 		},
 	}
 	command.Flags().StringVar(&org, "org", "", "only of this organization")
 	return command
 }
 
-func (a *app) printStatus(w io.Writer, s store.QueueStatus) error {
+func (a *app) printStatus(w io.Writer, s store.QueueStatus, paused []store.PausedOrganization) error {
 	t := newTable("QUEUE", "PENDING", "DUE", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
 	t.right = []int{1, 2, 3, 4, 5, 6, 7}
 	count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
@@ -54,6 +64,28 @@ func (a *app) printStatus(w io.Writer, s store.QueueStatus) error {
 			return err
 		}
 	}
+	if len(paused) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\npaused: %s\n", pausedText(paused))
+	return err
+}
+
+// pausedShown is how many paused organizations a line names.
+const pausedShown = 10
+
+func pausedText(paused []store.PausedOrganization) string {
+	names := make([]string, 0, pausedShown+1)
+	for _, p := range paused[:min(len(paused), pausedShown)] {
+		names = append(names, oneLine(p.OrgID)+" since "+formatTime(p.PausedAt))
+	}
+	if more := len(paused) - pausedShown; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more (`daybook organizations list`)", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) printFailed(w io.Writer, s store.QueueStatus) error {
 	if len(s.FailedByCode) == 0 {
 		return nil
 	}

@@ -139,13 +139,14 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 		return err
 	}
 	var settled store.Settled
-	var locked []store.Job
+	var locked, later []store.Job
 	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
 		var err error
 		if locked, err = store.LockChunk(ctx, tx, t.request.Turn, idsOf(jobs)); err != nil || len(locked) == 0 {
 			return err
 		}
-		settlements, err := t.effect(ctx, tx, commit, locked)
+		var settlements []store.Settlement
+		settlements, later, err = t.effect(ctx, tx, commit, locked)
 		if err != nil {
 			return err
 		}
@@ -157,7 +158,15 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	}
 	t.count(settled)
 	t.skip(jobs, locked)
+	t.putOff(later)
 	return nil
+}
+
+// putOff takes jobs back into the queue.
+func (t *turn) putOff(jobs []store.Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue = append(t.queue, jobs...)
 }
 
 // skip remembers the jobs that could not be locked. They are looked at once more, and then given back: either somebody
@@ -193,10 +202,11 @@ func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit Commit, er
 	return commit, err
 }
 
-// effect calls the processor's second phase for the jobs that are to go on, and says how each is settled.
-func (t *turn) effect(ctx context.Context, tx pgx.Tx, commit Commit, locked []store.Job) (_ []store.Settlement, err error) {
+// effect calls the processor's second phase for the jobs that are to go on, and says how each is settled, and which are put
+// off.
+func (t *turn) effect(ctx context.Context, tx pgx.Tx, commit Commit, locked []store.Job) (settlements []store.Settlement, later []store.Job, err error) {
 	defer recovered(&err)
-	settlements := make([]store.Settlement, 0, len(locked))
+	settlements = make([]store.Settlement, 0, len(locked))
 	going := make([]store.Job, 0, len(locked))
 	in := make([]Job, 0, len(locked))
 	for _, j := range locked {
@@ -207,34 +217,41 @@ func (t *turn) effect(ctx context.Context, tx pgx.Tx, commit Commit, locked []st
 		going, in = append(going, j), append(in, jobOf(t.request.Turn, j))
 	}
 	if len(in) == 0 {
-		return settlements, nil
+		return settlements, nil, nil
 	}
 	var errs []error
 	if commit != nil {
 		if t.engine.options.Slow {
 			// The processor is an application's: its statements are planned as usual.
 			if err := store.PlanFreely(ctx, tx); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		if errs, err = commit(ctx, tx, in); err != nil {
 			if store.SQLState(err) == "" && !tx.Conn().IsClosed() {
 				err = &processorError{err}
 			}
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if errs != nil && len(errs) != len(in) {
-		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(in))
+		return nil, nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(in))
 	}
 	for i, j := range going {
 		var jobErr error
 		if errs != nil {
 			jobErr = errs[i]
 		}
+		if errors.Is(jobErr, ErrLater) {
+			later = append(later, j)
+			continue
+		}
 		settlements = append(settlements, t.settlement(j, jobErr))
 	}
-	return settlements, nil
+	if len(later) == len(locked) {
+		return nil, nil, &processorError{errors.New("the processor put off every job of a chunk")}
+	}
+	return settlements, later, nil
 }
 
 // recovered turns a panic into an error that carries the stack.

@@ -330,9 +330,9 @@ func TestRenewalKeepsLeasesAndSweepsZombies(t *testing.T) {
 	// A predecessor with a lower fence leases behind the take-over.
 	zombie := turn(1)
 	zombie.Fence = 1
-	jobs, err := b.store.Lease(t.Context(), zombie, 1)
+	leased, err := b.store.Lease(t.Context(), zombie, 1)
 	require.NoError(t, err)
-	require.Len(t, jobs, 1)
+	require.Len(t, leased.Jobs, 1)
 	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '1 hour'`)
 
 	require.Eventually(t, func() bool {

@@ -103,8 +103,8 @@ const leftBehindPause = time.Second
 // left behind to be unlocked.
 func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, error) {
 	if found || r.Wait <= 0 {
-		jobs, err := e.store.Lease(ctx, turn, limit)
-		return len(jobs), err
+		leased, err := e.store.Lease(ctx, turn, limit)
+		return len(leased.Jobs), err
 	}
 	sub := e.waker.Subscribe(false)
 	defer sub.Close()
@@ -117,11 +117,12 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		again = ticker.C
 	}
 	for last := false; ; {
-		jobs, err := e.store.Lease(ctx, turn, limit)
-		if err != nil || len(jobs) > 0 || last {
-			return len(jobs), err
+		leased, err := e.store.Lease(ctx, turn, limit)
+		if err != nil || len(leased.Jobs) > 0 || last {
+			return len(leased.Jobs), err
 		}
 		select {
+		case <-after(leased.Again):
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-r.Stop:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,6 +51,10 @@ type Processor interface {
 // any other error is a PROCESSOR_ERROR. It does not undo what was written for its job in tx. A nil slice means that all
 // are completed. The second result undoes the whole chunk, which is then halved.
 type Commit func(ctx context.Context, tx pgx.Tx, jobs []Job) ([]error, error)
+
+// ErrLater is what a Commit returns for a job that it has left alone because the transaction is large enough without it:
+// the job stays leased and comes again in one of the turn's next chunks. At least one job of a chunk must not be put off.
+var ErrLater = errors.New("put off to a later chunk")
 
 // JobProcessor works one job at a time, in the same two phases.
 type JobProcessor interface {

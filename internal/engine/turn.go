@@ -61,7 +61,7 @@ func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	t := &turn{engine: e, request: r, cancelWork: cancel, running: map[string]running{}, ends: time.Now().Add(r.Length)}
+	t := &turn{engine: e, request: r, cancelWork: cancel, running: map[string]running{}, batch: r.Batch, ends: time.Now().Add(r.Length)}
 
 	var background sync.WaitGroup
 	over := make(chan struct{})
@@ -84,12 +84,15 @@ type turn struct {
 	request    TurnRequest
 	cancelWork context.CancelFunc
 	ends       time.Time
+	// batch is what the next refill asks for.
+	batch int
 
 	mu     sync.Mutex
 	report Report
 	// queue holds what is leased and not begun; skipped what somebody held locked when it was to be worked.
 	queue, skipped []store.Job
 	running        map[string]running
+	skipPause      time.Duration
 }
 
 // running is a job that is being worked.
@@ -164,21 +167,27 @@ func (t *turn) stopping(ctx context.Context) bool {
 
 func (t *turn) alive() bool { return t.request.Alive == nil || t.request.Alive() }
 
-// skippedPause is how long rows that somebody held locked are left alone.
-const skippedPause = 200 * time.Millisecond
+// Rows that somebody held locked are left alone for firstSkip, and each time twice as long, up to skippedPause: another
+// worker's lease that came too late holds them for a moment, a domain transaction for as long as it likes.
+const (
+	firstSkip    = 5 * time.Millisecond
+	skippedPause = 200 * time.Millisecond
+)
 
 // refill leases the next batch; when nothing is due it lingers until work comes or the turn's time is up.
 func (t *turn) refill(ctx, work context.Context) error {
-	e, limit := t.engine, t.engine.startable(t.request.Batch)
-	jobs, err := e.store.Lease(work, t.request.Turn, limit)
+	e, limit := t.engine, t.engine.startable(t.batch)
+	leased, err := e.store.Lease(work, t.request.Turn, limit)
 	if err != nil {
 		return err
 	}
+	jobs := leased.Jobs
 	if len(jobs) == 0 && (t.request.Linger || len(t.skipped) > 0) {
 		if jobs, err = t.linger(ctx, work, limit); err != nil {
 			return err
 		}
 	}
+	t.batch = t.nextBatch(len(jobs))
 	again, err := t.stillHeld(work)
 	if err != nil {
 		return err
@@ -191,6 +200,29 @@ func (t *turn) refill(ctx, work context.Context) error {
 	t.queue = append(t.queue, jobs...)
 	t.skipped = nil
 	return nil
+}
+
+// maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many jobs.
+const (
+	maxGrowth = 10
+	maxRefill = 1000
+)
+
+// nextBatch says how much the next refill asks for, after one that brought n jobs: twice as much while the queue is long,
+// for fewer and larger transactions; the batch that was asked for as soon as it is not.
+func (t *turn) nextBatch(n int) int {
+	if n < t.batch {
+		return t.request.Batch
+	}
+	return min(2*t.batch, maxGrowth*t.request.Batch, max(maxRefill, t.request.Batch))
+}
+
+// after is time.After, and never for 0.
+func after(d time.Duration) <-chan time.Time {
+	if d <= 0 {
+		return nil
+	}
+	return time.After(d)
 }
 
 // stillHeld returns the skipped jobs that are still the turn's; the others were taken over.
@@ -206,7 +238,10 @@ func (t *turn) stillHeld(ctx context.Context) ([]store.Job, error) {
 func (t *turn) linger(ctx, work context.Context, limit int) ([]store.Job, error) {
 	wait := time.Until(t.ends)
 	if len(t.skipped) > 0 {
-		wait = min(wait, skippedPause)
+		t.skipPause = min(max(2*t.skipPause, firstSkip), skippedPause)
+		wait = min(wait, t.skipPause)
+	} else {
+		t.skipPause = 0
 	}
 	sub := t.engine.waker.Subscribe(true)
 	defer sub.Close()
@@ -216,11 +251,12 @@ func (t *turn) linger(ctx, work context.Context, limit int) ([]store.Job, error)
 		if !t.alive() {
 			return nil, nil
 		}
-		jobs, err := t.engine.store.Lease(work, t.request.Turn, limit)
-		if err != nil || len(jobs) > 0 {
-			return jobs, err
+		leased, err := t.engine.store.Lease(work, t.request.Turn, limit)
+		if err != nil || len(leased.Jobs) > 0 {
+			return leased.Jobs, err
 		}
 		select {
+		case <-after(leased.Again):
 		case <-ctx.Done():
 			return nil, nil
 		case <-t.request.Stop:

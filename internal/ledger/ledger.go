@@ -119,6 +119,8 @@ func (c *chunk) decide(i int) {
 	switch {
 	case !c.usable[job.OrgID]:
 		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "somebody is changing the rules, accounts or periods of organization %s", job.OrgID)
+	case f.Later:
+		c.errs[i] = engine.ErrLater
 	case f.Locked:
 		c.errs[i] = models.Errorf(models.CodeDocumentLocked, "another transaction holds the document")
 	case !f.Exists:

@@ -21,24 +21,42 @@ type FoundDocument struct {
 	Exists bool
 	// Locked says that somebody else holds the document: it could not be read now.
 	Locked bool
+	// Later says that the documents before it are as much as one transaction should hold in memory: ask for it again.
+	Later bool
 	// Document is set when it exists and is not locked; Err says why it could not be decoded.
 	Document *models.Document
 	Err      error
 }
 
-// LockDocuments locks the documents that it can get without waiting and reads them. The answers are in the keys' order.
+// maxContentBytes bounds the contents that LockDocuments reads at a time, as text and roughly: about 10,000 lines. A document
+// that is larger alone is read alone.
+const maxContentBytes = 2 << 20
+
+// LockDocuments locks the documents that it can get without waiting and reads them, as many as maxContentBytes allows. The
+// answers are in the keys' order.
+//
+// What a content takes is estimated by what is stored of it: PostgreSQL compresses rows of more than 2 kB.
 func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, error) {
 	const stmt = `
-SELECT k.n, d.org_id IS NOT NULL, e.found, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.currency, ''), d.issue_date, d.value_date,
-       d.content::text, d.accounting_ready_at, coalesce(d.accounting_ready_version, 0), d.accounting_impact_created_at, d.deleted_at
+WITH d AS MATERIALIZED (
+SELECT k.n, d.org_id IS NOT NULL AS got, e.found, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
+       coalesce(d.currency, '') AS currency, d.issue_date, d.value_date, d.content,
+       pg_column_size(d.content) * CASE WHEN pg_column_size(d.content) > 2000 THEN 6 ELSE 1 END AS size,
+       d.accounting_ready_at, coalesce(d.accounting_ready_version, 0) AS version, d.accounting_impact_created_at, d.deleted_at
   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
  CROSS JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = k.org_id AND x.id = k.id) AS found) e
   LEFT JOIN LATERAL (
         SELECT * FROM daybook.documents x
          WHERE x.org_id = k.org_id AND x.id = k.id
-           FOR NO KEY UPDATE SKIP LOCKED) d ON true`
+           FOR NO KEY UPDATE SKIP LOCKED) d ON true
+), sized AS (
+SELECT *, got AND sum(size) OVER before > $3 AND sum(size) OVER before > size AS later FROM d WINDOW before AS (ORDER BY n)
+)
+SELECT n, got, found, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
+       accounting_ready_at, version, accounting_impact_created_at, deleted_at, later
+  FROM sized`
 	orgs, ids := splitKeys(keys)
-	rows, err := tx.Query(ctx, stmt, orgs, ids)
+	rows, err := tx.Query(ctx, stmt, orgs, ids, maxContentBytes)
 	if err != nil {
 		return nil, wrap("lock documents", err)
 	}
@@ -52,10 +70,10 @@ SELECT k.n, d.org_id IS NOT NULL, e.found, coalesce(d.type, ''), coalesce(d.dire
 		var content []byte
 		var f FoundDocument
 		if err := rows.Scan(&n, &got, &f.Exists, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
-			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt); err != nil {
+			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &f.Later); err != nil {
 			return nil, wrap("lock documents", err)
 		}
-		if got {
+		if got && !f.Later {
 			d.OrgID, d.ID = keys[n-1].OrgID, keys[n-1].ID
 			d.IssueDate = dateOf(issue)
 			if value != nil {

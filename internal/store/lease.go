@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,38 +29,193 @@ type Job struct {
 
 const jobColumns = `q.id, q.org_id, q.document_id, q.version_hint, q.run_count, q.attempt_started_at, q.takeovers, q.not_ready_count, q.cancel_requested, q.epoch`
 
+// jobFields are the destinations of jobColumns.
+func jobFields(j *Job) []any {
+	return []any{&j.ID, &j.OrgID, &j.DocumentID, &j.Version, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.NotReady, &j.CancelRequested, &j.Epoch}
+}
+
 func scanJob(row pgx.CollectableRow) (Job, error) {
 	var j Job
-	err := row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.Version, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.NotReady, &j.CancelRequested, &j.Epoch)
+	err := row.Scan(jobFields(&j)...)
 	return j, err
 }
 
-// Lease claims up to limit due jobs for the turn, highest priority and oldest first. Rows that anybody holds are
-// skipped, so two callers never get the same one.
+// Leased is what a lease led to.
+type Leased struct {
+	// Jobs are the turn's now.
+	Jobs []Job
+	// Again is when another look may find what this one could not afford to look for; 0: it saw everything.
+	Again time.Duration
+}
+
+// Lease claims up to limit due jobs for the turn: high priorities first, the organizations in equal shares, the oldest of
+// each first. Rows that anybody holds are skipped, so two callers never get the same one.
 //
-// The inner query probes each priority on its own: with one ordered scan, every row of a high priority that is due
-// later would be walked before the first of the next. The ids go through one array, so that the plan stays the same.
-func (s *Store) Lease(ctx context.Context, turn Turn, limit int) ([]Job, error) {
-	const stmt = `
+// Where each organization's due rows begin is remembered from lease to lease (ring), and looked up anew now and then
+// (look). Paused organizations get nothing; those with a cap no more than is left of it.
+func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error) {
+	var got Leased
+	looked := false
+	for len(got.Jobs) < limit {
+		idle := s.ring.idle()
+		if idle && (looked || len(got.Jobs) > 0) {
+			break
+		}
+		if !looked {
+			var err error
+			if got.Again, err = s.look(ctx, idle); err != nil {
+				return got, err
+			}
+			looked = true
+		}
+		shares := s.ring.ask(limit - len(got.Jobs))
+		if len(shares) == 0 {
+			break
+		}
+		jobs, err := s.leaseShares(ctx, turn, shares)
+		if err != nil {
+			return got, wrap("lease", err)
+		}
+		got.Jobs = append(got.Jobs, jobs...)
+	}
+	if len(got.Jobs) > 0 {
+		got.Again = 0
+	}
+	return got, nil
+}
+
+// leaseStmt picks from each place, from its mark on, and leases what it picked. The ids go through one array, so that the
+// plan stays the same. What a place may give is bounded by its organization's cap where the caller holds that
+// organization's lock ($9); without it a capped organization gives nothing.
+const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id
-      FROM (VALUES (1::smallint), (2::smallint), (3::smallint)) AS p (priority)
+      FROM unnest($4::smallint[], $5::text[], $6::timestamptz[], $7::text[], $8::integer[], $9::boolean[])
+           WITH ORDINALITY AS s (priority, org_id, at, id, quota, locked, n)
+      LEFT JOIN daybook.organizations o ON o.id = s.org_id
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.accounting_work_queue q
-            WHERE q.state = 'pending' AND q.priority = p.priority AND q.ready_at <= statement_timestamp()
+            WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id
+              AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.ready_at, q.id
-            LIMIT $4
+            LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
+                       WHEN o.max_in_flight IS NULL THEN s.quota
+                       WHEN NOT s.locked THEN 0
+                       ELSE greatest(0, least(s.quota, o.max_in_flight - (
+                            SELECT count(*) FROM daybook.accounting_work_queue l
+                             WHERE l.state = 'leased' AND l.capped AND l.org_id = s.org_id))) END
               FOR NO KEY UPDATE SKIP LOCKED) j
-     LIMIT $4
+     ORDER BY s.n
 )
 UPDATE daybook.accounting_work_queue q
    SET state = 'leased', turn_id = $1, fence = $2, worker = $3, leased_generation = generation, run_count = run_count + 1,
-       attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
+       attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
+       capped = q.org_id = ANY ($10::text[])
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
-RETURNING ` + jobColumns
-	jobs, err := byKey(ctx, s.pool, scanJob, stmt, turn.ID, turn.Fence, turn.Worker, limit)
-	return jobs, wrap("lease", err)
+RETURNING q.priority, q.ready_at, ` + jobColumns
+
+// leaseShares leases what each place is asked for.
+func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share) ([]Job, error) {
+	free, capped := splitCapped(shares)
+	var jobs []Job
+	if len(free) > 0 {
+		batch := &pgx.Batch{}
+		batch.Queue(planByKey)
+		queueLease(batch, turn, free, []string{})
+		got, err := s.collectLease(ctx, s.pool, batch, free)
+		if err != nil {
+			return nil, err
+		}
+		jobs = got
+	}
+	if len(capped) > 0 {
+		got, err := s.leaseCapped(ctx, turn, capped)
+		if err != nil {
+			// What was leased already is the turn's, and is found by its take-over.
+			return nil, err
+		}
+		jobs = append(jobs, got...)
+	}
+	return jobs, nil
+}
+
+// splitCapped separates the places of organizations with a cap. Of each such organization one place a time is asked, so
+// that its priorities do not each get the whole cap.
+func splitCapped(shares []share) (free, capped []share) {
+	asked := map[string]bool{}
+	for _, s := range shares {
+		switch {
+		case !s.capped:
+			free = append(free, s)
+		case !asked[s.key.org]:
+			asked[s.key.org] = true
+			capped = append(capped, s)
+		}
+	}
+	return free, capped
+}
+
+// leaseCapped counts what is in flight and leases what is left of each cap, one caller at a time for an organization. The
+// lock is taken by a statement of its own, because what it protects must be read by a snapshot that is younger than it.
+func (s *Store) leaseCapped(ctx context.Context, turn Turn, shares []share) ([]Job, error) {
+	const lock = `SELECT o FROM unnest($1::text[]) AS o WHERE pg_try_advisory_xact_lock(1684109668, hashtext(o))`
+	var jobs []Job
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		orgs := make([]string, len(shares))
+		for i, sh := range shares {
+			orgs[i] = sh.key.org
+		}
+		locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, orgs)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		batch := &pgx.Batch{}
+		queueLease(batch, turn, shares, locked)
+		jobs, err = s.collectLease(ctx, tx, batch, shares)
+		return err
+	})
+	return jobs, err
+}
+
+func queueLease(batch *pgx.Batch, turn Turn, shares []share, locked []string) {
+	n := len(shares)
+	prios, orgs, ats, ids := make([]int16, n), make([]string, n), make([]time.Time, n), make([]string, n)
+	quotas, mine := make([]int32, n), make([]bool, n)
+	for i, sh := range shares {
+		prios[i], orgs[i], ats[i], ids[i], quotas[i] = sh.key.priority, sh.key.org, sh.mark.at, sh.mark.id, int32(sh.quota)
+		mine[i] = slices.Contains(locked, sh.key.org)
+	}
+	batch.Queue(leaseStmt, turn.ID, turn.Fence, turn.Worker, prios, orgs, ats, ids, quotas, mine, locked)
+}
+
+// collectLease sends a batch that ends with a lease, and moves the marks.
+func (s *Store) collectLease(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	index := make(map[placeKey]int, len(shares))
+	for i, sh := range shares {
+		index[sh.key] = i
+	}
+	counts, last := make([]int, len(shares)), make([]mark, len(shares))
+	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		var key placeKey
+		var m mark
+		err := row.Scan(append([]any{&key.priority, &m.at}, jobFields(&j)...)...)
+		key.org, m.id = j.OrgID, j.ID
+		i := index[key]
+		counts[i]++
+		if m.after(last[i]) {
+			last[i] = m
+		}
+		return j, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.ring.took(shares, counts, last)
+	return jobs, nil
 }
 
 // Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue. It returns

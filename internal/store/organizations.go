@@ -104,14 +104,19 @@ func AccountCodes(ctx context.Context, q Querier, org string) ([]string, error) 
 // PutOrganization makes an organization known, or renames it; an empty name leaves the name alone. It locks the row only
 // when it changes it: a worker that holds a document may wait for its organization.
 func PutOrganization(ctx context.Context, tx pgx.Tx, id, name string) error {
-	const add = `INSERT INTO daybook.organizations (id, name) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
 	const rename = `UPDATE daybook.organizations SET name = $2, updated_at = clock_timestamp() WHERE id = $1 AND $2 <> '' AND name <> $2`
-	for _, stmt := range []string{add, rename} {
-		if _, err := tx.Exec(ctx, stmt, id, name); err != nil {
-			return wrap("write organization "+id, err)
-		}
+	if _, err := addOrganization(ctx, tx, id, name); err != nil {
+		return err
 	}
-	return nil
+	_, err := tx.Exec(ctx, rename, id, name)
+	return wrap("write organization "+id, err)
+}
+
+// addOrganization makes an organization known, and reports whether it was not.
+func addOrganization(ctx context.Context, tx pgx.Tx, id, name string) (bool, error) {
+	const stmt = `INSERT INTO daybook.organizations (id, name) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
+	tag, err := tx.Exec(ctx, stmt, id, name)
+	return tag.RowsAffected() > 0, wrap("write organization "+id, err)
 }
 
 // Activated is what a change of an organization's configuration led to.

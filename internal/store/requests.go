@@ -82,22 +82,22 @@ type Marked struct {
 // MarkDocumentReady marks a document ready under its next version and enqueues that.
 func MarkDocumentReady(ctx context.Context, q Querier, org, document string, priority models.Priority) (Marked, error) {
 	const stmt = `SELECT version, job_id, result FROM daybook.mark_document_ready($1, $2, NULLIF($3::integer, 0))`
-	return mark(ctx, q, "mark document ready", stmt, org, document, int32(priority))
+	return changeReadiness(ctx, q, "mark document ready", stmt, org, document, int32(priority))
 }
 
 // MarkDocumentNotReady takes a document's readiness back under its next version and enqueues that.
 func MarkDocumentNotReady(ctx context.Context, q Querier, org, document string) (Marked, error) {
 	const stmt = `SELECT version, job_id, result FROM daybook.mark_document_not_ready($1, $2)`
-	return mark(ctx, q, "mark document not ready", stmt, org, document)
+	return changeReadiness(ctx, q, "mark document not ready", stmt, org, document)
 }
 
 // MarkDocumentDeleted marks a document deleted under its next version and enqueues that.
 func MarkDocumentDeleted(ctx context.Context, q Querier, org, document string) (Marked, error) {
 	const stmt = `SELECT version, job_id, result FROM daybook.mark_document_deleted($1, $2)`
-	return mark(ctx, q, "mark document deleted", stmt, org, document)
+	return changeReadiness(ctx, q, "mark document deleted", stmt, org, document)
 }
 
-func mark(ctx context.Context, q Querier, doing, stmt string, args ...any) (Marked, error) {
+func changeReadiness(ctx context.Context, q Querier, doing, stmt string, args ...any) (Marked, error) {
 	var m Marked
 	err := q.QueryRow(ctx, stmt, args...).Scan(&m.Version, &m.JobID, &m.Result)
 	return m, wrap(doing, err)

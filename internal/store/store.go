@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,10 +25,15 @@ type DB interface {
 // Store runs the worker's statements on a pool.
 type Store struct {
 	pool *pgxpool.Pool
+	ring *ring
+	// looking is held by whoever looks where due rows begin; the times are its.
+	looking                     sync.Mutex
+	swept, glanced              time.Time
+	sweepAllowed, glanceAllowed time.Time
 }
 
 // New returns a store on pool, which stays the caller's to close.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, ring: newRing()} }
 
 // Pool returns the pool that the store was made with.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

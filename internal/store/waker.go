@@ -21,8 +21,9 @@ const (
 	lockSlowTick  = time.Second
 	// lockLinger is how long the lock is kept after the last waiter left: the next one usually comes within a hop.
 	lockLinger = time.Second
-	// fetchDelay lets a lingering turn of this process win over a waiting fetch, which is a Temporal hop slower.
-	fetchDelay = 20 * time.Millisecond
+	// otherDelay lets one waiter of this process win over the others: a lingering turn over a waiting fetch, which is a
+	// Temporal hop slower.
+	otherDelay = 20 * time.Millisecond
 )
 
 // Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
@@ -112,24 +113,22 @@ func (w *Waker) waiters() (int, <-chan struct{}) {
 	return len(w.subs), w.changed
 }
 
-// broadcast tells urgent waiters at once and the others a moment later, or at once when there is no urgent one.
+// broadcast tells one waiter at once, an urgent one if there is any, and the others a moment later: one job needs one, and
+// several who look at once only stand in each other's way.
 func (w *Waker) broadcast() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	urgent := false
+	var first *Subscription
 	for s := range w.subs {
-		if s.urgent {
-			urgent = true
-			s.signal()
+		if first == nil || s.urgent && !first.urgent {
+			first = s
 		}
 	}
 	for s := range w.subs {
-		switch {
-		case s.urgent:
-		case urgent:
-			time.AfterFunc(fetchDelay, s.signal)
-		default:
+		if s == first {
 			s.signal()
+		} else {
+			time.AfterFunc(otherDelay, s.signal)
 		}
 	}
 }

@@ -79,9 +79,9 @@ func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
 	for {
-		jobs, err := s.Lease(ctx, turn, 1)
-		if err != nil || len(jobs) > 0 {
-			return len(jobs) > 0, err
+		leased, err := s.Lease(ctx, turn, 1)
+		if err != nil || len(leased.Jobs) > 0 {
+			return len(leased.Jobs) > 0, err
 		}
 		select {
 		case <-sub.C:

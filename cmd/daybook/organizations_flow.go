@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// changedFlow is what holds an organization's jobs back after a change, for programs.
+type changedFlow struct {
+	OrgID string `json:"org_id"`
+	store.Flow
+}
+
+type flowChange func(ctx context.Context, tx pgx.Tx, org string) (store.Flow, error)
+
+func organizationsPauseCommand(a *app) *cobra.Command {
+	var orgs organizationFlags
+	command := &cobra.Command{
+		Use:   "pause --org ORG…|--all-orgs",
+		Short: "Lease no more jobs of organizations, until they are resumed",
+		Long: "Pauses organizations: from now on no worker leases a job of theirs. What is leased already is finished. Documents can be\n" +
+			"marked ready and enqueued as ever; their jobs stay pending, keep their place and lose no attempt.\n\n" +
+			"--all-orgs means those that Daybook knows now, not the ones to come. The whole queue is paused by a signal to the workflow.",
+		Example: "  daybook organizations pause --org acme",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			changed, err := a.changeFlows(c.Context(), &orgs, store.PauseOrganization)
+			if err == nil && changed {
+				a.say("What is leased already is finished; `daybook organizations list` shows how much that is.")
+			}
+			return err
+		},
+	}
+	orgs.add(command)
+	return command
+}
+
+func organizationsResumeCommand(a *app) *cobra.Command {
+	var orgs organizationFlags
+	command := &cobra.Command{
+		Use:   "resume --org ORG…|--all-orgs",
+		Short: "Lease jobs of paused organizations again",
+		Long:  "Takes the pause of organizations back. A worker that waits looks at once for what is due. Their caps stay.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := a.changeFlows(c.Context(), &orgs, store.ResumeOrganization)
+			return err
+		},
+	}
+	orgs.add(command)
+	return command
+}
+
+func organizationsCapCommand(a *app) *cobra.Command {
+	var orgs organizationFlags
+	var most int
+	var none bool
+	command := &cobra.Command{
+		Use:   "cap (--org ORG…|--all-orgs) (--max-in-flight N|--none)",
+		Short: "Bound how many jobs of an organization are leased at a time",
+		Long: "Bounds how many jobs of an organization are leased at a time, over all workers together. It takes effect for every new\n" +
+			"lease: what is leased already is finished, also what is above the cap, and what was leased while there was no cap does not\n" +
+			"count. Several organizations have each a cap of its own.",
+		Example: "  daybook organizations cap --org acme --max-in-flight 20\n  daybook organizations cap --org acme --none",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("max-in-flight") == none {
+				return usagef("give either --max-in-flight or --none")
+			}
+			var wanted *int
+			if !none {
+				wanted = &most
+			}
+			_, err := a.changeFlows(c.Context(), &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.Flow, error) {
+				return store.CapOrganization(ctx, tx, org, wanted)
+			})
+			return err
+		},
+	}
+	orgs.add(command)
+	command.Flags().IntVar(&most, "max-in-flight", 0, "how many of its jobs may be leased at a time, from 1")
+	command.Flags().BoolVar(&none, "none", false, "any number: take the cap away")
+	return command
+}
+
+// changeFlows changes the named organizations, each in a transaction of its own, shows what came of it, and reports whether
+// anything changed.
+func (a *app) changeFlows(ctx context.Context, orgs *organizationFlags, change flowChange) (bool, error) {
+	if err := orgs.check(); err != nil {
+		return false, err
+	}
+	db, err := a.open(ctx, 2)
+	if err != nil {
+		return false, err
+	}
+	defer db.close()
+	ids, err := orgs.resolve(ctx, db)
+	if err != nil {
+		return false, err
+	}
+	changed := false
+	results := make([]changedFlow, 0, len(ids))
+	for _, id := range ids {
+		r := changedFlow{OrgID: id}
+		err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+			var err error
+			r.Flow, err = change(ctx, tx, id)
+			return err
+		})
+		if err != nil {
+			return changed, fmt.Errorf("organization %s: %w", id, err)
+		}
+		changed = changed || r.Changed
+		results = append(results, r)
+	}
+	return changed, a.showFlows(results)
+}
+
+func (a *app) showFlows(results []changedFlow) error {
+	for _, r := range results {
+		if r.Added {
+			a.say("Daybook did not know organization %s until now; `daybook organizations list` shows whether it has jobs.", oneLine(r.OrgID))
+		}
+	}
+	return a.emit(map[string]any{"organizations": results}, func(w io.Writer) error {
+		t := newTable("ORGANIZATION", "", "PAUSED SINCE", "CAP")
+		t.right = []int{3}
+		for _, r := range results {
+			t.add(r.OrgID, changedText(r.Changed), optionalTime(r.PausedAt), capText(r.MaxInFlight))
+		}
+		return a.print(w, t)
+	})
+}
+
+func capText(most *int) string {
+	if most == nil {
+		return ""
+	}
+	return strconv.Itoa(*most)
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Flow is what holds an organization's jobs back.
+type Flow struct {
+	// Changed is false when everything was so already.
+	Changed bool `json:"changed"`
+	// Added says that Daybook did not know the organization before.
+	Added bool `json:"added,omitempty"`
+	// PausedAt is since when none of its jobs is leased; nil: it is not paused.
+	PausedAt *time.Time `json:"paused_at,omitempty"`
+	// MaxInFlight is how many of its jobs may be leased at a time; nil: any number.
+	MaxInFlight *int `json:"max_in_flight,omitempty"`
+}
+
+// PauseOrganization ends the leasing of an organization's jobs: no lease that begins after its commit takes one. What is leased
+// already is finished. Pausing twice keeps the time of the first.
+//
+// Like ResumeOrganization and CapOrganization it makes an organization known that Daybook does not know, which may have jobs
+// all the same; it waits for no chunk, only for somebody who is changing the same row; and it returns ErrInvalid for an id
+// that is empty or longer than 255 bytes.
+func PauseOrganization(ctx context.Context, tx pgx.Tx, org string) (Flow, error) {
+	const stmt = `
+UPDATE daybook.organizations SET paused_at = clock_timestamp(), updated_at = clock_timestamp() WHERE id = $1 AND paused_at IS NULL`
+	return changeFlow(ctx, tx, org, stmt, org)
+}
+
+// ResumeOrganization takes a pause back. What is due is looked for at once.
+func ResumeOrganization(ctx context.Context, tx pgx.Tx, org string) (Flow, error) {
+	const stmt = `
+UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp() WHERE id = $1 AND paused_at IS NOT NULL`
+	f, err := changeFlow(ctx, tx, org, stmt, org)
+	if err != nil || !f.Changed {
+		return f, err
+	}
+	return f, wakeQueue(ctx, tx)
+}
+
+// CapOrganization bounds how many of an organization's jobs are leased at a time, over all workers: after its commit no
+// lease takes more than is left of the cap. What was leased while there was none does not count; what is above a lowered one
+// is finished. nil takes the cap away. One below 1 is refused with ErrInvalid: pause the organization instead.
+func CapOrganization(ctx context.Context, tx pgx.Tx, org string, most *int) (Flow, error) {
+	const stmt = `
+UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestamp() WHERE id = $1 AND max_in_flight IS DISTINCT FROM $2`
+	if most != nil && (*most < 1 || *most > math.MaxInt32) {
+		return Flow{}, fmt.Errorf("a cap of %d jobs: want 1 to %d, or pause the organization: %w", *most, math.MaxInt32, ErrInvalid)
+	}
+	f, err := changeFlow(ctx, tx, org, stmt, org, most)
+	if err != nil || !f.Changed {
+		return f, err
+	}
+	// A lowered cap wakes for nothing, once.
+	return f, wakeQueue(ctx, tx)
+}
+
+// changeFlow makes the organization known, runs the statement, and reads what came of it.
+func changeFlow(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any) (Flow, error) {
+	const read = `SELECT paused_at, max_in_flight FROM daybook.organizations WHERE id = $1`
+	var f Flow
+	if org == "" || len(org) > maxIDBytes {
+		return f, fmt.Errorf("an organization's id must have 1 to %d bytes: %w", maxIDBytes, ErrInvalid)
+	}
+	var err error
+	if f.Added, err = addOrganization(ctx, tx, org, ""); err != nil {
+		return f, err
+	}
+	tag, err := tx.Exec(ctx, stmt, args...)
+	if err != nil {
+		return f, wrap("write organization "+org, err)
+	}
+	f.Changed = tag.RowsAffected() > 0
+	err = tx.QueryRow(ctx, read, org).Scan(&f.PausedAt, &f.MaxInFlight)
+	return f, wrap("read organization "+org, err)
+}
+
+// maxIDBytes is the limit of the schema's checks.
+const maxIDBytes = 255
+
+// wakeQueue has whoever waits for work look again when the transaction has committed.
+func wakeQueue(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `SELECT daybook.wake_accounting_queue()`)
+	return wrap("wake the queue", err)
+}
+
+// OrganizationFlow is an organization with the jobs that it has open.
+type OrganizationFlow struct {
+	OrgID string `json:"org_id"`
+	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
+	Known bool   `json:"known"`
+	Name  string `json:"name,omitempty"`
+	// ActiveRuleSet is the version that posts; nil: none.
+	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
+	// PausedAt and MaxInFlight are those of Flow.
+	PausedAt    *time.Time `json:"paused_at,omitempty"`
+	MaxInFlight *int       `json:"max_in_flight,omitempty"`
+	// Pending, Leased and Failed count its jobs in these states.
+	Pending int64 `json:"pending"`
+	Leased  int64 `json:"leased"`
+	Failed  int64 `json:"failed"`
+}
+
+// OrganizationFlows lists every organization that Daybook knows or has an open or failed job of, in the order of the ids.
+func OrganizationFlows(ctx context.Context, q Querier) ([]OrganizationFlow, error) {
+	// Each state on its own is counted in that state's partial index, however many completed jobs there are.
+	const stmt = `
+SELECT coalesce(o.id, j.org_id), o.id IS NOT NULL, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight,
+       coalesce(j.pending, 0), coalesce(j.leased, 0), coalesce(j.failed, 0)
+  FROM daybook.organizations o
+  FULL JOIN (
+        SELECT org_id, sum(pending)::bigint AS pending, sum(leased)::bigint AS leased, sum(failed)::bigint AS failed
+          FROM (SELECT org_id, count(*) AS pending, 0 AS leased, 0 AS failed
+                  FROM daybook.accounting_work_queue WHERE state = 'pending' GROUP BY org_id
+                 UNION ALL
+                SELECT org_id, 0, count(*), 0 FROM daybook.accounting_work_queue WHERE state = 'leased' GROUP BY org_id
+                 UNION ALL
+                SELECT org_id, 0, 0, count(*) FROM daybook.accounting_work_queue WHERE state = 'failed' GROUP BY org_id) counted
+         GROUP BY org_id) j ON j.org_id = o.id
+ ORDER BY 1`
+	rows, err := q.Query(ctx, stmt)
+	if err != nil {
+		return nil, wrap("list organizations", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OrganizationFlow])
+	return list, wrap("list organizations", err)
+}
+
+// PausedOrganization is an organization whose jobs are not leased.
+type PausedOrganization struct {
+	OrgID    string    `json:"org_id"`
+	PausedAt time.Time `json:"paused_at"`
+}
+
+// PausedOrganizations lists the paused ones in the order of their ids: all, or the one with that id, or none.
+func PausedOrganizations(ctx context.Context, q Querier, org string) ([]PausedOrganization, error) {
+	const stmt = `
+SELECT id, paused_at FROM daybook.organizations WHERE paused_at IS NOT NULL AND ($1 = '' OR id = $1) ORDER BY id`
+	rows, err := q.Query(ctx, stmt, org)
+	if err != nil {
+		return nil, wrap("list paused organizations", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[PausedOrganization])
+	return list, wrap("list paused organizations", err)
+}
