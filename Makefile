@@ -85,6 +85,22 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 oracle: ## post Online Retail and let hledger, Ledger, Beancount and a script judge: ONLINE_RETAIL=path
 	scripts/oracle/oracle.sh
 
+# The benchmarks: SCENARIO=drain,latency RUNS=3 SIZE=1000 SAMPLES=20; JSON=1 prints lines of JSON, WRITE=1 writes the rows to docs/performance.md.
+# ALONE=1 leaves the peers out; BATCH=500 and CONCURRENCY=3 set what is otherwise looked for.
+BENCH = $(if $(SCENARIO),-scenario '$(SCENARIO)') $(if $(RUNS),-runs $(RUNS)) $(if $(SIZE),-size $(SIZE)) $(if $(SAMPLES),-samples $(SAMPLES)) \
+	$(if $(filter 1,$(ALONE)),-alone) $(if $(BATCH),-batch $(BATCH)) $(if $(CONCURRENCY),-concurrency $(CONCURRENCY)) \
+	$(if $(filter 1,$(JSON)),-json) $(if $(filter 1,$(WRITE)),-write)
+
+.PHONY: bench
+bench: ## measure beside other queues: SCENARIO=drain RUNS=3 SIZE=n SAMPLES=n JSON=1 WRITE=1
+	@go build -C bench -o ../bin/bench .
+	@bin/bench $(BENCH)
+
+.PHONY: bench-smoke
+bench-smoke: ## a short run of every scenario that can be short
+	@go build -C bench -o ../bin/bench .
+	@bin/bench -smoke $(BENCH)
+
 .PHONY: tools
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
 	go run ./internal/devstack/temporalcli

@@ -68,6 +68,7 @@ func (a *Accounting) FetchBatch(ctx context.Context, in FetchInput) (out FetchOu
 		Batch:      in.Batch,
 		Wait:       time.Duration(in.WaitSeconds) * time.Second,
 		LeftBehind: in.LeftBehind,
+		Again:      activity.GetInfo(ctx).Attempt > 1,
 		Stop:       activity.GetWorkerStopChannel(ctx),
 	})
 	if err != nil {

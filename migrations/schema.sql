@@ -153,11 +153,11 @@ CREATE FUNCTION daybook.check_entries() RETURNS trigger
 DECLARE
     bad record;
 BEGIN
-    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) AS difference
+    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) AS difference
       INTO bad
       FROM new_entries n
      GROUP BY n.impact_id, n.currency
-    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) <> 0
+    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) <> 0
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
@@ -203,13 +203,13 @@ CREATE FUNCTION daybook.check_impacts() RETURNS trigger
 DECLARE
     bad record;
 BEGIN
-    SELECT n.id, n.entry_count, (SELECT count(*) FROM daybook.entries e WHERE e.impact_id = n.id) AS entries
+    SELECT n.id, n.entry_count
       INTO bad
       FROM new_impacts n
-     WHERE n.entry_count <> (SELECT count(*) FROM daybook.entries e WHERE e.impact_id = n.id)
+     WHERE n.entry_count > 0 AND NOT EXISTS (SELECT 1 FROM daybook.entries e WHERE e.impact_id = n.id)
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.id, bad.entry_count, bad.entries
+        RAISE EXCEPTION 'impact % was to have % entries and gets none', bad.id, bad.entry_count
             USING ERRCODE = 'DB002', HINT = 'insert an impact and all its entries in one statement';
     END IF;
 
@@ -635,7 +635,7 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.accounting_job_state, 'failed'::daybook.accounting_job_state, 'cancelled'::daybook.accounting_job_state])) = (finished_at IS NOT NULL))),
     CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.accounting_job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.accounting_job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working))))
 )
-WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
+WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
 -- Name: COLUMN accounting_work_queue.run_count; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -739,7 +739,7 @@ CREATE TABLE daybook.documents (
     CONSTRAINT documents_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT documents_type_check CHECK ((type <> ''::text))
 )
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
+WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1');
 
 -- Name: COLUMN documents.accounting_ready_version; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -921,7 +921,7 @@ ALTER TABLE ONLY daybook.accounts
 -- Name: attempts attempts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.attempts
-    ADD CONSTRAINT attempts_pkey PRIMARY KEY (id);
+    ADD CONSTRAINT attempts_pkey PRIMARY KEY (job_id, id);
 
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -991,10 +991,6 @@ CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING 
 -- Name: accounting_work_queue_turn; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
-
--- Name: attempts_job; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX attempts_job ON daybook.attempts USING btree (job_id, id);
 
 -- Name: entries_account; Type: INDEX; Schema: daybook; Owner: -
 

@@ -124,7 +124,7 @@ const (
 // Attempt is one row of daybook.attempts: one try at a job. Append-only.
 type Attempt struct {
 	ID         int64  `gorm:"column:id;primaryKey" json:"id"`
-	JobID      string `gorm:"column:job_id" json:"job_id"`
+	JobID      string `gorm:"column:job_id;primaryKey" json:"job_id"`
 	OrgID      string `gorm:"column:org_id" json:"org_id"`
 	DocumentID string `gorm:"column:document_id" json:"document_id"`
 	Version    int64  `gorm:"column:version" json:"version"`

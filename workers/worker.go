@@ -145,6 +145,7 @@ func New(o Options) (*Worker, error) {
 func (o Options) processor() (engine.Processor, engine.Options, error) {
 	eo := engine.Options{RetryBase: o.Settings.RetryBase(), Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
+		eo.Direct = true
 		return ledger.New(o.Documents), eo, nil
 	}
 	if o.Processor != nil && o.JobProcessor != nil {

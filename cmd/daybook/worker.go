@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/serviceerror"
@@ -36,6 +38,7 @@ func workerCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			tuneGC()
 			return a.work(c.Context(), temporal, options)
 		},
 	}
@@ -44,6 +47,21 @@ func workerCommand(a *app) *cobra.Command {
 	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once")
 	flags.StringVar(&options.Name, "name", "", "the worker's name in leases and attempts (default host and process id)")
 	return command
+}
+
+const (
+	// gcPercent lets garbage grow to four times what is in use before it is collected: a worker keeps little, and makes much
+	// garbage for each document. gcLimit bounds what comes of that.
+	gcPercent = 400
+	gcLimit   = 64 << 20
+)
+
+// tuneGC sets the garbage collector for a worker, unless the environment does (GOGC, GOMEMLIMIT).
+func tuneGC() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(gcPercent)
+		debug.SetMemoryLimit(gcLimit)
+	}
 }
 
 // work runs a worker until ctx ends. It returns nil after a drain.

@@ -11,7 +11,7 @@ import (
 
 // Options say how an engine works. The zero value of each field means its default.
 type Options struct {
-	// ChunkSize is how many jobs share a transaction; default 100.
+	// ChunkSize is how many jobs share a transaction; default 500.
 	ChunkSize int
 	// ChunkTimeout is how long a chunk may take, both phases together; default 1 minute. A job that takes longer alone
 	// is a TIMEOUT.
@@ -21,6 +21,9 @@ type Options struct {
 	// Slow is for processors whose jobs take seconds or minutes: a turn leases only what it can start at once
 	// (ChunkSize × Parallel), and a job that is being worked is charged when its worker dies.
 	Slow bool
+	// Direct is for processors that prepare in microseconds: what a turn refills is locked, prepared, committed and settled
+	// in one transaction, without a lease before it.
+	Direct bool
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
 	// RenewEvery is the pause between two renewals of a turn's leases; default a third of models.StaleAfter.
@@ -32,7 +35,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.ChunkSize = cmp.Or(o.ChunkSize, 100)
+	o.ChunkSize = cmp.Or(o.ChunkSize, 500)
 	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)

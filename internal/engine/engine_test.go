@@ -29,8 +29,8 @@ type bundle struct {
 	engine *engine.Engine
 }
 
-// setup returns an engine with Daybook's ledger.
-func setup(t *testing.T) *bundle { return setupWith(t, ledger.New(nil), engine.Options{}) }
+// setup returns an engine with Daybook's ledger, as a worker makes it.
+func setup(t *testing.T) *bundle { return setupWith(t, ledger.New(nil), engine.Options{Direct: true}) }
 
 func setupWith(t *testing.T, p engine.Processor, o engine.Options) *bundle {
 	t.Helper()

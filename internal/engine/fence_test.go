@@ -129,7 +129,9 @@ func TestFetchIsIdempotent(t *testing.T) {
 	b := setup(t)
 	fixture.ManyReady(t, b.Pool, org, "doc-", 80)
 	assert.Equal(t, 50, b.fetch(1, 50).Leased)
-	assert.Equal(t, 50, b.fetch(1, 50).Leased)
+	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 50, Again: true})
+	require.NoError(t, err)
+	assert.Equal(t, 50, f.Leased)
 	assert.Equal(t, 50, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
 }
 

@@ -19,6 +19,8 @@ type FetchRequest struct {
 	// LeftBehind names earlier turns of the lane that could not settle or release all their jobs, because somebody
 	// held the rows locked.
 	LeftBehind []string
+	// Again says that this turn may have been fetched before: what it holds already is taken over first.
+	Again bool
 	// Stop ends the wait.
 	Stop <-chan struct{}
 }
@@ -35,7 +37,7 @@ type Fetched struct {
 	LeftBehind []string
 }
 
-// Fetch leases the first jobs of a turn. It is idempotent: called again for the same turn it first takes over what the
+// Fetch leases the first jobs of a turn. It is idempotent: called Again for the same turn it first takes over what the
 // turn holds already. Leases that were forgotten for longer than models.StaleAfter come first.
 //
 // Cancelled, it gives back what it leased and has fetched nothing.
@@ -61,11 +63,18 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fetched, error) {
 	var f Fetched
 	limit := e.startable(r.Batch)
-	own, err := e.store.TakeOver(ctx, turn, append([]string{turn.ID}, r.LeftBehind...), false)
-	if err != nil {
-		return f, err
+	before := r.LeftBehind
+	if r.Again {
+		before = append([]string{turn.ID}, before...)
 	}
-	f.Leased = len(own.Jobs)
+	if len(before) > 0 {
+		own, err := e.store.TakeOver(ctx, turn, before, false)
+		if err != nil {
+			return f, err
+		}
+		f.Leased = len(own.Jobs)
+	}
+	var err error
 	if len(r.LeftBehind) > 0 {
 		if f.LeftBehind, err = e.store.TurnsWithLeases(ctx, r.LeftBehind); err != nil {
 			return f, err
@@ -116,9 +125,9 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	for last := false; ; {
+	for {
 		leased, err := e.store.Lease(ctx, turn, limit)
-		if err != nil || len(leased.Jobs) > 0 || last {
+		if err != nil || len(leased.Jobs) > 0 {
 			return len(leased.Jobs), err
 		}
 		select {
@@ -128,8 +137,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		case <-r.Stop:
 			return 0, nil
 		case <-deadline.C:
-			// What fell due without a wake-up (a backoff that ended, a lost connection) is found by this last look.
-			last = true
+			// What fell due without a wake-up (a backoff that ended, a lost connection) is found by the next fetch.
+			return 0, nil
 		case <-sub.C:
 		case <-again:
 			taken, err := e.store.TakeOver(ctx, turn, r.LeftBehind, false)

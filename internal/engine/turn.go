@@ -84,8 +84,11 @@ type turn struct {
 	request    TurnRequest
 	cancelWork context.CancelFunc
 	ends       time.Time
-	// batch is what the next refill asks for.
+	// batch is what the next refill asks for; dry says that the last one brought nothing.
 	batch int
+	dry   bool
+	// leaseNext: there is work that is not to be worked without a lease.
+	leaseNext bool
 
 	mu     sync.Mutex
 	report Report
@@ -133,7 +136,7 @@ func (t *turn) run(ctx, work context.Context) error {
 func (t *turn) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.queue) == 0 && len(t.skipped) == 0
+	return t.dry && len(t.queue) == 0 && len(t.skipped) == 0
 }
 
 // takeOver adds to the queue what earlier activities of the turn leased.
@@ -176,30 +179,46 @@ const (
 
 // refill leases the next batch; when nothing is due it lingers until work comes or the turn's time is up.
 func (t *turn) refill(ctx, work context.Context) error {
-	e, limit := t.engine, t.engine.startable(t.batch)
-	leased, err := e.store.Lease(work, t.request.Turn, limit)
+	n, _, err := t.next(work)
+	if err == nil && n == 0 && (t.request.Linger || len(t.skipped) > 0) {
+		n, err = t.linger(ctx, work)
+	}
 	if err != nil {
 		return err
 	}
-	jobs := leased.Jobs
-	if len(jobs) == 0 && (t.request.Linger || len(t.skipped) > 0) {
-		if jobs, err = t.linger(ctx, work, limit); err != nil {
-			return err
-		}
-	}
-	t.batch = t.nextBatch(len(jobs))
 	again, err := t.stillHeld(work)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.report.Leased += len(jobs)
-	t.report.More = len(jobs) >= limit
+	t.dry = n == 0
+	t.report.More = n >= t.batch
+	t.batch = t.nextBatch(n)
 	t.queue = append(t.queue, again...)
-	t.queue = append(t.queue, jobs...)
 	t.skipped = nil
 	return nil
+}
+
+// next works the next jobs directly, or leases them and adds them to the queue. It returns how many they are, and when to
+// look again if there are none.
+func (t *turn) next(work context.Context) (n int, again time.Duration, err error) {
+	if t.engine.options.Direct && !t.request.Crashed && !t.leaseNext {
+		n, again, ok := t.workDirectly(work)
+		if ok {
+			return n, again, nil
+		}
+	}
+	t.leaseNext = false
+	leased, err := t.engine.store.Lease(work, t.request.Turn, t.engine.startable(t.batch))
+	if err != nil {
+		return 0, 0, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Leased += len(leased.Jobs)
+	t.queue = append(t.queue, leased.Jobs...)
+	return len(leased.Jobs), leased.Again, nil
 }
 
 // maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many jobs.
@@ -235,7 +254,7 @@ func (t *turn) stillHeld(ctx context.Context) ([]store.Job, error) {
 }
 
 // linger waits for work inside the turn, so that a trickle is picked up without a hop through Temporal.
-func (t *turn) linger(ctx, work context.Context, limit int) ([]store.Job, error) {
+func (t *turn) linger(ctx, work context.Context) (int, error) {
 	wait := time.Until(t.ends)
 	if len(t.skipped) > 0 {
 		t.skipPause = min(max(2*t.skipPause, firstSkip), skippedPause)
@@ -249,20 +268,20 @@ func (t *turn) linger(ctx, work context.Context, limit int) ([]store.Job, error)
 	defer timer.Stop()
 	for {
 		if !t.alive() {
-			return nil, nil
+			return 0, nil
 		}
-		leased, err := t.engine.store.Lease(work, t.request.Turn, limit)
-		if err != nil || len(leased.Jobs) > 0 {
-			return leased.Jobs, err
+		n, again, err := t.next(work)
+		if err != nil || n > 0 {
+			return n, err
 		}
 		select {
-		case <-after(leased.Again):
+		case <-after(again):
 		case <-ctx.Done():
-			return nil, nil
+			return 0, nil
 		case <-t.request.Stop:
-			return nil, nil
+			return 0, nil
 		case <-timer.C:
-			return nil, nil
+			return 0, nil
 		case <-sub.C:
 		}
 	}

@@ -39,12 +39,11 @@ const maxContentBytes = 2 << 20
 func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, error) {
 	const stmt = `
 WITH d AS MATERIALIZED (
-SELECT k.n, d.org_id IS NOT NULL AS got, e.found, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
+SELECT k.n, d.org_id IS NOT NULL AS got, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
        coalesce(d.currency, '') AS currency, d.issue_date, d.value_date, d.content,
        pg_column_size(d.content) * CASE WHEN pg_column_size(d.content) > 2000 THEN 6 ELSE 1 END AS size,
        d.accounting_ready_at, coalesce(d.accounting_ready_version, 0) AS version, d.accounting_impact_created_at, d.deleted_at
   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
- CROSS JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = k.org_id AND x.id = k.id) AS found) e
   LEFT JOIN LATERAL (
         SELECT * FROM daybook.documents x
          WHERE x.org_id = k.org_id AND x.id = k.id
@@ -52,7 +51,7 @@ SELECT k.n, d.org_id IS NOT NULL AS got, e.found, coalesce(d.type, '') AS type, 
 ), sized AS (
 SELECT *, got AND sum(size) OVER before > $3 AND sum(size) OVER before > size AS later FROM d WINDOW before AS (ORDER BY n)
 )
-SELECT n, got, found, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
+SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
        accounting_ready_at, version, accounting_impact_created_at, deleted_at, later
   FROM sized`
 	orgs, ids := splitKeys(keys)
@@ -62,6 +61,8 @@ SELECT n, got, found, type, direction, currency, issue_date, value_date, CASE WH
 	}
 	defer rows.Close()
 	out := make([]FoundDocument, len(keys))
+	var missing []DocumentKey
+	var places []int
 	for rows.Next() {
 		var n int
 		var got bool
@@ -69,7 +70,7 @@ SELECT n, got, found, type, direction, currency, issue_date, value_date, CASE WH
 		var issue, value *time.Time
 		var content []byte
 		var f FoundDocument
-		if err := rows.Scan(&n, &got, &f.Exists, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
+		if err := rows.Scan(&n, &got, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
 			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &f.Later); err != nil {
 			return nil, wrap("lock documents", err)
 		}
@@ -85,10 +86,35 @@ SELECT n, got, found, type, direction, currency, issue_date, value_date, CASE WH
 				f.Err = fmt.Errorf("content: %w", err)
 			}
 		}
-		f.Locked = f.Exists && !got
+		if f.Exists = got; !got {
+			missing, places = append(missing, keys[n-1]), append(places, n-1)
+		}
 		out[n-1] = f
 	}
-	return out, wrap("lock documents", rows.Err())
+	if err := rows.Err(); err != nil || len(missing) == 0 {
+		return out, wrap("lock documents", err)
+	}
+	exist, err := documentsExist(ctx, tx, missing)
+	for i, there := range exist {
+		out[places[i]].Exists, out[places[i]].Locked = there, there
+	}
+	return out, err
+}
+
+// documentsExist says for each key whether there is such a document, locked or not.
+func documentsExist(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]bool, error) {
+	const stmt = `
+SELECT d.id IS NOT NULL
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
+  LEFT JOIN daybook.documents d ON d.org_id = k.org_id AND d.id = k.id
+ ORDER BY k.n`
+	orgs, ids := splitKeys(keys)
+	rows, err := tx.Query(ctx, stmt, orgs, ids)
+	if err != nil {
+		return nil, wrap("look for documents", err)
+	}
+	exist, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	return exist, wrap("look for documents", err)
 }
 
 func dateOf(t *time.Time) models.Date {

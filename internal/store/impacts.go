@@ -125,7 +125,6 @@ WITH inserted AS (
                                  entry_count, job_id, attempt, workflow_run_id, epoch, content_hash)
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::daybook.impact_kind[], $7::bigint[], $8::text[],
                          $9::date[], $10::date[], $11::integer[], $12::text[], $13::integer[], $14::text[], $15::integer[], $16::bytea[])
-     ORDER BY 1
 )
 INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
 SELECT * FROM unnest($17::bigint[], $18::integer[], $19::text[], $20::text[], $21::daybook.entry_side[], $22::bigint[], $23::text[], $24::text[], $25::integer[])
@@ -133,8 +132,7 @@ UNION ALL
 SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
        e.amount_minor, e.currency, e.rule_line_id, e.document_line
   FROM unnest($26::bigint[], $27::bigint[]) AS r (id, mirrored)
-  JOIN daybook.entries e ON e.impact_id = r.mirrored
- ORDER BY 1, 2`
+  JOIN daybook.entries e ON e.impact_id = r.mirrored`
 	args := append(impactColumns(p.Impacts), entryColumns(p.Entries)...)
 	reversing, mirrored := make([]int64, len(p.Reversals)), make([]int64, len(p.Reversals))
 	for i, r := range p.Reversals {

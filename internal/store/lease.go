@@ -198,24 +198,30 @@ func (s *Store) collectLease(ctx context.Context, q batcher, batch *pgx.Batch, s
 		index[sh.key] = i
 	}
 	counts, last := make([]int, len(shares)), make([]mark, len(shares))
-	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
-		var j Job
-		var key placeKey
-		var m mark
-		err := row.Scan(append([]any{&key.priority, &m.at}, jobFields(&j)...)...)
-		key.org, m.id = j.OrgID, j.ID
-		i := index[key]
-		counts[i]++
-		if m.after(last[i]) {
-			last[i] = m
-		}
-		return j, err
-	})
+	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) { return scanPlaced(row, index, counts, last) })
 	if err != nil {
 		return nil, err
 	}
 	s.ring.took(shares, counts, last)
 	return jobs, nil
+}
+
+// scanPlaced reads a job after its priority and ready_at, and counts it to the place that it was taken from.
+func scanPlaced(row pgx.CollectableRow, index map[placeKey]int, counts []int, last []mark) (Job, error) {
+	var j Job
+	var key placeKey
+	var m mark
+	err := row.Scan(append([]any{&key.priority, &m.at}, jobFields(&j)...)...)
+	if err != nil {
+		return j, err
+	}
+	key.org, m.id = j.OrgID, j.ID
+	i := index[key]
+	counts[i]++
+	if m.after(last[i]) {
+		last[i] = m
+	}
+	return j, nil
 }
 
 // Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue. It returns

@@ -153,6 +153,28 @@ func (r *ring) took(shares []share, counts []int, last []mark) {
 	r.dropParked()
 }
 
+// rewind takes back what took did for shares whose jobs were not settled after all.
+func (r *ring) rewind(shares []share) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range shares {
+		if s.place.mark.after(s.mark) {
+			s.place.moveTo(s.mark)
+		}
+		r.activate(s.place)
+	}
+}
+
+// activate puts a place into the round of its priority.
+func (r *ring) activate(at *place) {
+	if at.active {
+		return
+	}
+	at.active = true
+	p := at.key.priority - 1
+	r.active[p] = append(r.active[p], at)
+}
+
 // dropParked takes the places that have become inactive out of their rounds.
 func (r *ring) dropParked() {
 	for p := range r.active {
@@ -189,11 +211,7 @@ func (r *ring) found(all []seen, complete bool) {
 		if complete || at.mark.after(s.first) {
 			at.moveTo(s.first)
 		}
-		if !at.active {
-			at.active = true
-			p := at.key.priority - 1
-			r.active[p] = append(r.active[p], at)
-		}
+		r.activate(at)
 	}
 	if !complete {
 		return

@@ -15,7 +15,6 @@ import (
 //
 // The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
-	const idleLimit = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
 	const stmt = `
 SELECT ` + jobColumns + `
   FROM daybook.accounting_work_queue q
@@ -29,6 +28,9 @@ SELECT ` + jobColumns + `
 	jobs, err := lastRows(ctx, tx, batch, scanJob)
 	return jobs, wrap("lock the chunk", err)
 }
+
+// idleLimit ends a session that idles in its transaction for ten seconds.
+const idleLimit = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
 
 // PlanFreely takes back what LockChunk tells the planner, for statements that are not Daybook's.
 func PlanFreely(ctx context.Context, tx pgx.Tx) error {
@@ -57,10 +59,20 @@ type Settled map[models.Outcome]int
 
 // Settle ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
 // logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
+func Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
+	return settle(ctx, tx, turn, settlements, false)
+}
+
+// SettlePicked is Settle for jobs that the transaction itself has locked (Pick) and nobody has leased.
+func SettlePicked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
+	return settle(ctx, tx, turn, settlements, true)
+}
+
+// settle ends attempts. What was not leased has no generation to compare: nobody could ask for anything since it was locked.
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's settlement would walk all of them for each job.
-func Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
+func settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, picked bool) (Settled, error) {
 	const stmt = `
 WITH v AS (
     SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::bigint[], $10::boolean[],
@@ -74,8 +86,8 @@ WITH v AS (
                ELSE v.outcome END::daybook.accounting_job_state,
            run_count = CASE
                WHEN q.generation <> q.leased_generation AND NOT q.cancel_requested THEN 0
-               WHEN v.outcome = 'rescheduled' THEN q.run_count - 1
-               ELSE q.run_count END,
+               WHEN v.outcome = 'rescheduled' THEN v.attempt - 1
+               ELSE v.attempt END,
            ready_at = CASE
                WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp())
                WHEN v.outcome IN ('retried', 'rescheduled') THEN clock_timestamp() + make_interval(secs => v.delay)
@@ -85,14 +97,15 @@ WITH v AS (
                WHEN q.cancel_requested THEN clock_timestamp()
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN NULL
                ELSE clock_timestamp() END,
-           version_hint = CASE WHEN v.version IS NOT NULL AND q.generation = q.leased_generation THEN v.version ELSE q.version_hint END,
-           not_ready_count = CASE WHEN v.code = 'DOCUMENT_NOT_READY' AND q.generation = q.leased_generation THEN q.not_ready_count + 1 ELSE 0 END,
+           version_hint = CASE WHEN v.version IS NULL OR q.generation <> q.leased_generation THEN q.version_hint ELSE v.version END,
+           not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count + 1 END,
            last_error = v.error, last_error_code = v.code,
            cancel_requested = false, working = false, takeovers = 0,
            turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
+           last_attempted_at = CASE WHEN $15 THEN v.started_at ELSE q.last_attempted_at END,
            updated_at = clock_timestamp()
       FROM v
-     WHERE q.id = v.id AND q.turn_id = $1 AND q.fence = $2
+     WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 END
     RETURNING q.id AS job_id, q.org_id, q.document_id, v.old_version, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
@@ -120,7 +133,7 @@ SELECT count(*) FROM settled`
 	}
 	var done int
 	err := tx.QueryRow(ctx, stmt, turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
-		attempts, started, oldVersions, turn.WorkflowRunID).Scan(&done)
+		attempts, started, oldVersions, turn.WorkflowRunID, picked).Scan(&done)
 	if err != nil {
 		return nil, wrap("settle", err)
 	}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daybook-dev/daybook/bench/report"
+)
+
+// writeDown puts the rows into docs/performance.json, .md and .svg, in the place of what was there of the same scenarios.
+func (b *bench) writeDown(ctx context.Context, rows []report.Row) error {
+	docs := filepath.Join(b.root, "docs")
+	file, err := report.Load(filepath.Join(docs, "performance.json"))
+	if err != nil {
+		return err
+	}
+	var order []string
+	var explained []report.Explained
+	for _, s := range scenarios() {
+		order = append(order, s.name)
+		explained = append(explained, report.Explained{Group: s.name, About: s.about, Command: "make bench SCENARIO=" + s.name})
+	}
+	if file.Facts, err = b.facts(ctx); err != nil {
+		return err
+	}
+	file.Merge(rows, order, time.Now().UTC().Format(time.DateOnly), b.commit(ctx))
+	if err := file.Save(filepath.Join(docs, "performance.json")); err != nil {
+		return err
+	}
+	if err := file.WriteChart(filepath.Join(docs, "performance.svg")); err != nil {
+		return err
+	}
+	if err := file.WriteMarkdown(filepath.Join(docs, "performance.md"), "performance.svg", explained); err != nil {
+		return err
+	}
+	b.say("Written to docs/performance.md.")
+	return nil
+}
+
+// facts are what the figures depend on.
+func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
+	facts := []report.Fact{
+		{Name: "processors", Value: strconv.Itoa(runtime.NumCPU()) + procLine("/proc/cpuinfo", "model name", " × ")},
+		{Name: "system", Value: runtime.GOOS + "/" + runtime.GOARCH + procLine("/proc/meminfo", "MemTotal", ", memory ")},
+		{Name: "Go", Value: runtime.Version()},
+	}
+	version, err := one[string](ctx, b.admin, `SHOW server_version`)
+	if err != nil {
+		return nil, err
+	}
+	facts = append(facts, report.Fact{Name: "PostgreSQL", Value: version})
+	var settings []string
+	for _, name := range []string{
+		"fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size", "checkpoint_timeout", "max_connections",
+	} {
+		value, err := one[string](ctx, b.admin, `SELECT current_setting($1)`, name)
+		if err != nil {
+			return nil, err
+		}
+		settings = append(settings, name+" = "+value)
+	}
+	facts = append(facts, report.Fact{Name: "its settings", Value: strings.Join(settings, ", ")})
+	output, err := exec.CommandContext(ctx, b.stack.TemporalCLI, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask for Temporal's version: %w", err)
+	}
+	facts = append(facts, report.Fact{Name: "Temporal", Value: strings.TrimSpace(string(output)) + ", `temporal server start-dev` with a file for its state, no setting changed"})
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/riverqueue/river" {
+				facts = append(facts, report.Fact{Name: riverName, Value: m.Version})
+			}
+		}
+	}
+	return facts, nil
+}
+
+// procLine reads a value of one of Linux's files; empty where there is none.
+func procLine(path, name, before string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
+			return before + strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// commit names the commit that was measured, and says when files were changed since.
+func (b *bench) commit(ctx context.Context) string {
+	git := func(args ...string) (string, error) {
+		output, err := exec.CommandContext(ctx, "git", append([]string{"-C", b.root}, args...)...).Output()
+		return strings.TrimSpace(string(output)), err
+	}
+	hash, err := git("rev-parse", "--short", "HEAD")
+	if err != nil {
+		return "unknown"
+	}
+	if changed, err := git("status", "--porcelain", "--", "*.go", "*.sql", "go.mod"); err != nil || changed != "" {
+		hash += " and changes"
+	}
+	return hash
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-dev/daybook/bench/report"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+const (
+	// enqueuers is how many goroutines enqueue side by side, each in transactions of its own.
+	enqueuers = 10
+	// enqueueBatch is how many jobs EnqueueMany is given at a time.
+	enqueueBatch = 10_000
+)
+
+func init() {
+	register(scenario{
+		order: 90, name: "enqueue",
+		about: "Ten goroutines enqueue 20,000 jobs, each in a transaction of its own: BEGIN, `queue.Enqueue`, COMMIT; River's `InsertTx` the same way. " +
+			"Then one caller enqueues 300,000 jobs in calls of 10,000, each call a transaction: `queue.EnqueueMany`, and River's `InsertManyFast`, which copies. " +
+			"No worker runs.",
+		run: runEnqueue,
+	})
+}
+
+func runEnqueue(ctx context.Context, b *bench) ([]report.Row, error) {
+	n, runs := b.sized(20_000, 500), b.repeated(3)
+	many := b.sized(300_000, 5_000)
+	rate := func(n int, enqueue enqueuing) measurement {
+		return func(ctx context.Context) (float64, error) { return b.enqueueRate(ctx, n, enqueue) }
+	}
+	rates, err := alternate(ctx, runs,
+		rate(n, b.daybookEnqueue(enqueueOne)), b.peer(rate(n, b.riverEnqueue(enqueueOne))),
+		rate(many, b.daybookEnqueue(enqueueAll)), b.peer(rate(many, b.riverEnqueue(enqueueAll))),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return []report.Row{
+		report.Row{
+			Name: "one a transaction, 10 goroutines", Daybook: median(rates[0]), Unit: "transactions/s", Target: report.TimesPeer(1), Runs: runs,
+			Note: fmt.Sprintf("%s jobs; River: InsertTx.", report.Figure(float64(n))),
+		}.Beside(riverName, median(rates[1])),
+		report.Row{
+			Name: "many a call", Daybook: median(rates[2]), Unit: "rows/s", Target: report.AtLeast(100_000), Runs: runs,
+			Note: fmt.Sprintf("%s jobs in calls of %s, one caller; River: InsertManyFast.", report.Figure(float64(many)), report.Figure(enqueueBatch)),
+		}.Beside(riverName, median(rates[3])),
+	}, nil
+}
+
+// enqueuing enqueues n jobs into an empty database and says how long that took, and how many there are then.
+type enqueuing func(ctx context.Context, n int) (took time.Duration, found int, err error)
+
+func (b *bench) enqueueRate(ctx context.Context, n int, enqueue enqueuing) (float64, error) {
+	took, found, err := enqueue(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	if found != n {
+		return 0, fmt.Errorf("%d jobs were enqueued and %d are there", n, found)
+	}
+	b.say("  %s jobs: %s a second", report.Figure(float64(n)), report.Figure(perSecond(n, took)))
+	return perSecond(n, took), nil
+}
+
+// shape is how jobs are handed over: call is made with the numbers of the jobs of each call.
+type shape func(ctx context.Context, n int, call func(ctx context.Context, first, n int) error) error
+
+// enqueueOne hands over one job a call, by several goroutines.
+func enqueueOne(ctx context.Context, n int, call func(ctx context.Context, first, n int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for worker := range enqueuers {
+		group.Go(func() error {
+			for i := worker; i < n; i += enqueuers {
+				if err := call(ctx, i, 1); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// enqueueAll hands over many jobs a call, by one goroutine.
+func enqueueAll(ctx context.Context, n int, call func(ctx context.Context, first, n int) error) error {
+	for first := 0; first < n; first += enqueueBatch {
+		if err := call(ctx, first, min(enqueueBatch, n-first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) daybookEnqueue(hand shape) enqueuing {
+	return func(ctx context.Context, n int) (took time.Duration, found int, err error) {
+		orgs := organizations()
+		job := func(i int) queue.Job {
+			return queue.Job{OrgID: orgs[i%len(orgs)], DocumentID: fmt.Sprintf("invoice-%d", i), Version: 1}
+		}
+		err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
+			if err := d.settle(ctx); err != nil {
+				return err
+			}
+			began := time.Now()
+			err := hand(ctx, n, func(ctx context.Context, first, n int) error {
+				return inTx(ctx, d.pool, func(tx pgx.Tx) error {
+					if n == 1 {
+						_, err := queue.Enqueue(ctx, tx, job(first))
+						return err
+					}
+					jobs := make([]queue.Job, n)
+					for i := range jobs {
+						jobs[i] = job(first + i)
+					}
+					_, err := queue.EnqueueMany(ctx, tx, jobs)
+					return err
+				})
+			})
+			if err != nil {
+				return err
+			}
+			took = time.Since(began)
+			found, err = one[int](ctx, d.pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`)
+			return err
+		})
+		return took, found, err
+	}
+}
+
+func (b *bench) riverEnqueue(hand shape) enqueuing {
+	return func(ctx context.Context, n int) (took time.Duration, found int, err error) {
+		err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
+			return withRiver(ctx, d, riverDefault, nil, func(c *riverClient) error {
+				if err := d.settle(ctx); err != nil {
+					return err
+				}
+				began := time.Now()
+				err := hand(ctx, n, func(ctx context.Context, first, n int) error {
+					return inTx(ctx, d.pool, func(tx pgx.Tx) error {
+						if n == 1 {
+							_, err := c.InsertTx(ctx, tx, riverJobs(first, 1)[0].Args, nil)
+							return err
+						}
+						_, err := c.InsertManyFastTx(ctx, tx, riverJobs(first, n))
+						return err
+					})
+				})
+				if err != nil {
+					return err
+				}
+				took = time.Since(began)
+				found, err = one[int](ctx, d.pool, `SELECT count(*) FROM river_job WHERE state = 'available'`)
+				return err
+			})
+		})
+		return took, found, err
+	}
+}

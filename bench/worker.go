@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+const (
+	// workerStart is how long a worker may take until it polls.
+	workerStart = 30 * time.Second
+	// workerStop is how long a worker may take to drain.
+	workerStop = 40 * time.Second
+)
+
+// settings are the workflow's; a zero is left out of its input, so that the default holds.
+type settings struct{ batch, lanes int }
+
+func (s settings) String() string {
+	if s == (settings{}) {
+		return "default settings"
+	}
+	return fmt.Sprintf("batchSize %d, concurrency %d", s.batch, s.lanes)
+}
+
+func (s settings) input() workflows.AccountingInput {
+	var in workflows.AccountingInput
+	if s.batch > 0 {
+		in.BatchSize = &s.batch
+	}
+	if s.lanes > 0 {
+		in.Concurrency = &s.lanes
+	}
+	return in
+}
+
+// worker is a process "daybook worker" with its own options as they are by default.
+type worker struct {
+	name string
+	pid  int
+	log  string
+	done chan struct{} // closed when the process is gone
+	err  error         // why it ended; read after done
+}
+
+// withWorker runs f while a worker works the database's queue. The workflow is f's to start.
+func (b *bench) withWorker(ctx context.Context, d *database, f func(context.Context, *worker) error) (err error) {
+	w, err := b.startWorker(ctx, d)
+	if err != nil {
+		return err
+	}
+	working, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		<-w.done
+		cancel(fmt.Errorf("the worker ended: %w", errors.Join(w.err, errors.New(w.tail()))))
+	}()
+	err = f(working, w)
+	if cause := context.Cause(working); err != nil && cause != nil && ctx.Err() == nil {
+		err = errors.Join(cause, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nthe worker's log ends:\n%s", err, w.tail())
+	}
+	return errors.Join(err, w.stop())
+}
+
+// withWorkflow is withWorker with the workflow, which runs until f returns.
+func (b *bench) withWorkflow(ctx context.Context, d *database, s settings, f func(context.Context, *worker) error) error {
+	return b.withWorker(ctx, d, func(ctx context.Context, w *worker) error {
+		run, err := b.startWorkflow(ctx, s)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(ctx, w), b.endWorkflow(ctx, run))
+	})
+}
+
+func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
+	w := &worker{name: fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count()), done: make(chan struct{})}
+	w.log = filepath.Join(b.dir, w.name+".log")
+	out, err := os.Create(w.log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	cmd := exec.Command(b.daybook, "worker", "--name", w.name, "--log-level", "warn") //nolint:noctx // stop ends it
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = workerEnvironment(d.url, b.stack.TemporalAddress)
+	cmd.SysProcAttr = bound()
+	started := make(chan error, 1)
+	go func() {
+		// The parent-death signal is bound to the thread that starts the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(w.done)
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		w.pid = cmd.Process.Pid
+		started <- nil
+		w.err = cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start the worker: %w", err)
+	}
+	if err := b.awaitPolls(ctx, w); err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	return w, nil
+}
+
+// workerEnvironment is this process's, without what would change the defaults.
+func workerEnvironment(databaseURL, temporalAddress string) []string {
+	env := []string{"DAYBOOK_DATABASE_URL=" + databaseURL, "TEMPORAL_ADDRESS=" + temporalAddress, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "TEMPORAL_") && !strings.HasPrefix(kv, "DAYBOOK_") && !strings.HasPrefix(kv, "ACCOUNTING_QUEUE_") && !strings.HasPrefix(kv, "PG") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// awaitPolls returns when Temporal knows that the worker asks for workflow tasks and for activities.
+func (b *bench) awaitPolls(ctx context.Context, w *worker) error {
+	ctx, cancel := context.WithTimeout(ctx, workerStart)
+	defer cancel()
+	return await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
+		select {
+		case <-w.done:
+			return false, 0, fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
+		default:
+		}
+		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+			queue, err := b.temporal.DescribeTaskQueue(ctx, workflows.AccountingTaskQueue, kind)
+			if err != nil {
+				return false, 0, err
+			}
+			polls := false
+			for _, p := range queue.GetPollers() {
+				polls = polls || p.GetIdentity() == w.name
+			}
+			if !polls {
+				return false, 0, nil
+			}
+		}
+		return true, 0, nil
+	})
+}
+
+// stop ends the worker in the orderly way, or by force when that takes too long.
+func (w *worker) stop() error {
+	select {
+	case <-w.done:
+		return nil
+	default:
+	}
+	process, err := os.FindProcess(w.pid)
+	if err != nil {
+		return err
+	}
+	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	timer := time.NewTimer(workerStop)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return nil
+	case <-timer.C:
+		_ = process.Kill()
+		<-w.done
+		return fmt.Errorf("the worker did not end within %s of being told to", workerStop)
+	}
+}
+
+// tail is the end of the worker's log.
+func (w *worker) tail() string {
+	text, err := os.ReadFile(w.log)
+	if err != nil {
+		return ""
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-10):], []byte("\n")))
+}
+
+func (b *bench) startWorkflow(ctx context.Context, s settings) (client.WorkflowRun, error) {
+	run, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count()), TaskQueue: workflows.AccountingTaskQueue,
+	}, workflows.AccountingWorkflow, s.input())
+	if err != nil {
+		return nil, fmt.Errorf("start the workflow: %w", err)
+	}
+	return run, nil
+}
+
+// endWorkflow cancels the run and waits until it has given everything back.
+func (b *bench) endWorkflow(ctx context.Context, run client.WorkflowRun) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerStop)
+	defer cancel()
+	if err := b.temporal.CancelWorkflow(ctx, run.GetID(), ""); err != nil {
+		return fmt.Errorf("cancel the workflow: %w", err)
+	}
+	err := b.temporal.GetWorkflow(ctx, run.GetID(), "").Get(ctx, nil)
+	if temporal.IsCanceledError(err) {
+		return nil
+	}
+	if err == nil {
+		return errors.New("the workflow ended by itself")
+	}
+	if ctx.Err() == nil {
+		return fmt.Errorf("the workflow failed: %w", err)
+	}
+	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	return errors.Join(fmt.Errorf("the workflow did not end within %s of being cancelled", workerStop),
+		b.temporal.TerminateWorkflow(ending, run.GetID(), "", "the benchmark goes on"))
+}

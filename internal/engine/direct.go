@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// workDirectly locks, works and settles the next jobs in one transaction, without leasing them first. It reports false when
+// they are to be leased instead: because that failed (a lease lets the one to blame be found), or because the jobs in flight
+// of an organization are counted.
+//
+// A worker that dies leaves no trace of it: the jobs are pending as before. So it is not done in a turn whose activity before
+// did not end by itself: if a document killed its worker, then it is leased there, and found by take-overs.
+func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, ok bool) {
+	s, log := t.engine.store, t.engine.options.Log
+	pick, err := s.Pick(work, min(t.batch, t.engine.options.ChunkSize))
+	if err != nil {
+		log.Debug("what is due is leased instead", "error", err)
+		return 0, 0, false
+	}
+	if pick.Empty() {
+		return 0, pick.Again, !pick.Capped
+	}
+	ctx, cancel := context.WithTimeout(work, t.engine.options.ChunkTimeout)
+	defer cancel()
+	var settled store.Settled
+	var later []store.Job
+	err = pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+		jobs, err := pick.Lock(ctx, tx)
+		if err != nil || len(jobs) == 0 {
+			return err
+		}
+		n = len(jobs)
+		commit, err := t.prepare(ctx, jobs)
+		if err != nil {
+			return err
+		}
+		var settlements []store.Settlement
+		if settlements, later, err = t.effect(ctx, tx, commit, jobs); err != nil {
+			return err
+		}
+		settled, err = store.SettlePicked(ctx, tx, t.request.Turn, settlements)
+		return err
+	})
+	if err != nil || len(later) > 0 {
+		pick.Undo()
+	}
+	if err != nil {
+		log.Debug("a transaction failed; its jobs are leased instead", "error", err)
+		return 0, 0, false
+	}
+	t.count(settled)
+	t.mu.Lock()
+	t.report.Leased += n - len(later)
+	report := t.report
+	t.mu.Unlock()
+	if t.request.Progress != nil && n > 0 {
+		t.request.Progress(report)
+	}
+	t.leaseNext = pick.Capped
+	return n, 0, n > 0 || !pick.Capped
+}
