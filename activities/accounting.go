@@ -56,6 +56,8 @@ type FetchOutput struct {
 	Failed int  `json:"failed,omitempty"`
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Worked is what was done at once when the wait ended with work; it is included in Leased.
+	Worked *engine.Report `json:"worked,omitempty"`
 }
 
 // FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it

@@ -17,13 +17,15 @@ const (
 	enqueuers = 10
 	// enqueueBatch is how many jobs EnqueueMany is given at a time.
 	enqueueBatch = 10_000
+	// bulkEnqueuers is how many goroutines do so.
+	bulkEnqueuers = 4
 )
 
 func init() {
 	register(scenario{
 		order: 90, name: "enqueue",
 		about: "Ten goroutines enqueue 20,000 jobs, each in a transaction of its own: BEGIN, `queue.Enqueue`, COMMIT; River's `InsertTx` the same way. " +
-			"Then one caller enqueues 300,000 jobs in calls of 10,000, each call a transaction: `queue.EnqueueMany`, and River's `InsertManyFast`, which copies. " +
+			"Then four callers enqueue 300,000 jobs in calls of 10,000, each call a transaction: `queue.EnqueueMany`, and River's `InsertManyFast`, which copies. " +
 			"No worker runs.",
 		run: runEnqueue,
 	})
@@ -49,7 +51,7 @@ func runEnqueue(ctx context.Context, b *bench) ([]report.Row, error) {
 		}.Beside(riverName, median(rates[1])),
 		report.Row{
 			Name: "many a call", Daybook: median(rates[2]), Unit: "rows/s", Target: report.AtLeast(100_000), Runs: runs,
-			Note: fmt.Sprintf("%s jobs in calls of %s, one caller; River: InsertManyFast.", report.Figure(float64(many)), report.Figure(enqueueBatch)),
+			Note: fmt.Sprintf("%s jobs in calls of %s, four callers; River: InsertManyFast.", report.Figure(float64(many)), report.Figure(enqueueBatch)),
 		}.Beside(riverName, median(rates[3])),
 	}, nil
 }
@@ -88,14 +90,20 @@ func enqueueOne(ctx context.Context, n int, call func(ctx context.Context, first
 	return group.Wait()
 }
 
-// enqueueAll hands over many jobs a call, by one goroutine.
+// enqueueAll hands over many jobs a call, by several goroutines.
 func enqueueAll(ctx context.Context, n int, call func(ctx context.Context, first, n int) error) error {
-	for first := 0; first < n; first += enqueueBatch {
-		if err := call(ctx, first, min(enqueueBatch, n-first)); err != nil {
-			return err
-		}
+	group, ctx := errgroup.WithContext(ctx)
+	for worker := range bulkEnqueuers {
+		group.Go(func() error {
+			for first := worker * enqueueBatch; first < n; first += bulkEnqueuers * enqueueBatch {
+				if err := call(ctx, first, min(enqueueBatch, n-first)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 func (b *bench) daybookEnqueue(hand shape) enqueuing {

@@ -74,8 +74,13 @@ type Counts struct {
 	Released    int64 `json:"released"`
 }
 
+// add adds what a turn did.
 func (c *Counts) add(r activities.ProcessOutput) {
 	c.Turns++
+	c.addJobs(r)
+}
+
+func (c *Counts) addJobs(r activities.ProcessOutput) {
 	c.Leased += int64(r.Leased)
 	c.Completed += int64(r.Completed)
 	c.Retried += int64(r.Retried)

@@ -116,6 +116,9 @@ func (l *lane) turn(ctx workflow.Context) error {
 	}
 	a.state.Counts.Lost += int64(fetched.Lost)
 	a.state.Counts.Failed += int64(fetched.Failed)
+	if fetched.Worked != nil {
+		a.state.Counts.addJobs(*fetched.Worked)
+	}
 	if fetched.Full {
 		a.backlog++
 		l.seen = a.backlog

@@ -35,6 +35,9 @@ type Fetched struct {
 	Lost, Failed int
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string
+	// Worked is what was done at once, without a lease, when the wait ended with work; nil: nothing was. It is included in
+	// Leased.
+	Worked *Report
 }
 
 // Fetch leases the first jobs of a turn. It is idempotent: called Again for the same turn it first takes over what the
@@ -44,10 +47,11 @@ type Fetched struct {
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	turn := r.Turn
 	var err error
-	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
+	var stale bool
+	if turn.Fence, stale, err = e.store.BeginFetch(ctx); err != nil {
 		return Fetched{}, err
 	}
-	f, err := e.fetch(ctx, turn, r)
+	f, err := e.fetch(ctx, turn, stale, r)
 	if err != nil && ctx.Err() != nil {
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -60,7 +64,7 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	return f, err
 }
 
-func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fetched, error) {
+func (e *Engine) fetch(ctx context.Context, turn store.Turn, stale bool, r FetchRequest) (Fetched, error) {
 	var f Fetched
 	limit := e.startable(r.Batch)
 	before := r.LeftBehind
@@ -80,21 +84,22 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 			return f, err
 		}
 	}
-	if f.Leased < limit {
-		stale, err := e.store.TakeStale(ctx, turn, limit-f.Leased)
+	if stale && f.Leased < limit {
+		taken, err := e.store.TakeStale(ctx, turn, limit-f.Leased)
 		if err != nil {
 			return f, err
 		}
-		f.Leased += len(stale.Jobs)
-		f.Lost, f.Failed = stale.Lost, stale.Failed
+		f.Leased += len(taken.Jobs)
+		f.Lost, f.Failed = taken.Lost, taken.Failed
 	}
 	if f.Leased < limit {
 		r.LeftBehind = f.LeftBehind
-		n, err := e.leaseOrWait(ctx, turn, limit-f.Leased, f.Leased > 0, r)
+		n, worked, err := e.leaseOrWait(ctx, turn, limit-f.Leased, f.Leased > 0, r)
 		if err != nil {
 			return f, err
 		}
 		f.Leased += n
+		f.Worked = worked
 		if len(f.LeftBehind) > 0 {
 			if f.LeftBehind, err = e.store.TurnsWithLeases(ctx, f.LeftBehind); err != nil {
 				return f, err
@@ -109,11 +114,12 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 const leftBehindPause = time.Second
 
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
-// left behind to be unlocked.
-func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, error) {
+// left behind to be unlocked. What comes while it waits is worked at once where that needs no lease, so that it need not
+// wait for the turn's next activity.
+func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, *Report, error) {
 	if found || r.Wait <= 0 {
 		leased, err := e.store.Lease(ctx, turn, limit)
-		return len(leased.Jobs), err
+		return len(leased.Jobs), nil, err
 	}
 	sub := e.waker.Subscribe(false)
 	defer sub.Close()
@@ -125,25 +131,31 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	for {
+	for waited := false; ; waited = true {
+		if waited && e.options.Direct && !r.Again {
+			t := e.newTurn(TurnRequest{Turn: turn, Batch: limit}, nil)
+			if n, _, ok := t.workDirectly(ctx); ok && n > 0 {
+				return n, &t.report, nil
+			}
+		}
 		leased, err := e.store.Lease(ctx, turn, limit)
 		if err != nil || len(leased.Jobs) > 0 {
-			return len(leased.Jobs), err
+			return len(leased.Jobs), nil, err
 		}
 		select {
 		case <-after(leased.Again):
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, nil, ctx.Err()
 		case <-r.Stop:
-			return 0, nil
+			return 0, nil, nil
 		case <-deadline.C:
 			// What fell due without a wake-up (a backoff that ended, a lost connection) is found by the next fetch.
-			return 0, nil
+			return 0, nil, nil
 		case <-sub.C:
 		case <-again:
 			taken, err := e.store.TakeOver(ctx, turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {
-				return len(taken.Jobs), err
+				return len(taken.Jobs), nil, err
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	t := &turn{engine: e, request: r, cancelWork: cancel, running: map[string]running{}, batch: r.Batch, ends: time.Now().Add(r.Length)}
+	t := e.newTurn(r, cancel)
 
 	var background sync.WaitGroup
 	over := make(chan struct{})
@@ -76,6 +76,10 @@ func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 		err = t.finish(ctx)
 	}
 	return t.report, err
+}
+
+func (e *Engine) newTurn(r TurnRequest, cancelWork context.CancelFunc) *turn {
+	return &turn{engine: e, request: r, cancelWork: cancelWork, running: map[string]running{}, batch: r.Batch, ends: time.Now().Add(r.Length)}
 }
 
 // turn is one activity's pass.

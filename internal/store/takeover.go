@@ -47,6 +47,19 @@ SELECT id, working AS charged, true AS logged
 	return s.take(ctx, turn, true, stale, models.StaleAfter.Seconds(), limit)
 }
 
+// BeginFetch draws the next fence, and says whether there are leases for TakeStale, in one transaction: a fetch that finds
+// nothing to do should cost little.
+func (s *Store) BeginFetch(ctx context.Context) (fence int64, stale bool, err error) {
+	const stmt = `
+SELECT nextval('daybook.fence_seq'), EXISTS (
+       SELECT 1 FROM daybook.accounting_work_queue
+        WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1))`
+	_, err = byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
+		return struct{}{}, row.Scan(&fence, &stale)
+	}, stmt, models.StaleAfter.Seconds())
+	return fence, stale, wrap("begin a fetch", err)
+}
+
 // take locks the rows that the query finds and leases them to the turn, in one transaction.
 func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, args ...any) (Taken, error) {
 	var t Taken
