@@ -53,6 +53,7 @@ endif
 lint: $(GOLANGCI) $(WORKFLOWCHECK) ## go vet, golangci-lint, Temporal's workflowcheck
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
+	@if [ '$(PKG)' = './...' ]; then echo "go vet and golangci-lint in bench/"; cd bench && go vet ./... && $(GOLANGCI) run ./...; fi
 	@if [ -d workflows ] && ls workflows/*.go >/dev/null 2>&1; then \
 		echo "workflowcheck ./workflows/..."; $(WORKFLOWCHECK) -config tools/lint/workflowcheck.yaml ./workflows/...; fi
 

@@ -31,7 +31,7 @@ func SettingsFromEnv() (Settings, error) {
 	if err := env.Parse(&s); err != nil {
 		return s, fmt.Errorf("worker environment: %w", err)
 	}
-	return s, s.check()
+	return s, s.check("ACCOUNTING_QUEUE")
 }
 
 // DefaultSettings is what an empty environment says.
@@ -39,17 +39,18 @@ func DefaultSettings() Settings {
 	return Settings{BatchSize: 50, PollIntervalSeconds: 10, RetryBaseSeconds: 300}
 }
 
-func (s Settings) check() error {
+// check names the variables of the environment by their prefix.
+func (s Settings) check(prefix string) error {
 	for _, v := range []struct {
 		name            string
 		value, min, max int
 	}{
-		{"ACCOUNTING_QUEUE_BATCH_SIZE", s.BatchSize, 1, MaxBatchSize},
-		{"ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS", s.PollIntervalSeconds, 1, MaxPollIntervalSeconds},
-		{"ACCOUNTING_QUEUE_RETRY_BASE_SECONDS", s.RetryBaseSeconds, 1, 86400},
+		{"BATCH_SIZE", s.BatchSize, 1, MaxBatchSize},
+		{"POLL_INTERVAL_SECONDS", s.PollIntervalSeconds, 1, MaxPollIntervalSeconds},
+		{"RETRY_BASE_SECONDS", s.RetryBaseSeconds, 1, 86400},
 	} {
 		if v.value < v.min || v.value > v.max {
-			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.min, v.max)
+			return fmt.Errorf("%s_%s is %d: want %d to %d", prefix, v.name, v.value, v.min, v.max)
 		}
 	}
 	return nil

@@ -56,6 +56,16 @@ CREATE TYPE daybook.impact_kind AS ENUM (
     'reverse'
 );
 
+-- Name: job_state; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.job_state AS ENUM (
+    'pending',
+    'leased',
+    'completed',
+    'failed',
+    'cancelled'
+);
+
 -- Name: period_state; Type: TYPE; Schema: daybook; Owner: -
 
 CREATE TYPE daybook.period_state AS ENUM (
@@ -120,6 +130,43 @@ $$;
 -- Name: FUNCTION cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) IS 'Asks that a document not be posted. result: cancelled, cancelling (after the running attempt, which commits nothing) or unchanged';
+
+-- Name: cancel_job(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job daybook.jobs;
+BEGIN
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = cancel_job.job_id FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no job %', cancel_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
+    END IF;
+    CASE job.state
+        WHEN 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'what it did has to be undone elsewhere';
+        WHEN 'cancelled' THEN
+            result := 'unchanged';
+        WHEN 'leased' THEN
+            result := 'cancelling';
+            UPDATE daybook.jobs j
+               SET cancel_requested = true, generation = j.leased_generation + 1, updated_at = clock_timestamp()
+             WHERE j.id = job.id;
+        ELSE
+            result := 'cancelled';
+            UPDATE daybook.jobs j
+               SET state = 'cancelled', generation = j.generation + 1, takeovers = 0,
+                   finished_at = clock_timestamp(), updated_at = clock_timestamp()
+             WHERE j.id = job.id;
+    END CASE;
+END
+$$;
+
+-- Name: FUNCTION cancel_job(INOUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text) IS 'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
 
 -- Name: check_accounting_request(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -227,6 +274,92 @@ BEGIN
     RETURN NULL;
 END
 $$;
+
+-- Name: check_job_payload(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_job_payload(payload jsonb, as_text text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    bytes CONSTANT integer := octet_length(as_text);
+    deep  integer;
+    keys  bigint;
+BEGIN
+    IF payload IS NULL OR jsonb_typeof(payload) <> 'object' THEN
+        RAISE EXCEPTION 'the payload must be a JSON object, not %', coalesce(jsonb_typeof(payload), 'null') USING ERRCODE = 'DB021';
+    END IF;
+    IF bytes > 131072 THEN
+        RAISE EXCEPTION 'the payload has % bytes and may have 131072', bytes
+            USING ERRCODE = 'DB020', HINT = 'keep what is large elsewhere, and its name in the payload';
+    END IF;
+    IF bytes <= 2500 AND bytes - octet_length(translate(as_text, '{[', '')) <= 10 THEN
+        RETURN;
+    END IF;
+    WITH RECURSIVE walk (value, level) AS (
+        SELECT check_job_payload.payload, 1
+        UNION ALL
+        SELECT inner_value.value, w.level + 1
+          FROM walk w
+         CROSS JOIN LATERAL (
+                SELECT e.value FROM jsonb_each(CASE WHEN jsonb_typeof(w.value) = 'object' THEN w.value END) e
+                UNION ALL
+                SELECT e.value FROM jsonb_array_elements(CASE WHEN jsonb_typeof(w.value) = 'array' THEN w.value END) e (value)) inner_value
+         WHERE jsonb_typeof(inner_value.value) IN ('object', 'array') AND w.level <= 10
+    )
+    SELECT max(level), sum((SELECT count(*) FROM jsonb_object_keys(CASE WHEN jsonb_typeof(walk.value) = 'object' THEN walk.value END)))
+      INTO deep, keys
+      FROM walk;
+    IF deep > 10 THEN
+        RAISE EXCEPTION 'the payload is nested deeper than 10 levels' USING ERRCODE = 'DB021';
+    END IF;
+    IF keys > 500 THEN
+        RAISE EXCEPTION 'the payload has % keys and may have 500', keys USING ERRCODE = 'DB021';
+    END IF;
+END
+$$;
+
+-- Name: check_job_request(text, text, text, timestamp with time zone, integer, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_job_request(org_id text, type text, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+BEGIN
+    IF coalesce(org_id, '') = '' OR octet_length(org_id) > 255 THEN
+        RAISE EXCEPTION 'organization id must have 1 to 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+    IF type IS NULL OR octet_length(type) > 64 OR type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$' THEN
+        RAISE EXCEPTION 'type must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF idempotency_key = '' OR octet_length(idempotency_key) > 255 THEN
+        RAISE EXCEPTION 'idempotency key must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    IF priority NOT BETWEEN 1 AND 3 THEN
+        RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
+    END IF;
+    IF max_attempts NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'max_attempts must be from 1 to 1000, not %', max_attempts
+            USING ERRCODE = 'DB010', HINT = 'leave it null for the policy of the type''s handler';
+    END IF;
+    IF ready_at = 'infinity' THEN
+        RAISE EXCEPTION 'ready_at must not be infinity' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
+    END IF;
+    IF links IS NULL THEN
+        RETURN;
+    END IF;
+    IF jsonb_typeof(links) <> 'array' THEN
+        RAISE EXCEPTION 'links must be an array' USING ERRCODE = 'DB010', HINT = 'for instance [{"kind": "order", "id": "o_1"}]';
+    END IF;
+    IF jsonb_array_length(links) > 32 THEN
+        RAISE EXCEPTION 'a job may have 32 links, not %', jsonb_array_length(links) USING ERRCODE = 'DB010';
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements(links) l
+                WHERE jsonb_typeof(l) <> 'object' OR jsonb_typeof(l -> 'kind') IS DISTINCT FROM 'string' OR jsonb_typeof(l -> 'id') IS DISTINCT FROM 'string'
+                   OR octet_length(l ->> 'kind') NOT BETWEEN 1 AND 64 OR octet_length(l ->> 'id') NOT BETWEEN 1 AND 255) THEN
+        RAISE EXCEPTION 'a link must be an object with a kind of 1 to 64 bytes and an id of 1 to 255'
+            USING ERRCODE = 'DB010', HINT = 'for instance {"kind": "order", "id": "o_1"}';
+    END IF;
+END
+$_$;
 
 -- Name: check_periods(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -395,6 +528,205 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Name: enqueue_async_operation(text, jsonb, uuid, uuid, uuid, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid DEFAULT NULL::uuid, p_form_id uuid DEFAULT NULL::uuid, p_workspace_id uuid DEFAULT NULL::uuid, p_max_attempts integer DEFAULT 3) RETURNS uuid
+    LANGUAGE sql
+    AS $$
+    SELECT e.job_id::uuid
+      FROM daybook.enqueue_job(
+        coalesce(p_workspace_id::text, 'default'), p_operation_type, p_payload, max_attempts => p_max_attempts,
+        links => (SELECT jsonb_agg(jsonb_build_object('kind', l.kind, 'id', l.id))
+                    FROM (VALUES ('submission', p_submission_id), ('form', p_form_id), ('workspace', p_workspace_id)) AS l (kind, id)
+                   WHERE l.id IS NOT NULL)) e
+$$;
+
+-- Name: FUNCTION enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for people who come from async_operations. The organization is the workspace, or "default"';
+
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, OUT job_id text, OUT duplicate boolean) RETURNS record
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    as_text CONSTANT text := enqueue_job.payload::text;
+    hash    bytea;
+    due     timestamptz;
+    first   record;
+BEGIN
+    -- Only a request that may be wrong pays for finding out how.
+    IF coalesce(enqueue_job.org_id, '') = '' OR octet_length(enqueue_job.org_id) > 255
+       OR enqueue_job.type IS NULL OR octet_length(enqueue_job.type) > 64 OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
+       OR enqueue_job.idempotency_key = '' OR octet_length(enqueue_job.idempotency_key) > 255
+       OR enqueue_job.priority NOT BETWEEN 1 AND 3 OR enqueue_job.max_attempts NOT BETWEEN 1 AND 1000
+       OR enqueue_job.ready_at = 'infinity' OR enqueue_job.links IS NOT NULL THEN
+        PERFORM daybook.check_job_request(enqueue_job.org_id, enqueue_job.type, enqueue_job.idempotency_key, enqueue_job.ready_at,
+                                          enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
+    END IF;
+    IF enqueue_job.payload IS NULL OR jsonb_typeof(enqueue_job.payload) <> 'object' OR octet_length(as_text) > 2500
+       OR octet_length(as_text) - octet_length(translate(as_text, '{[', '')) > 10 THEN
+        PERFORM daybook.check_job_payload(enqueue_job.payload, as_text);
+    END IF;
+    hash := daybook.job_input_hash(enqueue_job.type, as_text);
+    duplicate := false;
+
+    -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
+    LOOP
+        due := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
+        INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
+                due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+        ON CONFLICT DO NOTHING
+        RETURNING id INTO job_id;
+        EXIT WHEN FOUND;
+
+        IF enqueue_job.idempotency_key IS NOT NULL THEN
+            SELECT j.id, j.input_hash INTO first
+              FROM daybook.jobs j
+             WHERE j.org_id = enqueue_job.org_id AND j.idempotency_key = enqueue_job.idempotency_key;
+            IF FOUND THEN
+                IF first.input_hash <> hash THEN
+                    RAISE EXCEPTION 'the idempotency key % of organization % was used for other input', enqueue_job.idempotency_key, enqueue_job.org_id
+                        USING ERRCODE = 'DB022', HINT = 'use a key of its own for each type and payload';
+                END IF;
+                job_id := first.id;
+                duplicate := true;
+                RETURN;
+            END IF;
+        END IF;
+        IF unique_payload THEN
+            SELECT j.id INTO job_id
+              FROM daybook.jobs j
+             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased');
+            IF FOUND THEN
+                duplicate := true;
+                RETURN;
+            END IF;
+        END IF;
+    END LOOP;
+
+    IF enqueue_job.links IS NOT NULL THEN
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
+    END IF;
+    IF due <= clock_timestamp() THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$_$;
+
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean)
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    total CONSTANT integer := coalesce(cardinality(org_ids), 0);
+    req   record;
+    -- Positions and ids of the rows that were inserted.
+    fresh integer[];
+    ids   text[];
+    -- Whether one of them is due now.
+    now_due boolean;
+BEGIN
+    IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
+       OR coalesce(cardinality(idempotency_keys), total) <> total OR coalesce(cardinality(ready_ats), total) <> total
+       OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
+       OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total THEN
+        RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
+    END IF;
+
+    -- The set as a whole is looked at once; only a set with a row that may be wrong pays for finding out which, and how.
+    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
+    WITH r AS MATERIALIZED (
+        SELECT x.n::integer AS n, daybook.new_id() AS id, x.org, x.type, x.payload, x.payload::text AS as_text, x.key,
+               greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due, x.ready_at, x.priority, x.attempts, x.links,
+               coalesce(x.is_unique, false) AS is_unique
+          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
+    ), doubt AS MATERIALIZED (
+        SELECT EXISTS (
+            SELECT FROM r
+             WHERE coalesce(r.org, '') = '' OR octet_length(r.org) > 255 OR r.type IS NULL OR octet_length(r.type) > 64
+                OR r.key = '' OR octet_length(r.key) > 255 OR r.priority NOT BETWEEN 1 AND 3 OR r.attempts NOT BETWEEN 1 AND 1000
+                OR r.ready_at = 'infinity' OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
+                OR octet_length(r.as_text) > 2500 OR octet_length(r.as_text) - octet_length(translate(r.as_text, '{[', '')) > 10)
+            OR EXISTS (SELECT FROM (SELECT DISTINCT r.type FROM r) t WHERE t.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') AS any
+    ), checked AS MATERIALIZED (
+        SELECT count(daybook.check_job_request(r.org, r.type, r.key, r.ready_at, r.priority, r.attempts, r.links))
+               + count(daybook.check_job_payload(r.payload, r.as_text)) AS checks
+          FROM r
+         WHERE (SELECT doubt.any FROM doubt)
+    ), hashed AS MATERIALIZED (
+        SELECT r.*, daybook.job_input_hash(r.type, r.as_text) AS hash
+          FROM r
+         WHERE (SELECT checked.checks FROM checked) >= 0
+    ), ins AS (
+        INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+        SELECT h.id, h.org, h.type, h.payload, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END, h.due, h.due, coalesce(h.priority, 2), h.attempts
+          FROM hashed h
+         ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
+                  CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
+        ON CONFLICT DO NOTHING
+        RETURNING j.id
+    ), linked AS (
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT h.id, l ->> 'kind', l ->> 'id'
+          FROM hashed h CROSS JOIN jsonb_array_elements(h.links) l
+         WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE
+    )
+    SELECT array_agg(h.n), array_agg(h.id), bool_or(h.due <= clock_timestamp()) INTO fresh, ids, now_due
+      FROM hashed h
+     WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE;
+
+    IF fresh IS NOT NULL THEN
+        IF now_due THEN
+            PERFORM daybook.wake_job_queue();
+        END IF;
+        RETURN QUERY SELECT f.n, f.id, false FROM unnest(fresh, ids) AS f (n, id);
+    END IF;
+    IF coalesce(cardinality(fresh), 0) = total THEN
+        RETURN;
+    END IF;
+
+    -- What was there before, and what was asked for twice: one by one, by the same rules as a single request.
+    FOR req IN
+        SELECT x.*
+          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
+         WHERE (x.n::integer IN (SELECT unnest(fresh))) IS NOT TRUE
+         ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
+                  CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
+    LOOP
+        ordinal := req.n;
+        SELECT e.job_id, e.duplicate INTO job_id, duplicate
+          FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
+                                   coalesce(req.is_unique, false)) e;
+        RETURN NEXT;
+    END LOOP;
+END
+$_$;
+
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[]); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[]) IS 'Asks for many background jobs in one statement';
+
+-- Name: job_input_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT sha256(convert_to($1 || E'\n' || $2, 'UTF8'))
+$_$;
 
 -- Name: lock_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -572,6 +904,73 @@ $$;
 
 COMMENT ON FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) IS 'Asks for a document to be reversed and posted anew, though neither it nor the rules changed. result: as mark_accounting_job_pending';
 
+-- Name: retry_job(text, text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_job(INOUT job_id text, mode text DEFAULT 'now'::text, delay_seconds double precision DEFAULT NULL::double precision, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job daybook.jobs;
+    due timestamptz;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('now', 'later', 'reset') THEN
+        RAISE EXCEPTION 'mode must be now, later or reset, not %', mode USING ERRCODE = 'DB010';
+    END IF;
+    IF delay_seconds NOT BETWEEN 0 AND 3.2e9 THEN
+        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
+    END IF;
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = retry_job.job_id FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no job %', retry_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
+    END IF;
+
+    due := clock_timestamp() + make_interval(secs => coalesce(delay_seconds, CASE mode WHEN 'later' THEN 300 ELSE 0 END));
+    CASE job.state
+        WHEN 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
+        WHEN 'leased' THEN
+            -- It is being tried; but a cancellation is taken back, as if it had never been asked for.
+            result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
+            IF job.cancel_requested THEN
+                UPDATE daybook.jobs j
+                   SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
+                 WHERE j.id = job.id;
+            END IF;
+            RETURN;
+        ELSE
+            result := CASE job.state WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
+    END CASE;
+
+    BEGIN
+        UPDATE daybook.jobs j
+           SET state           = 'pending',
+               ready_at        = due,
+               first_ready_at  = due,
+               generation      = j.generation + 1,
+               takeovers       = 0,
+               run_count       = CASE mode WHEN 'reset' THEN 0 ELSE j.run_count END,
+               last_error      = CASE WHEN mode <> 'reset' THEN j.last_error END,
+               last_error_code = CASE WHEN mode <> 'reset' THEN j.last_error_code END,
+               progress        = CASE WHEN mode <> 'reset' THEN j.progress END,
+               finished_at     = NULL,
+               updated_at      = clock_timestamp()
+         WHERE j.id = job.id;
+    EXCEPTION WHEN unique_violation THEN
+        -- It is to be unique, and another one with its payload is open: that does its work.
+        result := 'unchanged';
+        RETURN;
+    END;
+    IF due <= clock_timestamp() THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text) IS 'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+
 -- Name: try_use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.try_use_configuration(org_id text) RETURNS boolean
@@ -588,6 +987,18 @@ CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
 BEGIN
     IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) THEN
         PERFORM pg_notify('daybook_accounting', '');
+    END IF;
+END
+$$;
+
+-- Name: wake_job_queue(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.wake_job_queue() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 2) THEN
+        PERFORM pg_notify('daybook_jobs', '');
     END IF;
 END
 $$;
@@ -669,14 +1080,34 @@ CREATE TABLE daybook.accounts (
 
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
 
+-- Name: api_tokens; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.api_tokens (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    org_id text COLLATE pg_catalog."C",
+    name text NOT NULL,
+    scopes text[] NOT NULL,
+    hash bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_tokens_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT api_tokens_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text]) AND (array_position(scopes, NULL::text) IS NULL)))
+);
+
+-- Name: COLUMN api_tokens.org_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it is good for; null: all';
+
 -- Name: attempts; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.attempts (
     id bigint NOT NULL,
     job_id text NOT NULL COLLATE pg_catalog."C",
     org_id text NOT NULL COLLATE pg_catalog."C",
-    document_id text NOT NULL COLLATE pg_catalog."C",
-    version bigint NOT NULL,
+    document_id text COLLATE pg_catalog."C",
+    version bigint,
     attempt integer NOT NULL,
     outcome daybook.attempt_outcome NOT NULL,
     error_code text,
@@ -687,9 +1118,173 @@ CREATE TABLE daybook.attempts (
     turn_id text NOT NULL COLLATE pg_catalog."C",
     fence bigint NOT NULL,
     workflow_run_id text DEFAULT ''::text NOT NULL,
+    kind text DEFAULT 'accounting'::text NOT NULL,
+    type text COLLATE pg_catalog."C",
     CONSTRAINT attempts_attempt_check CHECK ((attempt > 0)),
-    CONSTRAINT attempts_check CHECK (((outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome])) <= (error_code IS NOT NULL)))
+    CONSTRAINT attempts_check CHECK (((outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome])) <= (error_code IS NOT NULL))),
+    CONSTRAINT attempts_kind CHECK (
+CASE kind
+    WHEN 'accounting'::text THEN ((document_id IS NOT NULL) AND (version IS NOT NULL) AND (type IS NULL))
+    WHEN 'jobs'::text THEN ((document_id IS NULL) AND (version IS NULL) AND (type IS NOT NULL))
+    ELSE false
+END)
 );
+
+-- Name: job_links; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_links (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    kind text NOT NULL COLLATE pg_catalog."C",
+    id text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT job_links_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
+    CONSTRAINT job_links_kind_check CHECK (((kind <> ''::text) AND (octet_length(kind) <= 64)))
+);
+
+-- Name: jobs; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.jobs (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL COLLATE pg_catalog."C",
+    payload jsonb NOT NULL,
+    input_hash bytea NOT NULL,
+    idempotency_key text COLLATE pg_catalog."C",
+    unique_hash bytea,
+    priority smallint DEFAULT 2 NOT NULL,
+    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
+    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    run_count integer DEFAULT 0 NOT NULL,
+    max_attempts integer,
+    last_attempted_at timestamp with time zone,
+    last_error text,
+    last_error_code text,
+    result jsonb,
+    progress jsonb,
+    finished_at timestamp with time zone,
+    generation bigint DEFAULT 0 NOT NULL,
+    cancel_requested boolean DEFAULT false NOT NULL,
+    turn_id text COLLATE pg_catalog."C",
+    fence bigint,
+    leased_generation bigint,
+    worker text,
+    attempt_started_at timestamp with time zone,
+    working boolean DEFAULT false NOT NULL,
+    takeovers integer DEFAULT 0 NOT NULL,
+    capped boolean DEFAULT false NOT NULL,
+    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
+    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
+    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
+    CONSTRAINT jobs_check CHECK ((unique_hash = input_hash)),
+    CONSTRAINT jobs_idempotency_key_check CHECK (((idempotency_key <> ''::text) AND (octet_length(idempotency_key) <= 255))),
+    CONSTRAINT jobs_input_hash_check CHECK ((octet_length(input_hash) = 32)),
+    CONSTRAINT jobs_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT jobs_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT jobs_payload_check CHECK ((jsonb_typeof(payload) = 'object'::text)),
+    CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
+    CONSTRAINT jobs_run_count_check CHECK ((run_count >= 0)),
+    CONSTRAINT jobs_takeovers_check CHECK ((takeovers >= 0)),
+    CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working))))
+)
+WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
+
+-- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'SHA-256 of type, a line feed and payload::text: whether a key is used again with other input';
+
+-- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
+
+-- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
+
+-- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
+
+-- Name: COLUMN jobs.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+
+-- Name: COLUMN jobs.run_count; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
+
+-- Name: COLUMN jobs.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
+
+-- Name: async_operations; Type: VIEW; Schema: daybook; Owner: -
+
+CREATE VIEW daybook.async_operations AS
+ SELECT j.id,
+    j.type AS operation_type,
+    j.payload,
+    ( SELECT l.id
+           FROM daybook.job_links l
+          WHERE ((l.job_id = j.id) AND (l.kind = 'submission'::text))
+          ORDER BY l.id
+         LIMIT 1) AS submission_id,
+    ( SELECT l.id
+           FROM daybook.job_links l
+          WHERE ((l.job_id = j.id) AND (l.kind = 'form'::text))
+          ORDER BY l.id
+         LIMIT 1) AS form_id,
+    ( SELECT l.id
+           FROM daybook.job_links l
+          WHERE ((l.job_id = j.id) AND (l.kind = 'workspace'::text))
+          ORDER BY l.id
+         LIMIT 1) AS workspace_id,
+        CASE j.state
+            WHEN 'pending'::daybook.job_state THEN
+            CASE
+                WHEN (j.last_error_code IS NULL) THEN 'pending'::text
+                ELSE 'failed'::text
+            END
+            WHEN 'leased'::daybook.job_state THEN 'processing'::text
+            WHEN 'failed'::daybook.job_state THEN 'dead'::text
+            ELSE (j.state)::text
+        END AS status,
+    j.run_count AS attempts,
+    j.max_attempts,
+    j.last_attempted_at AS last_attempt_at,
+        CASE j.state
+            WHEN 'pending'::daybook.job_state THEN j.ready_at
+            ELSE NULL::timestamp with time zone
+        END AS next_retry_at,
+        CASE j.state
+            WHEN 'completed'::daybook.job_state THEN j.finished_at
+            ELSE NULL::timestamp with time zone
+        END AS completed_at,
+    j.last_error,
+    ( SELECT COALESCE(jsonb_agg(jsonb_build_object('error', a.error, 'error_code', a.error_code, 'timestamp', a.ended_at, 'attempt', a.attempt) ORDER BY a.id), '[]'::jsonb) AS "coalesce"
+           FROM daybook.attempts a
+          WHERE ((a.job_id = j.id) AND (a.outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome, 'lost'::daybook.attempt_outcome])))) AS error_history,
+    j.result,
+    j.created_at,
+    j.updated_at
+   FROM daybook.jobs j;
+
+-- Name: VIEW async_operations; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON VIEW daybook.async_operations IS 'daybook.jobs under other names: failed is a job that waits to be tried again, dead one that will not be';
+
+-- Name: async_operations_status; Type: VIEW; Schema: daybook; Owner: -
+
+CREATE VIEW daybook.async_operations_status AS
+ SELECT o.operation_type,
+    o.status,
+    count(*) AS count,
+    min(o.created_at) AS oldest,
+    max(o.created_at) AS newest,
+    avg(o.attempts) AS avg_attempts
+   FROM daybook.async_operations o
+  GROUP BY o.operation_type, o.status;
 
 -- Name: attempts_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
 
@@ -824,6 +1419,22 @@ CREATE SEQUENCE daybook.impact_id_seq
 
 ALTER SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
 
+-- Name: job_status; Type: VIEW; Schema: daybook; Owner: -
+
+CREATE VIEW daybook.job_status AS
+ SELECT j.type,
+    j.state,
+    count(*) AS count,
+    min(j.created_at) AS oldest,
+    max(j.created_at) AS newest,
+    avg(j.run_count) AS average_attempts
+   FROM daybook.jobs j
+  GROUP BY j.type, j.state;
+
+-- Name: VIEW job_status; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
+
 -- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.organizations (
@@ -903,6 +1514,29 @@ ALTER TABLE daybook.schema_migrations ALTER COLUMN id ADD GENERATED BY DEFAULT A
     CACHE 1
 );
 
+-- Name: webhook_deliveries; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.webhook_deliveries (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    attempt integer NOT NULL,
+    url text NOT NULL,
+    status integer,
+    ok boolean NOT NULL,
+    error_code text,
+    duration_ms integer NOT NULL,
+    sent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT webhook_deliveries_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT webhook_deliveries_duration_ms_check CHECK ((duration_ms >= 0))
+);
+
+-- Name: COLUMN webhook_deliveries.url; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.webhook_deliveries.url IS 'Without query and credentials';
+
+-- Name: COLUMN webhook_deliveries.status; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.webhook_deliveries.status IS 'The answer''s HTTP status; null: none came';
+
 -- Name: accounting_work_queue accounting_work_queue_org_id_document_id_key; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.accounting_work_queue
@@ -917,6 +1551,16 @@ ALTER TABLE ONLY daybook.accounting_work_queue
 
 ALTER TABLE ONLY daybook.accounts
     ADD CONSTRAINT accounts_pkey PRIMARY KEY (org_id, code);
+
+-- Name: api_tokens api_tokens_hash_key; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.api_tokens
+    ADD CONSTRAINT api_tokens_hash_key UNIQUE (hash);
+
+-- Name: api_tokens api_tokens_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.api_tokens
+    ADD CONSTRAINT api_tokens_pkey PRIMARY KEY (id);
 
 -- Name: attempts attempts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -948,6 +1592,16 @@ ALTER TABLE ONLY daybook.impacts
 ALTER TABLE ONLY daybook.impacts
     ADD CONSTRAINT impacts_pkey PRIMARY KEY (id);
 
+-- Name: job_links job_links_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_links
+    ADD CONSTRAINT job_links_pkey PRIMARY KEY (kind, id, job_id);
+
+-- Name: jobs jobs_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
 -- Name: organizations organizations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.organizations
@@ -967,6 +1621,11 @@ ALTER TABLE ONLY daybook.rule_sets
 
 ALTER TABLE ONLY daybook.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (id);
+
+-- Name: webhook_deliveries webhook_deliveries_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (job_id, attempt);
 
 -- Name: accounting_work_queue_capped; Type: INDEX; Schema: daybook; Owner: -
 
@@ -1003,6 +1662,50 @@ CREATE INDEX impacts_date ON daybook.impacts USING btree (org_id, posting_date, 
 -- Name: impacts_once; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE (kind = 'post'::daybook.impact_kind);
+
+-- Name: job_links_job; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
+
+-- Name: jobs_capped; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_capped ON daybook.jobs USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
+
+-- Name: jobs_due; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_due ON daybook.jobs USING btree (priority, org_id, ready_at, id) WHERE (state = 'pending'::daybook.job_state);
+
+-- Name: jobs_failed; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_failed ON daybook.jobs USING btree (finished_at DESC, id) WHERE (state = 'failed'::daybook.job_state);
+
+-- Name: jobs_failed_code; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_failed_code ON daybook.jobs USING btree (last_error_code, type) WHERE (state = 'failed'::daybook.job_state);
+
+-- Name: jobs_failed_org; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_failed_org ON daybook.jobs USING btree (org_id, finished_at DESC, id) WHERE (state = 'failed'::daybook.job_state);
+
+-- Name: jobs_finished; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_finished ON daybook.jobs USING btree (finished_at) WHERE (state = ANY (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state]));
+
+-- Name: jobs_key; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (org_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+
+-- Name: jobs_stale; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_stale ON daybook.jobs USING btree (last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
+
+-- Name: jobs_turn; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_turn ON daybook.jobs USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
+
+-- Name: jobs_unique; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE UNIQUE INDEX jobs_unique ON daybook.jobs USING btree (org_id, unique_hash) WHERE ((unique_hash IS NOT NULL) AND (state = ANY (ARRAY['pending'::daybook.job_state, 'leased'::daybook.job_state])));
 
 -- Name: accounts accounts_changed; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -1046,6 +1749,11 @@ ALTER TABLE ONLY daybook.impacts
 
 ALTER TABLE ONLY daybook.confirmations
     ADD CONSTRAINT confirmations_impact_id_fkey FOREIGN KEY (impact_id) REFERENCES daybook.impacts(id);
+
+-- Name: job_links job_links_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_links
+    ADD CONSTRAINT job_links_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
 
 -- Name: organizations organizations_id_active_rule_set_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -9,14 +9,14 @@ import (
 // Currencies is a list of ISO 4217 codes, as PostgreSQL's text[].
 type Currencies []string
 
-// Scan implements sql.Scanner for the text form of an array of codes.
+// Scan implements sql.Scanner for the text form of an array of words that need no quotes.
 func (c *Currencies) Scan(src any) error {
 	text, ok := src.(string)
 	if b, isBytes := src.([]byte); isBytes {
 		text, ok = string(b), true
 	}
 	if !ok || !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
-		return fmt.Errorf("currencies: cannot scan %v", src)
+		return fmt.Errorf("cannot scan %v as an array of words", src)
 	}
 	*c = nil
 	if inner := text[1 : len(text)-1]; inner != "" {

@@ -41,12 +41,15 @@ type Transition struct {
 func Transitions() []Transition {
 	return []Transition{
 		{JobPending, JobLeased, "a turn leases the job: it is due and nobody else holds it"},
+		{JobPending, JobCompleted, "a turn locks, works and settles the job in one transaction, without a lease"},
+		{JobPending, JobPending, "the same, and the attempt is to be repeated; or a request moves the job's time"},
+		{JobPending, JobFailed, "the same, and the error is permanent, or the attempts are used up"},
 		{JobLeased, JobCompleted, "the attempt commits its effect and settles the job in one transaction"},
 		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given back uncounted, or something newer was asked for meanwhile"},
 		{JobLeased, JobFailed, "the error is permanent, or the attempts are used up"},
 		{JobLeased, JobCancelled, "the document is deleted, or Cancel was asked for during the attempt"},
 		{JobLeased, JobLeased, "another turn, or a later activity of the same turn, takes the lease over"},
-		{JobPending, JobCancelled, "Cancel"},
+		{JobPending, JobCancelled, "Cancel; or a turn works the job without a lease, and its document is deleted"},
 		{JobFailed, JobCancelled, "Cancel"},
 		{JobCompleted, JobPending, "Enqueue with a newer version, or MarkPending"},
 		{JobFailed, JobPending, "Enqueue with a newer version, MarkPending, or the cause is gone (rule set activated, account added, period opened)"},
@@ -108,6 +111,16 @@ type AccountingJob struct {
 // TableName implements GORM's Tabler.
 func (AccountingJob) TableName() string { return "daybook.accounting_work_queue" }
 
+// AttemptKind says which queue an attempt was at.
+type AttemptKind string
+
+const (
+	// AttemptAccounting: daybook.accounting_work_queue.
+	AttemptAccounting AttemptKind = "accounting"
+	// AttemptJobs: daybook.jobs.
+	AttemptJobs AttemptKind = "jobs"
+)
+
 // Outcome is what an attempt led to.
 type Outcome string
 
@@ -121,13 +134,17 @@ const (
 	OutcomeLost Outcome = "lost"
 )
 
-// Attempt is one row of daybook.attempts: one try at a job. Append-only.
+// Attempt is one row of daybook.attempts: one try at a job. Append-only. What a background job's attempt has instead of a
+// document is read as JobAttempt.
 type Attempt struct {
-	ID         int64  `gorm:"column:id;primaryKey" json:"id"`
-	JobID      string `gorm:"column:job_id;primaryKey" json:"job_id"`
-	OrgID      string `gorm:"column:org_id" json:"org_id"`
-	DocumentID string `gorm:"column:document_id" json:"document_id"`
-	Version    int64  `gorm:"column:version" json:"version"`
+	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
+	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`
+	// Kind is AttemptAccounting or AttemptJobs; Type is the job's, and nil for AttemptAccounting.
+	Kind       AttemptKind `gorm:"column:kind" json:"-"`
+	Type       *string     `gorm:"column:type" json:"-"`
+	OrgID      string      `gorm:"column:org_id" json:"org_id"`
+	DocumentID string      `gorm:"column:document_id" json:"document_id"`
+	Version    int64       `gorm:"column:version" json:"version"`
 	// Attempt is the job's run_count during this try, from 1.
 	Attempt       int        `gorm:"column:attempt" json:"attempt"`
 	Outcome       Outcome    `gorm:"column:outcome" json:"outcome"`

@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,14 +31,18 @@ func tables() map[string]any {
 	return map[string]any{
 		"accounting_work_queue": models.AccountingJob{},
 		"accounts":              models.Account{},
+		"api_tokens":            models.APIToken{},
 		"attempts":              models.Attempt{},
 		"confirmations":         models.Confirmation{},
 		"documents":             models.Document{},
 		"entries":               models.Entry{},
 		"impacts":               models.Impact{},
+		"job_links":             models.JobLink{},
+		"jobs":                  models.QueuedJob{},
 		"organizations":         models.Organization{},
 		"periods":               models.Period{},
 		"rule_sets":             models.RuleSet{},
+		"webhook_deliveries":    models.WebhookDelivery{},
 	}
 }
 
@@ -60,7 +65,9 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.ErrorCode]():    {"text"},
 	reflect.TypeFor[models.DocumentType](): {"text"},
 	reflect.TypeFor[models.Direction]():    {"text"},
-	reflect.TypeFor[models.JobState]():     {"daybook.accounting_job_state"},
+	reflect.TypeFor[models.AttemptKind]():  {"text"},
+	reflect.TypeFor[models.Scopes]():       {"ARRAY"},
+	reflect.TypeFor[json.RawMessage]():     {"jsonb"},
 	reflect.TypeFor[models.Outcome]():      {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():  {"daybook.account_type"},
 	reflect.TypeFor[models.Side]():         {"daybook.entry_side"},
@@ -70,6 +77,16 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.PeriodState]():        {"daybook.period_state"},
 	reflect.TypeFor[models.Currencies]():         {"ARRAY"},
 	reflect.TypeFor[[]byte]():                    {"bytea"},
+}
+
+// stateTypes are the types of states, by table.
+var stateTypes = map[string]string{"accounting_work_queue": "daybook.accounting_job_state", "jobs": "daybook.job_state"}
+
+// otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
+// attempts of one kind of job have and those of the other do not.
+var otherwise = map[string]bool{
+	"api_tokens.hash": false, "jobs.input_hash": false, "jobs.payload": false,
+	"attempts.document_id": true, "attempts.version": true,
 }
 
 func TestModelsAreTheSchema(t *testing.T) {
@@ -96,8 +113,15 @@ SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' ||
 					typ, nullable = typ.Elem(), true
 				}
 				// A nil slice of bytes is null; an empty list is not.
-				nullable = nullable || typ == reflect.TypeFor[[]byte]()
-				have = append(have, column{f.DBName, strings.Join(kinds[typ], " or "), nullable})
+				nullable = nullable || typ == reflect.TypeFor[[]byte]() || typ == reflect.TypeFor[json.RawMessage]()
+				if differs, ok := otherwise[name+"."+f.DBName]; ok {
+					nullable = differs
+				}
+				kind := strings.Join(kinds[typ], " or ")
+				if typ == reflect.TypeFor[models.JobState]() {
+					kind = stateTypes[name]
+				}
+				have = append(have, column{f.DBName, kind, nullable})
 			}
 			byName := func(a, b column) int { return cmp.Compare(a.Name, b.Name) }
 			slices.SortFunc(want, byName)
@@ -111,7 +135,7 @@ func TestEveryTableHasAModel(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	rows, err := db.Pool.Query(t.Context(), `
-SELECT table_name FROM information_schema.tables WHERE table_schema = 'daybook' AND table_name <> 'schema_migrations'`)
+SELECT table_name FROM information_schema.tables WHERE table_schema = 'daybook' AND table_type = 'BASE TABLE' AND table_name <> 'schema_migrations'`)
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -147,6 +171,7 @@ func TestEnumsAreTheConstants(t *testing.T) {
 	}
 	want := map[string][]string{
 		"accounting_job_state": states,
+		"job_state":            states,
 		"attempt_outcome": {
 			string(models.OutcomeCompleted), string(models.OutcomeRetried), string(models.OutcomeRescheduled),
 			string(models.OutcomeFailed), string(models.OutcomeCancelled), string(models.OutcomeLost),
@@ -206,7 +231,16 @@ INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kin
 VALUES (2, 'o', 'b', 1, 1, 'post', 1, '2026-03-14', '2026-03-14', 0, 'j', 1, sha256(''));
 INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (2, 2, 1, 'j', 1);
 INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '2026-01-01', '2026-01-31');
-INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUES ('o', '2026-02-01', '2026-02-28', 'closed', now());`)
+INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUES ('o', '2026-02-01', '2026-02-28', 'closed', now());
+SELECT daybook.enqueue_job('o', 'mail', '{}');
+SELECT daybook.enqueue_job('o', 'mail', '{"to": "a"}', 'key', max_attempts => 1, links => '[{"kind": "k", "id": "i"}]', unique_payload => true);
+UPDATE daybook.jobs SET result = '{"a": 1}', progress = '1' WHERE idempotency_key = 'key';
+INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)
+VALUES ('o', 'mail', '{}', sha256(''), 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');
+INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, finished_at) VALUES ('o', 'mail', '{}', sha256(''), 'completed', now());
+INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, started_at, turn_id, fence) VALUES ('k', 'o', 'jobs', 'mail', 1, 'completed', now(), 't', 1);
+INSERT INTO daybook.api_tokens (org_id, name, scopes, hash, last_used_at, revoked_at) VALUES ('o', 'n', '{read,operate}', sha256('1'), now(), now()), (NULL, 'n', '{read}', sha256('2'), NULL, NULL);
+INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_code, duration_ms) VALUES ('k', 1, 'u', 200, true, NULL, 1), ('k', 2, 'u', NULL, false, 'TIMEOUT', 1);`)
 	require.NoError(t, err)
 	sqlDB := stdlib.OpenDBFromPool(db.Pool)
 	t.Cleanup(func() { assert.NoError(t, sqlDB.Close()) })
@@ -222,6 +256,21 @@ INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUE
 	require.NoError(t, g.WithContext(t.Context()).First(&d, "id = ?", "b").Error)
 	assert.EqualValues(t, 9007199254740993, d.Content.Total, "amounts are never floats")
 	assert.Equal(t, models.NewDate(2026, 3, 15), *d.ValueDate)
+	var j models.QueuedJob
+	require.NoError(t, g.WithContext(t.Context()).First(&j, "idempotency_key = ?", "key").Error)
+	assert.JSONEq(t, `{"to": "a"}`, string(j.Payload))
+	assert.JSONEq(t, `{"a": 1}`, string(j.Result))
+	assert.Len(t, j.InputHash, 32)
+	assert.Equal(t, j.InputHash, j.UniqueHash)
+	var plain models.QueuedJob
+	require.NoError(t, g.WithContext(t.Context()).First(&plain, "idempotency_key IS NULL AND state = ?", models.JobPending).Error)
+	assert.Nil(t, plain.Result)
+	var token models.APIToken
+	require.NoError(t, g.WithContext(t.Context()).First(&token, "org_id IS NOT NULL").Error)
+	assert.Equal(t, models.Scopes{"read", "operate"}, token.Scopes)
+	var attempt models.JobAttempt
+	require.NoError(t, g.WithContext(t.Context()).First(&attempt, "job_id = ?", "k").Error)
+	assert.Equal(t, "mail", attempt.Type)
 }
 
 // The schema is made by migrations alone.

@@ -318,7 +318,7 @@ func (w *randomWorker) settleAll(ctx context.Context, turn store.Turn, jobs []st
 
 func (w *randomWorker) settleOnce(ctx context.Context, turn store.Turn, ids []string) error {
 	return pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
-		locked, err := store.LockChunk(ctx, tx, turn, ids)
+		locked, err := store.Accounting.LockChunk(ctx, tx, turn, ids)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -326,7 +326,7 @@ func (w *randomWorker) settleOnce(ctx context.Context, turn store.Turn, ids []st
 		for i, j := range locked {
 			settlements[i] = w.outcome(j)
 		}
-		_, err = store.Settle(ctx, tx, turn, settlements)
+		_, err = store.Accounting.Settle(ctx, tx, turn, settlements)
 		return err
 	})
 }

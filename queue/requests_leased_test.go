@@ -153,7 +153,7 @@ func TestCancelledAttemptIsLoggedAndCommitsNothing(t *testing.T) {
 	require.Equal(t, queue.Cancelling, b.cancel().Result)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	locked, err := store.LockChunk(t.Context(), tx, turn, []string{b.job().ID})
+	locked, err := store.Accounting.LockChunk(t.Context(), tx, turn, []string{b.job().ID})
 	require.NoError(t, err)
 	require.Len(t, locked, 1)
 	assert.True(t, locked[0].CancelRequested, "the worker is told")
@@ -175,7 +175,7 @@ func TestRequestDuringTheSettlingTransaction(t *testing.T) {
 	asked := make(chan queue.Response, 1)
 	failed := make(chan error, 1)
 	err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		locked, err := store.LockChunk(t.Context(), tx, turn, []string{id})
+		locked, err := store.Accounting.LockChunk(t.Context(), tx, turn, []string{id})
 		require.NoError(t, err)
 		go func() {
 			r, err := enqueue(6)(t.Context(), b.Pool)
@@ -187,7 +187,7 @@ func TestRequestDuringTheSettlingTransaction(t *testing.T) {
 			err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
 		}, 10*time.Second, 5*time.Millisecond, "the request waits for the row")
-		_, err = store.Settle(t.Context(), tx, turn, []store.Settlement{{Job: locked[0], Outcome: models.OutcomeCompleted}})
+		_, err = store.Accounting.Settle(t.Context(), tx, turn, []store.Settlement{{Job: locked[0], Outcome: models.OutcomeCompleted}})
 		return err
 	})
 	require.NoError(t, err)

@@ -303,12 +303,12 @@ func (m *machine) zombie(t *rapid.T) {
 		t.Skip("nothing was taken over")
 	}
 	fixture.Tx(m.t, m.Pool, func(ctx context.Context, tx pgx.Tx) {
-		locked, err := store.LockChunk(ctx, tx, *m.before, []string{m.lease.ID})
+		locked, err := store.Accounting.LockChunk(ctx, tx, *m.before, []string{m.lease.ID})
 		require.NoError(t, err)
 		require.Empty(t, locked)
 	})
 	err := pgx.BeginFunc(m.t.Context(), m.Pool, func(tx pgx.Tx) error {
-		_, err := store.Settle(m.t.Context(), tx, *m.before, []store.Settlement{{Job: m.lease, Outcome: models.OutcomeCompleted}})
+		_, err := store.Accounting.Settle(m.t.Context(), tx, *m.before, []store.Settlement{{Job: m.lease, Outcome: models.OutcomeCompleted}})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)

@@ -126,7 +126,7 @@ func (b *bundle) lease() (store.Turn, store.Job) {
 func (b *bundle) settle(turn store.Turn, id string, outcome models.Outcome, code models.ErrorCode, delay time.Duration) {
 	b.t.Helper()
 	err := pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
-		locked, err := store.LockChunk(b.t.Context(), tx, turn, []string{id})
+		locked, err := store.Accounting.LockChunk(b.t.Context(), tx, turn, []string{id})
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (b *bundle) settle(turn store.Turn, id string, outcome models.Outcome, code
 		if s.Job.CancelRequested {
 			s = store.Settlement{Job: locked[0], Outcome: models.OutcomeCancelled}
 		}
-		_, err = store.Settle(b.t.Context(), tx, turn, []store.Settlement{s})
+		_, err = store.Accounting.Settle(b.t.Context(), tx, turn, []store.Settlement{s})
 		return err
 	})
 	require.NoError(b.t, err)

@@ -36,6 +36,12 @@ type (
 	Found = ledger.Found
 )
 
+// AfterPosting and Posted are for applications that want something to follow a booking, in the same transaction.
+type (
+	AfterPosting = ledger.AfterPosting
+	Posted       = ledger.Posted
+)
+
 // Processor, Commit and Job are for applications that work the queue's jobs themselves, a chunk at a time.
 type (
 	Processor = engine.Processor
@@ -60,6 +66,9 @@ type Options struct {
 	Settings Settings
 	// Documents is where the ledger reads documents; nil: daybook.documents.
 	Documents DocumentSource
+	// AfterPosting is told what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook;
+	// nil: nobody is told. Its error undoes the posting.
+	AfterPosting AfterPosting
 	// Processor replaces Daybook's ledger, chunk by chunk. At most one of Processor and JobProcessor may be set.
 	Processor Processor
 	// JobProcessor replaces Daybook's ledger, job by job.
@@ -93,12 +102,15 @@ type ProcessorOptions struct {
 // ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.
 func SettingsFromEnv() (Settings, error) { return activities.SettingsFromEnv() }
 
-// Worker works the accounting queue for as long as it runs.
+// Worker works a queue for as long as it runs.
 type Worker struct {
-	options Options
-	engine  *engine.Engine
-	worker  worker.Worker
-	fatal   chan error
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	engine *engine.Engine
+	worker worker.Worker
+	fatal  chan error
+	// prepare is called when the schema is there, before the first job; nil: nothing is to be done.
+	prepare func(ctx context.Context) error
 }
 
 // New checks the options and registers everything; nothing runs yet. Close the worker after Run.
@@ -123,12 +135,20 @@ func New(o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{options: o, engine: engine.New(store.New(o.Pool), processor, engineOptions), fatal: make(chan error, 1)}
-	w.worker = worker.New(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), worker.Options{
-		MaxConcurrentActivityExecutionSize:     cmp.Or(o.MaxConcurrentActivities, 3),
-		MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(o.MaxConcurrentWorkflowTasks, 5),
+	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.New(store.New(o.Pool), processor, engineOptions), fatal: make(chan error, 1)}
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
+	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
+	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
+	return w, nil
+}
+
+// connect makes the worker of Temporal's SDK.
+func (w *Worker) connect(c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string) {
+	w.worker = worker.New(c, taskQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
+		MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
 		WorkerStopTimeout:                      DrainTimeout,
-		Identity:                               o.Name,
+		Identity:                               name,
 		OnFatalError: func(err error) {
 			select {
 			case w.fatal <- err:
@@ -136,9 +156,6 @@ func New(o Options) (*Worker, error) {
 			}
 		},
 	})
-	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
-	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
-	return w, nil
 }
 
 // processor picks who works the jobs, and the engine's options for it.
@@ -146,7 +163,10 @@ func (o Options) processor() (engine.Processor, engine.Options, error) {
 	eo := engine.Options{RetryBase: o.Settings.RetryBase(), Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
 		eo.Direct = true
-		return ledger.New(o.Documents), eo, nil
+		return ledger.New(o.Documents).WithAfterPosting(o.AfterPosting), eo, nil
+	}
+	if o.AfterPosting != nil {
+		return nil, eo, errors.New("workers: AfterPosting is told by Daybook's ledger, which Processor and JobProcessor replace: let them do what follows")
 	}
 	if o.Processor != nil && o.JobProcessor != nil {
 		return nil, eo, errors.New("workers: set Processor or JobProcessor, not both")
@@ -182,6 +202,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	if w.prepare != nil {
+		if err := w.prepare(ctx); err != nil {
+			return err
+		}
+	}
 	if err := w.worker.Start(); err != nil {
 		return fmt.Errorf("start the worker: %w", err)
 	}
@@ -197,11 +222,11 @@ func (w *Worker) Run(ctx context.Context) error {
 // awaitSchema refuses a schema that this program was not made for, and waits while the database is away.
 func (w *Worker) awaitSchema(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := migrations.Verify(ctx, w.options.Pool)
+		err := migrations.Verify(ctx, w.pool)
 		if !store.IsOutage(err) || ctx.Err() != nil {
 			return err
 		}
-		w.options.Log.Warn("the database is away; trying again", "error", err, "in", pause.String())
+		w.log.Warn("the database is away; trying again", "error", err, "in", pause.String())
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -143,7 +143,7 @@ func (a *accounting) run(ctx workflow.Context) (*Counts, error) {
 	next := a.input
 	next.Carried = &a.state
 	a.state.MoreKnown = a.backlog > 0
-	return nil, workflow.NewContinueAsNewError(ctx, AccountingWorkflow, next)
+	return nil, workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, next)
 }
 
 // drain lets no new turn begin.

@@ -118,13 +118,13 @@ func (d *demo) refuseUsedTemporal(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	running, err := workflowRuns(ctx, c)
+	running, err := accountingLoop.runs(ctx, c)
 	if err != nil {
 		return err
 	}
 	if running {
 		return tagged(errNotEmpty, "workflow %s runs at %s already, and the demo wants a Temporal of its own: unset TEMPORAL_ADDRESS",
-			productionWorkflowID, d.stack.TemporalAddress)
+			accountingLoop.id, d.stack.TemporalAddress)
 	}
 	return nil
 }
@@ -194,9 +194,9 @@ func (d *demo) withWorker(ctx context.Context, f func(context.Context) error) er
 
 // postAndShow starts the workflow, waits until everything is settled, shows the result, and ends the workflow.
 func (d *demo) postAndShow(ctx context.Context) error {
-	d.say("Starting the workflow through the Temporal CLI:\n\n%s\n", indent(startCommandLine()))
+	d.say("Starting the workflow through the Temporal CLI:\n\n%s\n", indent(accountingLoop.startCommandLine()))
 	d.started = time.Now()
-	if err := d.startWorkflow(ctx, d.stack); err != nil {
+	if err := d.startLoop(ctx, d.stack, accountingLoop); err != nil {
 		return err
 	}
 	if err := d.awaitSettled(ctx); err != nil {
@@ -259,10 +259,10 @@ func (d *demo) endWorkflow(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.CancelWorkflow(ctx, productionWorkflowID, ""); err != nil {
+	if err := c.CancelWorkflow(ctx, accountingLoop.id, ""); err != nil {
 		return fmt.Errorf("cancel the workflow: %w", err)
 	}
-	if err := c.GetWorkflow(ctx, productionWorkflowID, "").Get(ctx, nil); err != nil && !isCancelled(err) {
+	if err := c.GetWorkflow(ctx, accountingLoop.id, "").Get(ctx, nil); err != nil && !isCancelled(err) {
 		return fmt.Errorf("wait for the end of the workflow: %w", err)
 	}
 	return nil

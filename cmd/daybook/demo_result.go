@@ -171,7 +171,7 @@ func (d *demo) show(r *demoResult) error {
 		if d.keep {
 			note = ""
 		}
-		_, err := fmt.Fprintf(w, "Temporal UI: %s/namespaces/default/workflows/%s%s\n", r.TemporalUI, productionWorkflowID, note)
+		_, err := fmt.Fprintf(w, "Temporal UI: %s/namespaces/default/workflows/%s%s\n", r.TemporalUI, accountingLoop.id, note)
 		return err
 	})
 }

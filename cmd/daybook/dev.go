@@ -29,8 +29,8 @@ func devCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Run PostgreSQL, Temporal and a worker until Ctrl-C",
-		Long: "Starts a PostgreSQL and a Temporal development server on this machine, applies the migrations, starts the workflow\n" +
-			"unless it runs, and works the queue. Ctrl-C stops everything; a second start finds the data again.\n\n" +
+		Long: "Starts a PostgreSQL and a Temporal development server on this machine, applies the migrations, starts the workflows\n" +
+			"of both queues unless they run, and works them. Ctrl-C stops everything; a second start finds the data again.\n\n" +
 			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -109,7 +109,7 @@ func (a *app) dev(ctx context.Context, options devstack.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.ensureWorkflow(ctx, stack, temporal); err != nil {
+	if err := a.ensureLoops(ctx, stack, temporal); err != nil {
 		return err
 	}
 	if err := a.announce(stack); err != nil {
@@ -118,23 +118,28 @@ func (a *app) dev(ctx context.Context, options devstack.Options) (err error) {
 	return a.work(ctx, temporal, workers.Options{})
 }
 
-// ensureWorkflow starts the workflow unless it runs.
-func (a *app) ensureWorkflow(ctx context.Context, stack *devstack.Stack, temporal client.Options) error {
+// ensureLoops starts the workflows of both queues unless they run.
+func (a *app) ensureLoops(ctx context.Context, stack *devstack.Stack, temporal client.Options) error {
 	c, err := a.connectTemporal(ctx, temporal)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	running, err := workflowRuns(ctx, c)
-	if err != nil {
-		return err
+	for _, l := range []loop{accountingLoop, jobsLoop} {
+		running, err := l.runs(ctx, c)
+		if err != nil {
+			return err
+		}
+		if running {
+			a.say("Workflow %s runs already.", l.id)
+			continue
+		}
+		a.say("Starting workflow %s.", l.id)
+		if err := a.startLoop(ctx, stack, l); err != nil {
+			return err
+		}
 	}
-	if running {
-		a.say("Workflow %s runs already.", productionWorkflowID)
-		return nil
-	}
-	a.say("Starting the workflow.")
-	return a.startWorkflow(ctx, stack)
+	return nil
 }
 
 // announce prints where everything is.
@@ -158,7 +163,9 @@ Temporal      TEMPORAL_ADDRESS=%s
 PostgreSQL    DAYBOOK_DATABASE_URL=%s
 Data and logs %s
 
-The workflow was started as an operator does it:
+The workflows were started as an operator does it:
+
+%s
 
 %s
 
@@ -170,6 +177,6 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
   daybook status
 
 Ctrl-C stops everything; a second start finds the data again.
-`, ui, s.TemporalAddress, database, s.Dir, indent(startCommandLine()))
+`, ui, s.TemporalAddress, database, s.Dir, indent(accountingLoop.startCommandLine()), indent(jobsLoop.startCommandLine()))
 	return err
 }

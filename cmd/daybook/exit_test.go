@@ -164,5 +164,5 @@ func TestDocumentation(t *testing.T) {
 	for _, row := range errorTable {
 		assert.Contains(t, docs, "`"+row.code+"`")
 	}
-	assert.Contains(t, docs, "    "+strings.ReplaceAll(startCommandLine(), "\n", "\n    "), "the start command")
+	assert.Contains(t, docs, "    "+strings.ReplaceAll(accountingLoop.startCommandLine(), "\n", "\n    "), "the start command")
 }

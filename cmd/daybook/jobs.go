@@ -80,6 +80,11 @@ func parseState(name string) (models.JobState, error) {
 
 // parseSince reads a duration back from now, or a time.
 func parseSince(text string, now time.Time) (time.Time, error) {
+	return parseMoment("--since", text, now)
+}
+
+// parseMoment reads a flag that is a duration back from now, or a time.
+func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -91,7 +96,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--since %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", text)
+	return time.Time{}, usagef("%s %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", flag, text)
 }
 
 func (a *app) printJobs(w io.Writer, jobs []models.AccountingJob) error {

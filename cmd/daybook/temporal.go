@@ -23,24 +23,27 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// The run of the workflow that the documentation starts.
-const (
-	productionWorkflowID = "accounting-queue-worker-production"
-	productionInput      = `{"batchSize": 50, "pollIntervalSeconds": 10}`
+// loop is a run of a queue's workflow as the documentation starts it.
+type loop struct{ taskQueue, workflow, id string }
+
+// The loops of the two queues.
+var (
+	accountingLoop = loop{workflows.AccountingTaskQueue, workflows.AccountingWorkflow, "accounting-queue-worker-production"}
+	jobsLoop       = loop{workflows.JobsTaskQueue, workflows.JobsWorkflow, "job-queue-worker-production"}
 )
 
-// startArguments is how the Temporal CLI starts the workflow.
-func startArguments() []string {
-	return []string{
-		"workflow", "start", "--task-queue", workflows.AccountingTaskQueue, "--type", workflows.AccountingWorkflow,
-		"--workflow-id", productionWorkflowID, "--input", productionInput,
-	}
+// loopInput is their input.
+const loopInput = `{"batchSize": 50, "pollIntervalSeconds": 10}`
+
+// startArguments is how the Temporal CLI starts the loop.
+func (l loop) startArguments() []string {
+	return []string{"workflow", "start", "--task-queue", l.taskQueue, "--type", l.workflow, "--workflow-id", l.id, "--input", loopInput}
 }
 
 // startCommandLine is the same for a person to type.
-func startCommandLine() string {
-	return "temporal workflow start --task-queue " + workflows.AccountingTaskQueue + " --type " + workflows.AccountingWorkflow + " \\\n" +
-		"  --workflow-id " + productionWorkflowID + " --input '" + productionInput + "'"
+func (l loop) startCommandLine() string {
+	return "temporal workflow start --task-queue " + l.taskQueue + " --type " + l.workflow + " \\\n" +
+		"  --workflow-id " + l.id + " --input '" + loopInput + "'"
 }
 
 // temporalOptions reads the connection's settings as Temporal's own programs do: from environment variables and the
@@ -130,20 +133,20 @@ func temporalRefusal(err error, namespace, address string) error {
 	return nil
 }
 
-// workflowRuns reports whether the workflow of the documentation runs now.
-func workflowRuns(ctx context.Context, c client.Client) (bool, error) {
-	description, err := c.DescribeWorkflowExecution(ctx, productionWorkflowID, "")
+// runs reports whether the loop runs now.
+func (l loop) runs(ctx context.Context, c client.Client) (bool, error) {
+	description, err := c.DescribeWorkflowExecution(ctx, l.id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("ask for workflow %s: %w", productionWorkflowID, err)
+		return false, fmt.Errorf("ask for workflow %s: %w", l.id, err)
 	}
 	return description.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// startWorkflow starts the workflow through the Temporal CLI, as an operator does.
-func (a *app) startWorkflow(ctx context.Context, s *devstack.Stack) error {
+// startLoop starts a loop through the Temporal CLI, as an operator does.
+func (a *app) startLoop(ctx context.Context, s *devstack.Stack, l loop) error {
 	cli := s.TemporalCLI
 	if cli == "" {
 		var err error
@@ -154,7 +157,7 @@ func (a *app) startWorkflow(ctx context.Context, s *devstack.Stack) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var output bytes.Buffer
-	command := exec.CommandContext(ctx, cli, startArguments()...)
+	command := exec.CommandContext(ctx, cli, l.startArguments()...)
 	command.Env = temporalEnvironment(s)
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {

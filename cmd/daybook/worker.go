@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime/debug"
 
@@ -22,13 +21,15 @@ func workerCommand(a *app) *cobra.Command {
 	var options workers.Options
 	command := &cobra.Command{
 		Use:   "worker",
-		Short: "Work the accounting queue until a signal ends it",
-		Long: "Works the accounting queue until SIGINT or SIGTERM; then it finishes what it has begun, gives the rest back and ends.\n" +
+		Short: "Work both queues until a signal ends it",
+		Long: "Works both queues until SIGINT or SIGTERM; then it finishes what it has begun, gives the rest back and ends.\n" +
 			"A second signal ends it at once. While the database or Temporal is away it tries again.\n\n" +
 			"Temporal is found as by Temporal's own programs: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,\n" +
-			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queue's settings are\n" +
-			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.\n\n" +
-			"The workflow is started once, by an operator:\n\n" + startCommandLine(),
+			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queues' settings are\n" +
+			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS,\n" +
+			"JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS; those of the built-in job types are in docs/job-types.md.\n\n" +
+			"It works documents and background jobs; each queue has a workflow that is started once, by an operator:\n\n" +
+			accountingLoop.startCommandLine() + "\n\n" + jobsLoop.startCommandLine(),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if options.MaxConcurrentActivities < 1 || options.MaxConcurrentWorkflowTasks < 2 {
@@ -66,7 +67,7 @@ func tuneGC() {
 
 // work runs a worker until ctx ends. It returns nil after a drain.
 func (a *app) work(ctx context.Context, temporal client.Options, options workers.Options) error {
-	pool, err := a.pool(ctx, int32(2*max(3, options.MaxConcurrentActivities)+spareConns))
+	pool, err := a.pool(ctx, int32(4*max(3, options.MaxConcurrentActivities)+spareConns))
 	if err != nil {
 		return err
 	}
@@ -88,21 +89,12 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 			}
 			return err
 		}
-		err := runWorker(ctx, options)
+		err := a.workBoth(ctx, pool, options)
 		if err == nil || ctx.Err() != nil || !temporalAway(err) {
 			return err
 		}
 		a.log.Warn("Temporal went away while the worker started; trying again", "error", err)
 	}
-}
-
-func runWorker(ctx context.Context, options workers.Options) error {
-	w, err := workers.New(options)
-	if err != nil {
-		return fmt.Errorf("set the worker up: %w", err)
-	}
-	defer w.Close()
-	return w.Run(ctx)
 }
 
 func temporalAway(err error) bool {

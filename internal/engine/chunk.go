@@ -142,7 +142,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	var locked, later []store.Job
 	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
 		var err error
-		if locked, err = store.LockChunk(ctx, tx, t.request.Turn, idsOf(jobs)); err != nil || len(locked) == 0 {
+		if locked, err = t.engine.store.Kind().LockChunk(ctx, tx, t.request.Turn, idsOf(jobs)); err != nil || len(locked) == 0 {
 			return err
 		}
 		var settlements []store.Settlement
@@ -150,7 +150,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 		if err != nil {
 			return err
 		}
-		settled, err = store.Settle(ctx, tx, t.request.Turn, settlements)
+		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.request.Turn, settlements)
 		return err
 	})
 	if err != nil {
@@ -312,7 +312,7 @@ const settleLimit = 30 * time.Second
 func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobError) (done bool, err error) {
 	var settled store.Settled
 	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
-		locked, err := store.LockChunk(ctx, tx, t.request.Turn, []string{job.ID})
+		locked, err := t.engine.store.Kind().LockChunk(ctx, tx, t.request.Turn, []string{job.ID})
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -320,7 +320,7 @@ func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobEr
 		if !locked[0].CancelRequested {
 			s = t.settlement(locked[0], cause)
 		}
-		settled, err = store.Settle(ctx, tx, t.request.Turn, []store.Settlement{s})
+		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.request.Turn, []store.Settlement{s})
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -52,13 +53,32 @@ type Engine struct {
 	store     *store.Store
 	waker     *store.Waker
 	processor Processor
-	options   Options
+	// handlers works a queue of background jobs, in place of a processor.
+	handlers Handlers
+	options  Options
+	// missed holds the types that a log line has said are not handled.
+	missed sync.Map
+}
+
+// NewJobs returns an engine of background jobs on a store of their queue. Close it.
+func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
+	e := New(s, nil, o)
+	e.handlers = h
+	return e
+}
+
+// missing logs, once a type, that there is no handler for it.
+func (e *Engine) missing(jobType string) {
+	if _, said := e.missed.LoadOrStore(jobType, true); !said {
+		e.options.Log.Error("no handler is registered for a type of job: its jobs are dead letters until a worker has one",
+			"type", jobType, "code", models.CodeHandlerMissing)
+	}
 }
 
 // New returns an engine on a store. Close it.
 func New(s *store.Store, p Processor, o Options) *Engine {
 	o = o.withDefaults()
-	return &Engine{store: s, waker: store.NewWaker(s.Pool(), o.Log), processor: p, options: o}
+	return &Engine{store: s, waker: store.NewWaker(s.Pool(), s.Kind(), o.Log), processor: p, options: o}
 }
 
 // Close ends the connection on which the engine waits for work. The pool stays open.

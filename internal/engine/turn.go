@@ -68,7 +68,11 @@ func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 	renewing, endRenewal := context.WithCancel(work)
 	background.Go(func() { t.watchStop(ctx, over) })
 	background.Go(func() { t.renew(renewing) })
-	err = t.run(ctx, work)
+	if e.handlers != nil {
+		err = t.runJobs(ctx, work)
+	} else {
+		err = t.run(ctx, work)
+	}
 	close(over)
 	endRenewal()
 	background.Wait()

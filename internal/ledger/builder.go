@@ -11,8 +11,10 @@ type builder struct {
 	chunk   *chunk
 	ids     []int64
 	posting store.Posting
-	keys    []Key
-	live    []bool
+	// documents holds the document of each impact.
+	documents []*models.Document
+	keys      []Key
+	live      []bool
 }
 
 // add appends the rows of one plan.
@@ -25,6 +27,9 @@ func (b *builder) add(p plan) {
 	}
 	if p.post != nil {
 		b.post(p, job, next)
+	}
+	for len(b.documents) < len(b.posting.Impacts) {
+		b.documents = append(b.documents, b.chunk.found[p.index].Document)
 	}
 	b.keys = append(b.keys, b.chunk.keys[p.index])
 	b.live = append(b.live, p.post != nil)

@@ -20,6 +20,7 @@ import (
 type Ledger struct {
 	source DocumentSource
 	rules  *rules
+	after  AfterPosting
 }
 
 // New returns a ledger that reads documents from source; nil is daybook.documents.
@@ -216,7 +217,10 @@ func (c *chunk) insert(ctx context.Context) error {
 	if err := store.InsertPosting(ctx, c.tx, b.posting); err != nil || n == 0 {
 		return err
 	}
-	return c.ledger.source.SetPosted(ctx, c.tx, b.keys, b.live)
+	if err := c.ledger.source.SetPosted(ctx, c.tx, b.keys, b.live); err != nil {
+		return err
+	}
+	return c.tellAfter(ctx, &b)
 }
 
 // links counts the impacts that a plan inserts.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Errors that a request can lead to. They are compared with errors.Is; the database's own words are wrapped.
@@ -24,6 +26,12 @@ var (
 	ErrDocumentNotFound = errors.New("no such document")
 	// ErrDocumentDeleted: the document is deleted and cannot be marked ready.
 	ErrDocumentDeleted = errors.New("document is deleted")
+	// ErrPayloadTooLarge: a background job's payload has more than models.MaxPayloadBytes.
+	ErrPayloadTooLarge = models.ErrPayloadTooLarge
+	// ErrPayloadInvalid: a background job's payload is no JSON object, is nested too deep, or has too many keys.
+	ErrPayloadInvalid = models.ErrPayloadInvalid
+	// ErrKeyReused: the idempotency key was used before with another type or payload.
+	ErrKeyReused = errors.New("the idempotency key was used for other input")
 	// ErrLeaseLost: a row that was to be settled is no longer the turn's; the transaction is rolled back.
 	ErrLeaseLost = errors.New("lease lost")
 )
@@ -39,6 +47,9 @@ const (
 	stateJobCompleted    = "DB012"
 	stateDocumentMissing = "DB013"
 	stateDocumentDeleted = "DB014"
+	statePayloadTooLarge = "DB020"
+	statePayloadInvalid  = "DB021"
+	stateKeyReused       = "DB022"
 )
 
 var sentinels = map[string]error{
@@ -47,6 +58,9 @@ var sentinels = map[string]error{
 	stateJobCompleted:    ErrJobCompleted,
 	stateDocumentMissing: ErrDocumentNotFound,
 	stateDocumentDeleted: ErrDocumentDeleted,
+	statePayloadTooLarge: ErrPayloadTooLarge,
+	statePayloadInvalid:  ErrPayloadInvalid,
+	stateKeyReused:       ErrKeyReused,
 }
 
 // wrap adds what was being done, and the sentinel of a SQLSTATE of ours.

@@ -25,19 +25,14 @@ type Job struct {
 	CancelRequested bool
 	// Epoch grows with each deliberate repost.
 	Epoch int
-}
 
-const jobColumns = `q.id, q.org_id, q.document_id, q.version_hint, q.run_count, q.attempt_started_at, q.takeovers, q.not_ready_count, q.cancel_requested, q.epoch`
-
-// jobFields are the destinations of jobColumns.
-func jobFields(j *Job) []any {
-	return []any{&j.ID, &j.OrgID, &j.DocumentID, &j.Version, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.NotReady, &j.CancelRequested, &j.Epoch}
-}
-
-func scanJob(row pgx.CollectableRow) (Job, error) {
-	var j Job
-	err := row.Scan(jobFields(&j)...)
-	return j, err
+	// Type, Payload, MaxAttempts (0: the handler's policy says), Key (the idempotency key, or "") and EnqueuedAt are a
+	// background job's. What a settlement locks has none of them.
+	Type        string
+	Payload     []byte
+	MaxAttempts int
+	Key         string
+	EnqueuedAt  time.Time
 }
 
 // Leased is what a lease led to.
@@ -95,7 +90,7 @@ WITH due AS MATERIALIZED (
       LEFT JOIN daybook.organizations o ON o.id = s.org_id
      CROSS JOIN LATERAL (
            SELECT q.id
-             FROM daybook.accounting_work_queue q
+             FROM {queue} q
             WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.ready_at, q.id
@@ -103,17 +98,17 @@ WITH due AS MATERIALIZED (
                        WHEN o.max_in_flight IS NULL THEN s.quota
                        WHEN NOT s.locked THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (
-                            SELECT count(*) FROM daybook.accounting_work_queue l
+                            SELECT count(*) FROM {queue} l
                              WHERE l.state = 'leased' AND l.capped AND l.org_id = s.org_id))) END
               FOR NO KEY UPDATE SKIP LOCKED) j
      ORDER BY s.n
 )
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET state = 'leased', turn_id = $1, fence = $2, worker = $3, leased_generation = generation, run_count = run_count + 1,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
-       capped = q.org_id = ANY ($10::text[])
+       working = {working}, capped = q.org_id = ANY ($10::text[])
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
-RETURNING q.priority, q.ready_at, ` + jobColumns
+RETURNING q.priority, q.ready_at, {columns}`
 
 // leaseShares leases what each place is asked for.
 func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share) ([]Job, error) {
@@ -122,7 +117,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share) ([]J
 	if len(free) > 0 {
 		batch := &pgx.Batch{}
 		batch.Queue(planByKey)
-		queueLease(batch, turn, free, []string{})
+		s.queueLease(batch, turn, free, []string{})
 		got, err := s.collectLease(ctx, s.pool, batch, free)
 		if err != nil {
 			return nil, err
@@ -171,14 +166,14 @@ func (s *Store) leaseCapped(ctx context.Context, turn Turn, shares []share) ([]J
 			return err
 		}
 		batch := &pgx.Batch{}
-		queueLease(batch, turn, shares, locked)
+		s.queueLease(batch, turn, shares, locked)
 		jobs, err = s.collectLease(ctx, tx, batch, shares)
 		return err
 	})
 	return jobs, err
 }
 
-func queueLease(batch *pgx.Batch, turn Turn, shares []share, locked []string) {
+func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, locked []string) {
 	n := len(shares)
 	prios, orgs, ats, ids := make([]int16, n), make([]string, n), make([]time.Time, n), make([]string, n)
 	quotas, mine := make([]int32, n), make([]bool, n)
@@ -186,7 +181,7 @@ func queueLease(batch *pgx.Batch, turn Turn, shares []share, locked []string) {
 		prios[i], orgs[i], ats[i], ids[i], quotas[i] = sh.key.priority, sh.key.org, sh.mark.at, sh.mark.id, int32(sh.quota)
 		mine[i] = slices.Contains(locked, sh.key.org)
 	}
-	batch.Queue(leaseStmt, turn.ID, turn.Fence, turn.Worker, prios, orgs, ats, ids, quotas, mine, locked)
+	batch.Queue(s.kind.sql(leaseStmt), turn.ID, turn.Fence, turn.Worker, prios, orgs, ats, ids, quotas, mine, locked)
 }
 
 // collectLease sends a batch that ends with a lease, and moves the marks.
@@ -198,7 +193,7 @@ func (s *Store) collectLease(ctx context.Context, q batcher, batch *pgx.Batch, s
 		index[sh.key] = i
 	}
 	counts, last := make([]int, len(shares)), make([]mark, len(shares))
-	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) { return scanPlaced(row, index, counts, last) })
+	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) { return s.scanPlaced(row, index, counts, last) })
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +202,11 @@ func (s *Store) collectLease(ctx context.Context, q batcher, batch *pgx.Batch, s
 }
 
 // scanPlaced reads a job after its priority and ready_at, and counts it to the place that it was taken from.
-func scanPlaced(row pgx.CollectableRow, index map[placeKey]int, counts []int, last []mark) (Job, error) {
+func (s *Store) scanPlaced(row pgx.CollectableRow, index map[placeKey]int, counts []int, last []mark) (Job, error) {
 	var j Job
 	var key placeKey
 	var m mark
-	err := row.Scan(append([]any{&key.priority, &m.at}, jobFields(&j)...)...)
+	err := row.Scan(append([]any{&key.priority, &m.at}, s.kind.fields(&j)...)...)
 	if err != nil {
 		return j, err
 	}
@@ -229,17 +224,17 @@ func scanPlaced(row pgx.CollectableRow, index map[placeKey]int, counts []int, la
 func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string) ([]string, error) {
 	const stmt = `
 WITH held AS (
-    SELECT id FROM daybook.accounting_work_queue
+    SELECT id FROM {queue}
      WHERE turn_id = $1 AND state = 'leased' AND fence = $2 AND id <> ALL ($3)
-     ORDER BY org_id, document_id
+     ORDER BY {order}
        FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET last_attempted_at = clock_timestamp()
   FROM held
  WHERE q.id = held.id
 RETURNING q.id`
-	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, overdue); err != nil {
+	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, overdue); err != nil {
 		return nil, wrap("renew", err)
 	}
 	return s.Held(ctx, turn)
@@ -247,15 +242,15 @@ RETURNING q.id`
 
 // Held returns the ids of the jobs that the turn holds under its fence.
 func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
-	const stmt = `SELECT id FROM daybook.accounting_work_queue WHERE turn_id = $1 AND state = 'leased' AND fence = $2`
-	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence)
+	const stmt = `SELECT id FROM {queue} WHERE turn_id = $1 AND state = 'leased' AND fence = $2`
+	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence)
 	return ids, wrap("read the turn's leases", err)
 }
 
 // TurnsWithLeases returns those of the named turns that still hold a lease under any fence.
 func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
-	const stmt = `SELECT DISTINCT turn_id FROM daybook.accounting_work_queue WHERE turn_id = ANY ($1) AND state = 'leased' ORDER BY turn_id`
-	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turns)
+	const stmt = `SELECT DISTINCT turn_id FROM {queue} WHERE turn_id = ANY ($1) AND state = 'leased' ORDER BY turn_id`
+	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turns)
 	return ids, wrap("read turns with leases", err)
 }
 
@@ -263,24 +258,23 @@ func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, 
 // Only ids that it still holds are marked and returned.
 func (s *Store) MarkWorking(ctx context.Context, turn Turn, ids []string) ([]string, error) {
 	const stmt = `
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET working = true, last_attempted_at = clock_timestamp(), attempt_started_at = clock_timestamp()
- WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.accounting_work_queue
+ WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
                           WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2
-                          ORDER BY org_id, document_id FOR NO KEY UPDATE SKIP LOCKED))
+                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
-	held, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, ids)
+	held, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, ids)
 	return held, wrap("mark working", err)
 }
 
 // givenBack is what every release of a lease sets, but for ready_at: the attempt is uncounted, and a request that came
 // meanwhile counts anew.
 const givenBack = `
-       state = CASE WHEN q.cancel_requested THEN 'cancelled' ELSE 'pending' END::daybook.accounting_job_state,
+       state = CASE WHEN q.cancel_requested THEN 'cancelled' ELSE 'pending' END::{state},
        finished_at = CASE WHEN q.cancel_requested THEN clock_timestamp() END,
        run_count = CASE WHEN q.generation <> q.leased_generation AND NOT q.cancel_requested THEN 0 ELSE greatest(q.run_count - 1, 0) END,
-       first_ready_at = CASE WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
-       not_ready_count = CASE WHEN q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count END,
+       first_ready_at = CASE WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,{given back}
        cancel_requested = false, working = false, updated_at = clock_timestamp(),
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL`
 
@@ -289,18 +283,18 @@ const givenBack = `
 func (s *Store) Release(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	const stmt = `
 WITH held AS (
-    SELECT id FROM daybook.accounting_work_queue
+    SELECT id FROM {queue}
      WHERE turn_id = $1 AND state = 'leased' AND fence <= $2 AND ($3::text[] IS NULL OR id = ANY ($3))
-     ORDER BY org_id, document_id
+     ORDER BY {order}
        FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET ` + givenBack + `,
        ready_at = CASE WHEN q.generation <> q.leased_generation THEN greatest(q.ready_at, clock_timestamp())
                        ELSE clock_timestamp() + make_interval(secs => $4) END
   FROM held
  WHERE q.id = held.id
 RETURNING q.id`
-	released, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, ids, delay.Seconds())
+	released, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, ids, delay.Seconds())
 	return len(released), wrap("release", err)
 }

@@ -261,7 +261,7 @@ func TestCapHoldsOverAllWorkers(t *testing.T) {
 // settleAll completes those of the jobs that it can lock, and says how many these were.
 func settleAll(ctx context.Context, pool *pgxpool.Pool, turn store.Turn, ids []string) (n int, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		locked, err := store.LockChunk(ctx, tx, turn, ids)
+		locked, err := store.Accounting.LockChunk(ctx, tx, turn, ids)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -270,7 +270,7 @@ func settleAll(ctx context.Context, pool *pgxpool.Pool, turn store.Turn, ids []s
 			settlements[i] = store.Settlement{Job: j, Outcome: models.OutcomeCompleted}
 		}
 		n = len(locked)
-		_, err = store.Settle(ctx, tx, turn, settlements)
+		_, err = store.Accounting.Settle(ctx, tx, turn, settlements)
 		return err
 	})
 	return n, err

@@ -64,7 +64,12 @@ type JobFilter struct {
 
 // Jobs lists jobs, the last changed one first.
 func (l *Listing) Jobs(ctx context.Context, f JobFilter) ([]models.AccountingJob, error) {
-	q := l.db.WithContext(ctx).Order("updated_at DESC, id DESC").Limit(cmp.Or(f.Limit, DefaultLimit))
+	jobs := []models.AccountingJob{}
+	return jobs, wrap("list jobs", l.accountingJobs(ctx, f).Order("updated_at DESC, id DESC").Find(&jobs).Error)
+}
+
+func (l *Listing) accountingJobs(ctx context.Context, f JobFilter) *gorm.DB {
+	q := l.db.WithContext(ctx).Limit(cmp.Or(f.Limit, DefaultLimit))
 	if f.OrgID != "" {
 		q = q.Where("org_id = ?", f.OrgID)
 	}
@@ -77,8 +82,7 @@ func (l *Listing) Jobs(ctx context.Context, f JobFilter) ([]models.AccountingJob
 	if !f.Since.IsZero() {
 		q = q.Where("updated_at >= ?", f.Since)
 	}
-	jobs := []models.AccountingJob{}
-	return jobs, wrap("list jobs", q.Find(&jobs).Error)
+	return q
 }
 
 // Job reads the job of a document, or returns ErrJobNotFound.
@@ -132,6 +136,11 @@ type EntryLine struct {
 
 // Entries lists entries, the last posted impact first, the lines of an impact in their order.
 func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]EntryLine, error) {
+	lines := []EntryLine{}
+	return lines, wrap("list entries", l.entries(ctx, f).Find(&lines).Error)
+}
+
+func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
 	q := l.db.WithContext(ctx).Table("daybook.entries AS e").
 		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.document_date, i.rule_set_version, i.rule_id, i.epoch, "+
 			"i.job_id, i.attempt, i.workflow_run_id").
@@ -143,8 +152,7 @@ func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]EntryLine, erro
 	if f.Account != "" {
 		q = q.Where("e.account_code = ?", f.Account)
 	}
-	lines := []EntryLine{}
-	return lines, wrap("list entries", q.Find(&lines).Error)
+	return q
 }
 
 // Organizations lists the organizations that Daybook knows.

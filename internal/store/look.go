@@ -10,8 +10,9 @@ import (
 const (
 	// lookEvery is the pause between two looks while there is work: so long may an organization wait that had none before.
 	lookEvery = 50 * time.Millisecond
-	// lookShare is how many times its own duration a look is not repeated: looking takes a twentieth of a worker's time.
-	lookShare = 19
+	// lookShare is how many times its own duration a look is not repeated: each of the two kinds of look takes a fiftieth of a
+	// worker's time at most.
+	lookShare = 49
 )
 
 // look brings the ring up to date. A sweep finds everything; what it costs grows with the dead rows that an old snapshot
@@ -21,7 +22,14 @@ const (
 // While there is work a look is due every lookEvery; when there is none, at once. After a glance that leaves nothing to do
 // it returns how long to wait for a sweep, which may find more.
 func (s *Store) look(ctx context.Context, idle bool) (again time.Duration, err error) {
-	s.looking.Lock()
+	if !idle {
+		// Somebody else is looking: that is enough.
+		if !s.looking.TryLock() {
+			return 0, nil
+		}
+	} else {
+		s.looking.Lock()
+	}
 	defer s.looking.Unlock()
 	if idle && !s.ring.idle() {
 		return 0, nil // somebody else has just looked
@@ -50,7 +58,7 @@ func later(a, b time.Time) time.Time {
 // firstDue is the first row of a place that is due.
 const firstDue = `
            SELECT q.ready_at, q.id
-             FROM daybook.accounting_work_queue q
+             FROM {queue} q
             WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.ready_at <= statement_timestamp()
               AND (q.ready_at, q.id) >= (p.at, p.id)
             ORDER BY q.ready_at, q.id
@@ -61,7 +69,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	const stmt = `
 WITH RECURSIVE place AS (
     (SELECT q.priority, q.org_id
-       FROM daybook.accounting_work_queue q
+       FROM {queue} q
       WHERE q.state = 'pending'
       ORDER BY q.priority, q.org_id LIMIT 1)
     UNION ALL
@@ -69,7 +77,7 @@ WITH RECURSIVE place AS (
       FROM place
      CROSS JOIN LATERAL (
            SELECT q.priority, q.org_id
-             FROM daybook.accounting_work_queue q
+             FROM {queue} q
             WHERE q.state = 'pending' AND (q.priority, q.org_id) > (place.priority, place.org_id)
             ORDER BY q.priority, q.org_id LIMIT 1) n
 )
@@ -78,7 +86,7 @@ SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
  CROSS JOIN LATERAL (` + firstDue + `) f
  WHERE o.paused_at IS NULL`
-	all, err := byKey(ctx, s.pool, scanSeen, stmt)
+	all, err := byKey(ctx, s.pool, scanSeen, s.kind.sql(stmt))
 	if err != nil {
 		return err
 	}
@@ -103,7 +111,7 @@ SELECT f.priority, f.org_id, CASE WHEN f.ready_at <= statement_timestamp() AND o
   FROM unnest($5::smallint[], $6::text[], $7::smallint[], $8::text[]) AS gap (priority, org_id, next_priority, next_org_id)
  CROSS JOIN LATERAL (
        SELECT q.priority, q.org_id, q.ready_at, q.id
-         FROM daybook.accounting_work_queue q
+         FROM {queue} q
         WHERE q.state = 'pending' AND (q.priority, q.org_id) > (gap.priority, gap.org_id)
           AND (q.priority, q.org_id) < (gap.next_priority, gap.next_org_id)
         ORDER BY q.priority, q.org_id, q.ready_at, q.id
@@ -126,7 +134,7 @@ SELECT f.priority, f.org_id, CASE WHEN f.ready_at <= statement_timestamp() AND o
 		}
 		gapPrios[i], gapOrgs[i], nextPrios[i], nextOrgs[i] = k.priority, k.org, next.priority, next.org
 	}
-	all, err := byKey(ctx, s.pool, scanSeen, stmt, prios, orgs, ats, ids, gapPrios, gapOrgs, nextPrios, nextOrgs)
+	all, err := byKey(ctx, s.pool, scanSeen, s.kind.sql(stmt), prios, orgs, ats, ids, gapPrios, gapOrgs, nextPrios, nextOrgs)
 	if err != nil {
 		return err
 	}

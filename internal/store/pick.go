@@ -47,9 +47,8 @@ SELECT j.*
        WITH ORDINALITY AS s (priority, org_id, at, id, quota, n)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
  CROSS JOIN LATERAL (
-       SELECT q.priority, q.ready_at, q.id, q.org_id, q.document_id, q.version_hint, q.run_count + 1, clock_timestamp(),
-              q.takeovers, q.not_ready_count, q.cancel_requested, q.epoch
-         FROM daybook.accounting_work_queue q
+       SELECT q.priority, q.ready_at, {picked columns}
+         FROM {queue} q
         WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
@@ -66,7 +65,7 @@ SELECT j.*
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
 	batch.Queue(planByKey)
-	batch.Queue(stmt, prios, orgs, ats, ids, quotas)
+	batch.Queue(p.store.kind.sql(stmt), prios, orgs, ats, ids, quotas)
 	jobs, err := lastRows(ctx, tx, batch, p.scan)
 	if err == nil {
 		// The others go on behind these rows at once, instead of trying each of them.
@@ -76,7 +75,7 @@ SELECT j.*
 }
 
 func (p *Pick) scan(row pgx.CollectableRow) (Job, error) {
-	return scanPlaced(row, p.index, p.counts, p.last)
+	return p.store.scanPlaced(row, p.index, p.counts, p.last)
 }
 
 // Undo says that the transaction failed, or left jobs alone: they are due as before.

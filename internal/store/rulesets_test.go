@@ -164,7 +164,7 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	used, err := store.UseConfigurations(t.Context(), worker, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
-	_, err = store.Settle(t.Context(), worker, turn, []store.Settlement{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
+	_, err = store.Accounting.Settle(t.Context(), worker, turn, []store.Settlement{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
 	require.NoError(t, err)
 
 	type outcome struct {

@@ -14,23 +14,33 @@ import (
 // nobody else holds locked, and returns them as they are now. Until the transaction ends no request can change them.
 //
 // The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
-func LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
+func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `
-SELECT ` + jobColumns + `
-  FROM daybook.accounting_work_queue q
+SELECT {locked columns}
+  FROM {queue} q
  WHERE q.id = ANY ($3) AND q.turn_id = $1 AND q.fence = $2
- ORDER BY q.org_id, q.document_id
+ ORDER BY {order}
    FOR NO KEY UPDATE SKIP LOCKED`
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
 	batch.Queue(planByKey)
-	batch.Queue(stmt, turn.ID, turn.Fence, ids)
-	jobs, err := lastRows(ctx, tx, batch, scanJob)
+	batch.Queue(k.sql(stmt), turn.ID, turn.Fence, ids)
+	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		err := row.Scan(leaseFields(&j)...)
+		return j, err
+	})
 	return jobs, wrap("lock the chunk", err)
 }
 
 // idleLimit ends a session that idles in its transaction for ten seconds.
 const idleLimit = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
+
+// PlanByKey has the statements that follow in the transaction planned as the worker's are.
+func PlanByKey(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, planByKey)
+	return wrap("set the planner", err)
+}
 
 // PlanFreely takes back what LockChunk tells the planner, for statements that are not Daybook's.
 func PlanFreely(ctx context.Context, tx pgx.Tx) error {
@@ -49,6 +59,8 @@ type Settlement struct {
 	Delay time.Duration
 	// Version replaces the job's version; nil leaves it alone.
 	Version *int64
+	// Result is what a completed background job leaves, as JSON; nil: nothing.
+	Result []byte
 	// Unlogged attempts leave no row in the log.
 	Unlogged bool
 }
@@ -59,31 +71,31 @@ type Settled map[models.Outcome]int
 
 // Settle ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
 // logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
-func Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
-	return settle(ctx, tx, turn, settlements, false)
+func (k *Kind) Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
+	return k.settle(ctx, tx, turn, settlements, false)
 }
 
 // SettlePicked is Settle for jobs that the transaction itself has locked (Pick) and nobody has leased.
-func SettlePicked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
-	return settle(ctx, tx, turn, settlements, true)
+func (k *Kind) SettlePicked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
+	return k.settle(ctx, tx, turn, settlements, true)
 }
 
 // settle ends attempts. What was not leased has no generation to compare: nobody could ask for anything since it was locked.
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's settlement would walk all of them for each job.
-func settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, picked bool) (Settled, error) {
+func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, picked bool) (Settled, error) {
 	const stmt = `
 WITH v AS (
     SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::bigint[], $10::boolean[],
-                         $11::integer[], $12::timestamptz[], $13::bigint[])
-        AS v (id, outcome, code, error, delay, version, unlogged, attempt, started_at, old_version)
+                         $11::integer[], $12::timestamptz[], $13::bigint[], $16::text[])
+        AS v (id, outcome, code, error, delay, version, unlogged, attempt, started_at, old_version, result)
 ), settled AS (
-    UPDATE daybook.accounting_work_queue q
+    UPDATE {queue} q
        SET state = CASE
                WHEN q.cancel_requested THEN 'cancelled'
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN 'pending'
-               ELSE v.outcome END::daybook.accounting_job_state,
+               ELSE v.outcome END::{state},
            run_count = CASE
                WHEN q.generation <> q.leased_generation AND NOT q.cancel_requested THEN 0
                WHEN v.outcome = 'rescheduled' THEN v.attempt - 1
@@ -96,9 +108,7 @@ WITH v AS (
            finished_at = CASE
                WHEN q.cancel_requested THEN clock_timestamp()
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN NULL
-               ELSE clock_timestamp() END,
-           version_hint = CASE WHEN v.version IS NULL OR q.generation <> q.leased_generation THEN q.version_hint ELSE v.version END,
-           not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count + 1 END,
+               ELSE clock_timestamp() END,{settled}
            last_error = v.error, last_error_code = v.code,
            cancel_requested = false, working = false, takeovers = 0,
            turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
@@ -106,10 +116,10 @@ WITH v AS (
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 END
-    RETURNING q.id AS job_id, q.org_id, q.document_id, v.old_version, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
+    RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
 ), logged AS (
-    INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
-    SELECT job_id, org_id, document_id, old_version, attempt, outcome::daybook.attempt_outcome, code, error, started_at, $3, $1, $2, $14
+    INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
+    SELECT job_id, org_id, log_1, log_2, attempt, outcome::daybook.attempt_outcome, code, error, started_at, $3, $1, $2, $14
       FROM settled
      WHERE NOT unlogged
 )
@@ -119,6 +129,7 @@ SELECT count(*) FROM settled`
 	codes, errs := make([]*string, n), make([]*string, n)
 	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
 	attempts, started, oldVersions := make([]int32, n), make([]time.Time, n), make([]int64, n)
+	results := make([]*string, n)
 	counts := Settled{}
 	for i := range settlements {
 		s := &settlements[i]
@@ -129,11 +140,14 @@ SELECT count(*) FROM settled`
 		}
 		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
 		attempts[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.StartedAt, s.Job.Version
+		if s.Result != nil {
+			results[i] = new(string(s.Result))
+		}
 		counts[s.Outcome]++
 	}
 	var done int
-	err := tx.QueryRow(ctx, stmt, turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
-		attempts, started, oldVersions, turn.WorkflowRunID, picked).Scan(&done)
+	err := tx.QueryRow(ctx, k.sql(stmt), turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
+		attempts, started, oldVersions, turn.WorkflowRunID, picked, results).Scan(&done)
 	if err != nil {
 		return nil, wrap("settle", err)
 	}

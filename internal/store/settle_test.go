@@ -71,7 +71,7 @@ func documents(jobs []store.Job) []string {
 func (b *bundle) settleAll(turn store.Turn, settlements ...store.Settlement) error {
 	b.t.Helper()
 	return pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
-		_, err := store.Settle(b.t.Context(), tx, turn, settlements)
+		_, err := store.Accounting.Settle(b.t.Context(), tx, turn, settlements)
 		return err
 	})
 }

@@ -25,6 +25,7 @@ type DB interface {
 // Store runs the worker's statements on a pool.
 type Store struct {
 	pool *pgxpool.Pool
+	kind *Kind
 	ring *ring
 	// looking is held by whoever looks where due rows begin; the times are its.
 	looking                     sync.Mutex
@@ -32,8 +33,16 @@ type Store struct {
 	sweepAllowed, glanceAllowed time.Time
 }
 
-// New returns a store on pool, which stays the caller's to close.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, ring: newRing()} }
+// New returns a store of the accounting queue on pool, which stays the caller's to close.
+func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
+
+// NewQueue returns a store of a kind of queue.
+func NewQueue(pool *pgxpool.Pool, kind *Kind) *Store {
+	return &Store{pool: pool, kind: kind, ring: newRing()}
+}
+
+// Kind returns the kind of queue that the store was made for.
+func (s *Store) Kind() *Kind { return s.kind }
 
 // Pool returns the pool that the store was made with.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

@@ -26,9 +26,9 @@ type Taken struct {
 func (s *Store) TakeOver(ctx context.Context, turn Turn, from []string, crashed bool) (Taken, error) {
 	const held = `
 SELECT id, working AND $3 AS charged, working AND $3 AS logged
-  FROM daybook.accounting_work_queue
+  FROM {queue}
  WHERE turn_id = ANY ($1) AND state = 'leased' AND fence < $2
- ORDER BY org_id, document_id
+ ORDER BY {order}
    FOR NO KEY UPDATE SKIP LOCKED`
 	return s.take(ctx, turn, crashed, held, from, turn.Fence, crashed)
 }
@@ -39,7 +39,7 @@ SELECT id, working AND $3 AS charged, working AND $3 AS logged
 func (s *Store) TakeStale(ctx context.Context, turn Turn, limit int) (Taken, error) {
 	const stale = `
 SELECT id, working AS charged, true AS logged
-  FROM daybook.accounting_work_queue
+  FROM {queue}
  WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1)
  ORDER BY last_attempted_at
  LIMIT $2
@@ -52,11 +52,11 @@ SELECT id, working AS charged, true AS logged
 func (s *Store) BeginFetch(ctx context.Context) (fence int64, stale bool, err error) {
 	const stmt = `
 SELECT nextval('daybook.fence_seq'), EXISTS (
-       SELECT 1 FROM daybook.accounting_work_queue
+       SELECT 1 FROM {queue}
         WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1))`
 	_, err = byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
 		return struct{}{}, row.Scan(&fence, &stale)
-	}, stmt, models.StaleAfter.Seconds())
+	}, s.kind.sql(stmt), models.StaleAfter.Seconds())
 	return fence, stale, wrap("begin a fetch", err)
 }
 
@@ -74,73 +74,73 @@ func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, 
 			err := row.Scan(&id, &charge, &log)
 			ids, charged, logged = append(ids, id), append(charged, charge), append(logged, log)
 			return struct{}{}, err
-		}, find, args...)
+		}, s.kind.sql(find), args...)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		t, err = takeRows(ctx, tx, turn, crashed, ids, charged, logged)
+		t, err = s.takeRows(ctx, tx, turn, crashed, ids, charged, logged)
 		return err
 	})
 	return t, wrap("take over", err)
 }
 
-func takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged, logged []bool) (Taken, error) {
+func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged, logged []bool) (Taken, error) {
 	const logLost = `
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
-SELECT q.id, q.org_id, q.document_id, q.version_hint, q.run_count, 'lost', 'WORKER_LOST', 'the worker ended while it worked on this job',
+INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
+SELECT q.id, q.org_id, {lost log}, q.run_count, 'lost', '{lost code}', 'the worker ended while it worked on this job',
        q.attempt_started_at, coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
   FROM unnest($1::text[], $2::boolean[]) AS held (id, logged)
-  JOIN daybook.accounting_work_queue q ON q.id = held.id
+  JOIN {queue} q ON q.id = held.id
  WHERE held.logged`
 	const fail = `
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET state = 'failed', last_error = 'the worker ended while it worked on this job, for the last time that it may be tried',
-       last_error_code = 'WORKER_LOST', finished_at = clock_timestamp(), updated_at = clock_timestamp(), takeovers = 0,
+       last_error_code = '{lost code}', finished_at = clock_timestamp(), updated_at = clock_timestamp(), takeovers = 0,
        working = false,
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
- WHERE q.id = held.id AND held.charged AND q.run_count >= $3`
+ WHERE q.id = held.id AND held.charged AND q.run_count >= {max attempts}`
 	// What was asked for while the job was leased is due when the request said, or never, if it was a Cancel.
 	const giveBack = `
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET ` + givenBack + `,
        ready_at = greatest(q.ready_at, clock_timestamp()), takeovers = 0,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
-       last_error_code = CASE WHEN held.charged THEN 'WORKER_LOST' ELSE q.last_error_code END
+       last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END
   FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
  WHERE q.id = held.id AND q.generation <> q.leased_generation`
 	const lease = `
-UPDATE daybook.accounting_work_queue q
+UPDATE {queue} q
    SET turn_id = $4, fence = $5, worker = $6,
-       run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = false,
+       run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = {working},
        takeovers = q.takeovers + CASE WHEN $3 THEN 1 ELSE 0 END,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
-       last_error_code = CASE WHEN held.charged THEN 'WORKER_LOST' ELSE q.last_error_code END,
+       last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
   FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
  WHERE q.id = held.id AND q.turn_id IS NOT NULL
-RETURNING ` + jobColumns
+RETURNING {columns}`
 
 	var t Taken
-	tag, err := tx.Exec(ctx, logLost, ids, logged)
+	tag, err := tx.Exec(ctx, s.kind.sql(logLost), ids, logged)
 	if err != nil {
 		return t, err
 	}
 	t.Lost = int(tag.RowsAffected())
-	if _, err := tx.Exec(ctx, giveBack, ids, charged); err != nil {
+	if _, err := tx.Exec(ctx, s.kind.sql(giveBack), ids, charged); err != nil {
 		return t, err
 	}
 	if t.Lost > 0 {
-		tag, err = tx.Exec(ctx, fail, ids, charged, models.MaxAttempts)
+		tag, err = tx.Exec(ctx, s.kind.sql(fail), ids, charged, models.MaxAttempts)
 		if err != nil {
 			return t, err
 		}
 		t.Failed = int(tag.RowsAffected())
 	}
-	rows, err := tx.Query(ctx, lease, ids, charged, crashed, turn.ID, turn.Fence, turn.Worker)
+	rows, err := tx.Query(ctx, s.kind.sql(lease), ids, charged, crashed, turn.ID, turn.Fence, turn.Worker)
 	if err != nil {
 		return t, err
 	}
-	t.Jobs, err = pgx.CollectRows(rows, scanJob)
+	t.Jobs, err = pgx.CollectRows(rows, s.kind.scan)
 	return t, err
 }

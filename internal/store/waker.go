@@ -12,8 +12,6 @@ import (
 )
 
 const (
-	// wakeChannel is what wake_accounting_queue notifies.
-	wakeChannel = "daybook_accounting"
 	// lockTick is the pause between two tries for the exclusive lock, which an open enqueuing transaction holds off;
 	// after lockFastTries tries the pause is lockSlowTick: another process waits already and keeps the lock.
 	lockTick      = 25 * time.Millisecond
@@ -27,10 +25,11 @@ const (
 )
 
 // Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
-// daybook.wake_accounting_queue, and the exclusive advisory lock that makes enqueuers notify. It is a courtesy: whoever
+// what the kind's wake function notifies, and the exclusive advisory lock that makes enqueuers notify. It is a courtesy: whoever
 // waits also looks again by itself after its poll interval.
 type Waker struct {
 	config *pgx.ConnConfig
+	kind   *Kind
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -42,9 +41,9 @@ type Waker struct {
 }
 
 // NewWaker returns a waker that connects, when somebody first waits, as pool does. Close it.
-func NewWaker(pool *pgxpool.Pool, log *slog.Logger) *Waker {
+func NewWaker(pool *pgxpool.Pool, kind *Kind, log *slog.Logger) *Waker {
 	config := pool.Config().ConnConfig.Copy()
-	return &Waker{config: config, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
+	return &Waker{config: config, kind: kind, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Subscription is one waiter. C receives when the queue is worth a look; tokens coalesce.
@@ -165,7 +164,7 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, conn.Close(closeCtx))
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+wakeChannel); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+w.kind.channel); err != nil {
 		return err
 	}
 	// While another process holds the lock, work is notified and heard from here on; what was committed before is found
@@ -211,14 +210,14 @@ func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
 			idleSince = time.Now()
 		case time.Since(idleSince) >= lockLinger:
 			if held {
-				_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, 1)`)
+				_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1)`, w.kind.key)
 				return err
 			}
 			return nil
 		}
 		tick := lockLinger
 		if !held {
-			if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(1684109666, 1)`).Scan(&held); err != nil {
+			if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(1684109666, $1)`, w.kind.key).Scan(&held); err != nil {
 				return err
 			}
 			if tries++; held {

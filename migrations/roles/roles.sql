@@ -1,14 +1,15 @@
--- Roles for the three who work with Daybook, without a password, which the administrator gives them. Applied by
+-- Roles for those who work with Daybook, without a password, which the administrator gives them. Applied by
 -- `daybook migrate up --roles`, again and again without harm. Their search path finds Daybook's tables without the schema's
 -- name, so that the operators' queries work as they are printed; the application's own roles keep theirs.
 --
--- Nobody may change or remove what is posted or logged, and only the worker may add to it.
+-- Nobody may change or remove what is posted, and only the worker may add to it. Nobody may change the log of attempts; the
+-- worker removes what is old (the job type cleanup).
 
 DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['daybook_reader', 'daybook_domain', 'daybook_worker'] LOOP
+    FOREACH name IN ARRAY ARRAY['daybook_reader', 'daybook_domain', 'daybook_worker', 'daybook_server'] LOOP
         BEGIN
             IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = name) THEN
                 EXECUTE format('CREATE ROLE %I LOGIN', name);
@@ -21,15 +22,36 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON ALL TABLES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker;
-REVOKE ALL ON ALL SEQUENCES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker;
-GRANT USAGE ON SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker;
-GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker;
+REVOKE ALL ON ALL TABLES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
+GRANT USAGE ON SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+
+-- Who may use the HTTP API is nobody's secret, but what a token is known by is the server's alone.
+REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_domain, daybook_worker;
+GRANT SELECT (id, org_id, name, scopes, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_domain, daybook_worker;
 
 -- Domain code writes documents and asks for work.
-GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_domain;
+GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
+GRANT INSERT ON daybook.job_links TO daybook_domain;
 
--- The worker leases and settles, posts and logs.
+-- The worker leases and settles, posts and logs. Its handlers ask for more work, and clean up what is finished.
 GRANT UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_worker;
-GRANT INSERT ON daybook.attempts, daybook.impacts, daybook.entries, daybook.confirmations TO daybook_worker;
+GRANT INSERT, UPDATE, DELETE ON daybook.jobs TO daybook_worker;
+GRANT INSERT ON daybook.job_links TO daybook_worker;
+GRANT INSERT, UPDATE, DELETE ON daybook.webhook_deliveries TO daybook_worker;
+GRANT INSERT, DELETE ON daybook.attempts TO daybook_worker;
+GRANT INSERT ON daybook.impacts, daybook.entries, daybook.confirmations TO daybook_worker;
 GRANT USAGE ON SEQUENCE daybook.fence_seq, daybook.impact_id_seq TO daybook_worker;
+
+-- The server of the HTTP API does what both do, for those who hold a token.
+DO $$
+BEGIN
+    IF NOT (pg_has_role('daybook_server', 'daybook_domain', 'MEMBER') AND pg_has_role('daybook_server', 'daybook_worker', 'MEMBER')) THEN
+        GRANT daybook_domain, daybook_worker TO daybook_server;
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    NULL; -- somebody else did it meanwhile
+END
+$$;
+GRANT UPDATE (last_used_at) ON daybook.api_tokens TO daybook_server;

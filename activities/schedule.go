@@ -1,0 +1,76 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// ErrTypeInvalidJob is the type of the application error for a scheduled job that cannot be enqueued however often it is tried.
+const ErrTypeInvalidJob = "INVALID_JOB"
+
+// Schedules is the activity of periodic jobs. Its method is registered under its name.
+type Schedules struct{ pool *pgxpool.Pool }
+
+// NewSchedules returns the activity on a pool, which stays the caller's to close.
+func NewSchedules(pool *pgxpool.Pool) *Schedules { return &Schedules{pool: pool} }
+
+// ScheduledJob is the job that each firing of a schedule enqueues. It is kept in Temporal, so its payload names secrets and
+// never holds them.
+type ScheduledJob struct {
+	// ScheduleID is the id under which Temporal knows the schedule.
+	ScheduleID string          `json:"scheduleId"`
+	OrgID      string          `json:"orgId"`
+	Type       string          `json:"type"`
+	Payload    json.RawMessage `json:"payload"`
+	Priority   models.Priority `json:"priority,omitempty"`
+	// MaxAttempts is 0 when the policy of the type's handler says.
+	MaxAttempts int `json:"maxAttempts,omitempty"`
+	// Unique keeps a firing from enqueuing a job while the one of an earlier firing waits or runs.
+	Unique bool `json:"unique,omitempty"`
+}
+
+// EnqueueScheduledInput is one firing.
+type EnqueueScheduledInput struct {
+	Job ScheduledJob `json:"job"`
+	// Key is the same for every execution of the firing, and for no other firing.
+	Key string `json:"key"`
+}
+
+// EnqueueScheduledOutput is the job that the firing led to.
+type EnqueueScheduledOutput struct {
+	JobID string `json:"jobId"`
+	// Duplicate says that it was there already: the firing was executed before, or the job of an earlier one is still open.
+	Duplicate bool `json:"duplicate,omitempty"`
+}
+
+// EnqueueScheduledJob enqueues a firing's job, once however often it is called.
+func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduledInput) (EnqueueScheduledOutput, error) {
+	j := in.Job
+	done, err := queue.EnqueueJob(ctx, s.pool, j.OrgID, queue.RawPayload{Type: j.Type, Data: j.Payload}, queue.JobOptions{
+		IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Unique: j.Unique,
+	})
+	if isInvalidJob(err) {
+		return EnqueueScheduledOutput{}, temporal.NewNonRetryableApplicationError(err.Error(), ErrTypeInvalidJob, err)
+	}
+	return EnqueueScheduledOutput{JobID: done.ID, Duplicate: done.Duplicate}, translateError(ctx, err)
+}
+
+// isInvalidJob reports whether a job is refused for what it is.
+func isInvalidJob(err error) bool {
+	for _, refusal := range []error{
+		queue.ErrKeyReused, queue.ErrPayloadTooLarge, queue.ErrPayloadInvalid, queue.ErrInvalidJobType, queue.ErrKeyTooLong,
+		queue.ErrInvalidMaxAttempts, queue.ErrInvalidPriority, queue.ErrEmptyID, queue.ErrIDTooLong, queue.ErrInvalid,
+	} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}

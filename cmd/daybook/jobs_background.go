@@ -1,0 +1,262 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func backgroundCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "background", Short: "Enqueue, search, show, retry and cancel background jobs"}
+	command.AddCommand(backgroundEnqueueCommand(a), backgroundListCommand(a), backgroundShowCommand(a), backgroundRetryCommand(a),
+		backgroundCancelCommand(a), backgroundStatsCommand(a))
+	return command
+}
+
+// backgroundFlags say which background jobs are meant.
+type backgroundFlags struct {
+	filter                           store.QueuedJobFilter
+	state, code, since, until, about string
+}
+
+// add adds the flags; states says which --state may name.
+func (f *backgroundFlags) add(flags *pflag.FlagSet, states string) {
+	flags.StringVar(&f.filter.OrgID, "org", "", "only of this organization")
+	flags.StringVar(&f.filter.Type, "type", "", "only of this type")
+	flags.StringVar(&f.state, "state", "", "only in this state: "+states)
+	flags.StringVar(&f.code, "code", "", "only with this error code, such as UPSTREAM_5XX")
+	flags.StringVar(&f.since, "since", "", "only enqueued, or with failed jobs failed, since: a duration such as 24h, or a time as RFC 3339")
+	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
+	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
+}
+
+// given reports whether any of the flags is.
+func (f *backgroundFlags) given() bool {
+	return *f != backgroundFlags{}
+}
+
+// parse makes the filter of the flags. What they do not say of the state is state.
+func (f *backgroundFlags) parse(state models.JobState) (store.QueuedJobFilter, error) {
+	out := f.filter
+	var err error
+	if out.State, err = parseState(f.state); err != nil {
+		return out, err
+	}
+	if out.State == "" {
+		out.State = state
+	}
+	now := time.Now()
+	if out.Since, err = parseMoment("--since", f.since, now); err != nil {
+		return out, err
+	}
+	if out.Until, err = parseMoment("--until", f.until, now); err != nil {
+		return out, err
+	}
+	if f.about != "" {
+		if out.Link, err = parseLink(f.about); err != nil {
+			return out, err
+		}
+	}
+	out.Code = models.ErrorCode(f.code)
+	return out, nil
+}
+
+// parseLink reads order=17.
+func parseLink(text string) (models.JobLink, error) {
+	kind, id, ok := strings.Cut(text, "=")
+	if !ok || kind == "" || id == "" {
+		return models.JobLink{}, usagef("--link %q: want a kind and an id, such as order=17", text)
+	}
+	return models.JobLink{Kind: kind, ID: id}, nil
+}
+
+func backgroundListCommand(a *app) *cobra.Command {
+	var f backgroundFlags
+	var limit int
+	var cursor string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List background jobs, the last enqueued one first; failed ones (dead letters) by when they failed",
+		Example: "  daybook background list --state failed --type webhook --code UPSTREAM_5XX --since 24h",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			filter, err := f.parse("")
+			if err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usagef("--limit must be at least 1")
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			page, err := db.QueuedJobs(c.Context(), filter, limit, cursor)
+			if err != nil {
+				return err
+			}
+			return a.emit(newBackgroundPage(page), func(w io.Writer) error {
+				if err := a.printBackground(w, page.Jobs); err != nil {
+					return err
+				}
+				if page.Next != "" {
+					a.say("There are more: raise --limit, or add --cursor %s", page.Next)
+				}
+				return nil
+			})
+		},
+	}
+	flags := command.Flags()
+	f.add(flags, "pending, leased, completed, failed or cancelled")
+	flags.StringVar(&f.filter.Key, "key", "", "only with this idempotency key")
+	flags.IntVar(&limit, "limit", store.DefaultLimit, "how many at most")
+	flags.StringVar(&cursor, "cursor", "", "go on where a list with the same flags ended")
+	return command
+}
+
+// listedJob is a background job of a list, for programs: without payload and result.
+type listedJob struct {
+	models.QueuedJob
+	Payload *struct{}        `json:"payload,omitempty"`
+	Links   []models.JobLink `json:"links"`
+}
+
+type backgroundPage struct {
+	Jobs []listedJob `json:"jobs"`
+	Next string      `json:"next_cursor,omitempty"`
+}
+
+func newBackgroundPage(p store.QueuedJobPage) backgroundPage {
+	out := backgroundPage{Jobs: make([]listedJob, len(p.Jobs)), Next: p.Next}
+	for i, j := range p.Jobs {
+		out.Jobs[i] = listedJob{QueuedJob: j, Links: p.Links[j.ID]}
+		if out.Jobs[i].Links == nil {
+			out.Jobs[i].Links = []models.JobLink{}
+		}
+	}
+	return out
+}
+
+func (a *app) printBackground(w io.Writer, jobs []models.QueuedJob) error {
+	t := newTable("JOB", "ORGANIZATION", "TYPE", "STATE", "ATTEMPTS", "ENQUEUED", "DUE", "FINISHED", "CODE", "ERROR")
+	t.right = []int{4}
+	for i := range jobs {
+		j := &jobs[i]
+		due := ""
+		if j.State == models.JobPending {
+			due = formatTime(j.ReadyAt)
+		}
+		t.add(j.ID, j.OrgID, j.Type, string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
+			text(j.LastErrorCode), text(j.LastError))
+	}
+	return a.print(w, t)
+}
+
+func backgroundShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a background job: payload, links, result, and the history of its attempts",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			d, err := db.QueuedJob(c.Context(), "", args[0])
+			if err != nil {
+				return err
+			}
+			return a.emit(d, func(w io.Writer) error { return a.printBackgroundJob(w, &d) })
+		},
+	}
+}
+
+func (a *app) printBackgroundJob(w io.Writer, d *store.QueuedJobDetail) error {
+	attempts := strconv.Itoa(d.RunCount)
+	if d.MaxAttempts != nil {
+		attempts += " of " + strconv.Itoa(*d.MaxAttempts)
+	}
+	lines := [][2]string{
+		{"job", d.ID},
+		{"organization", d.OrgID},
+		{"type", d.Type},
+		{"state", string(d.State)},
+		{"attempts", attempts},
+		{"priority", priorityName(d.Priority)},
+		{"key", text(d.IdempotencyKey)},
+		{"enqueued", formatTime(d.CreatedAt)},
+		{"due", formatTime(d.ReadyAt)},
+		{"finished", optionalTime(d.FinishedAt)},
+		{"last attempt", optionalTime(d.LastAttemptedAt)},
+		{"error", text(d.LastErrorCode)},
+		{"", text(d.LastError)},
+		{"worker", text(d.Worker)},
+		{"payload", string(d.Payload)},
+		{"progress", string(d.Progress)},
+		{"result", string(d.Result)},
+	}
+	for _, l := range d.Links {
+		lines = append(lines, [2]string{"link", l.Kind + "=" + l.ID})
+	}
+	for _, line := range lines {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], oneLine(line[1])); err != nil {
+			return err
+		}
+	}
+	if len(d.Attempts) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	t := newTable("ATTEMPT", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
+	t.right = []int{0}
+	for i := range d.Attempts {
+		at := &d.Attempts[i]
+		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), string(at.Outcome),
+			at.Worker, text(at.ErrorCode), text(at.Error))
+	}
+	return a.print(w, t)
+}
+
+func backgroundStatsCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "stats",
+		Short: "Count background jobs by type and state",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			stats, err := db.QueuedJobStats(c.Context(), org)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"jobs": stats}, func(w io.Writer) error {
+				t := newTable("TYPE", "STATE", "JOBS", "OLDEST", "NEWEST", "AVERAGE ATTEMPTS")
+				t.right = []int{2, 5}
+				for _, s := range stats {
+					t.add(s.Type, string(s.State), strconv.FormatInt(s.Count, 10), formatTime(s.Oldest), formatTime(s.Newest),
+						strconv.FormatFloat(s.AverageAttempts, 'f', 1, 64))
+				}
+				return a.print(w, t)
+			})
+		},
+	}
+	command.Flags().StringVar(&org, "org", "", "only of this organization")
+	return command
+}

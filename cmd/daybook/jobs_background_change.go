@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// changedJob is what a request for one background job led to, for programs.
+type changedJob struct {
+	JobID  string       `json:"job_id"`
+	Result queue.Result `json:"result"`
+}
+
+// bulkResult is what a request for many led to, for programs.
+type bulkResult struct {
+	store.BulkDone
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// changeFlags say whether one background job or all that match are to be changed.
+type changeFlags struct {
+	backgroundFlags
+	all, dryRun bool
+}
+
+func (f *changeFlags) add(command *cobra.Command, states string) {
+	flags := command.Flags()
+	f.backgroundFlags.add(flags, states+" (default failed)")
+	flags.BoolVar(&f.all, "all", false, "every job that matches, without further flags every dead letter")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "count the jobs that match and change nothing")
+}
+
+// check checks that either one job is named, or all that match are meant.
+func (f *changeFlags) check(args []string) error {
+	switch many := f.all || f.dryRun; {
+	case len(args) == 1 && (many || f.given()):
+		return usagef("name either one job, or --all that match")
+	case len(args) == 0 && !many:
+		return usagef("name a job, or say --all; --dry-run counts those that match")
+	}
+	return nil
+}
+
+// change asks for one job, or for all that match.
+func (f *changeFlags) change(ctx context.Context, a *app, args []string, one func(ctx context.Context, db *database, id string) (queue.Response, error),
+	many func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error), done string,
+) error {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	filter, err := f.parse(models.JobFailed)
+	if err != nil {
+		return err
+	}
+	db, err := a.open(ctx, 2)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	if len(args) == 1 {
+		r, err := one(ctx, db, args[0])
+		if err != nil {
+			return err
+		}
+		return a.emit(changedJob{JobID: r.JobID, Result: r.Result}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
+			return err
+		})
+	}
+	n, err := many(ctx, db, store.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	if err != nil {
+		return fmt.Errorf("after %s: %w", plural(int64(n.Changed), "job", "jobs"), err)
+	}
+	return a.emit(bulkResult{n, f.dryRun}, func(w io.Writer) error {
+		if f.dryRun {
+			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(n.Matched), "job matches", "jobs match"))
+			return err
+		}
+		if n.Left > 0 {
+			a.say("%s left alone, because somebody changed or locked them meanwhile, or another one with the same payload is open", plural(int64(n.Left), "was", "were"))
+		}
+		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(n.Changed), "job is", "jobs are"), done)
+		return err
+	})
+}
+
+func backgroundRetryCommand(a *app) *cobra.Command {
+	var f changeFlags
+	var mode string
+	var delay time.Duration
+	command := &cobra.Command{
+		Use:   "retry (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
+		Short: "Try a background job again, or all dead letters that match",
+		Long: "Tries a job again: --mode now at once, later after a delay (5m if --delay does not say), reset at once and with its attempts\n" +
+			"counted from 0. now and later keep the count, and give it at least one more attempt. Mend the cause of a failure first.",
+		Example: "  daybook background retry 0197… --mode reset\n  daybook background retry --all --type webhook --code UPSTREAM_5XX --since 24h --dry-run",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if mode != string(queue.RetryNow) && mode != string(queue.RetryLater) && mode != string(queue.RetryReset) {
+				return usagef("--mode %q: want now, later or reset", mode)
+			}
+			if delay < 0 {
+				return usagef("--delay must not be negative")
+			}
+			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
+				return queue.RetryJob(ctx, db.Pool, id, queue.RetryMode(mode), delay)
+			}, func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error) {
+				return db.RetryQueuedJobs(ctx, db.Pool, r, mode, delay)
+			}, "pending again")
+		},
+	}
+	f.add(command, "failed, cancelled or pending")
+	command.Flags().StringVar(&mode, "mode", "now", "now, later or reset")
+	command.Flags().DurationVar(&delay, "delay", 0, "until it is due, such as 10m (default at once, with --mode later 5m)")
+	return command
+}
+
+func backgroundCancelCommand(a *app) *cobra.Command {
+	var f changeFlags
+	command := &cobra.Command{
+		Use:   "cancel (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
+		Short: "Cancel a background job, or all dead letters that match",
+		Long:  "Cancels a job; one that runs is cancelled after its attempt.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
+				return queue.CancelJob(ctx, db.Pool, id)
+			}, func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error) {
+				return db.CancelQueuedJobs(ctx, db.Pool, r)
+			}, "cancelled")
+		},
+	}
+	f.add(command, "failed, pending or leased")
+	return command
+}

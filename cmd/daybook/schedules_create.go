@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// maxScheduleID leaves room for the time in a firing's idempotency key.
+const maxScheduleID = 200
+
+// How firings overlap.
+const (
+	// overlapSkip: no job while the one of an earlier firing waits or runs.
+	overlapSkip = "skip"
+	// overlapAllow: each firing enqueues a job.
+	overlapAllow = "allow"
+)
+
+// newSchedule is what the flags of `schedules create` say.
+type newSchedule struct {
+	id, org, jobType, payload string
+	crons                     []string
+	every, offset, jitter     time.Duration
+	timeZone                  string
+	priority, overlap         string
+	maxAttempts               int
+	catchUp                   time.Duration
+	paused                    bool
+	note                      string
+}
+
+func schedulesCreateCommand(a *app) *cobra.Command {
+	var s newSchedule
+	command := &cobra.Command{
+		Use:   "create ID --org ORG --type TYPE (--cron EXPRESSION | --every DURATION)",
+		Short: "Enqueue a job each time a schedule fires",
+		Long: "Creates a Temporal schedule that enqueues a job each time it fires, once a firing whatever happens: the job's idempotency\n" +
+			"key is made of the schedule's id and the time for which the firing was planned. A worker of background jobs must run.\n\n" +
+			"The payload is kept in Temporal: it may name secrets, and must not hold them.",
+		Example: "  daybook schedules create cleanup --org acme --type cleanup --cron '30 3 * * *' --time-zone Europe/Berlin\n" +
+			"  daybook schedules create ping --org acme --type webhook --payload '{\"url\": \"https://example.com/ping\"}' --every 10m",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s.id = args[0]
+			options, err := a.scheduleOptions(s)
+			if err != nil {
+				return err
+			}
+			return a.withTemporal(c.Context(), func(temporal client.Client) error {
+				if _, err := temporal.ScheduleClient().Create(c.Context(), options); err != nil {
+					return scheduleError(err, s.id+" ("+s.when()+", "+s.timeZone+")")
+				}
+				return a.emit(scheduleChange{ID: s.id, Result: "created"}, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "created %s\n", s.id)
+					return err
+				})
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.org, "org", "", "the organization of the jobs")
+	flags.StringVar(&s.jobType, "type", "", "the jobs' type")
+	flags.StringVar(&s.payload, "payload", "{}", "the jobs' payload, a JSON object; @FILE reads a file, @- standard input")
+	flags.StringArrayVar(&s.crons, "cron", nil, "when: minute, hour, day of month, month, day of week, such as '0 6 * * MON-FRI'; seconds before and a year after them may be given; may be repeated")
+	flags.DurationVar(&s.every, "every", 0, "when: at every multiple of this, such as 10m, counted from 1970")
+	flags.DurationVar(&s.offset, "offset", 0, "with --every: so much later")
+	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, one that it repeats fires twice")
+	flags.StringVar(&s.priority, "priority", "normal", "high, normal or low")
+	flags.IntVar(&s.maxAttempts, "max-attempts", 0, "after how many attempts a job is a dead letter (default the policy of the type's handler)")
+	flags.StringVar(&s.overlap, "overlap", overlapSkip, "skip: a firing enqueues nothing while the job of an earlier one waits or runs; allow: each enqueues a job")
+	flags.DurationVar(&s.jitter, "jitter", 0, "fire up to so much later, each time by another amount")
+	flags.DurationVar(&s.catchUp, "catch-up", 24*time.Hour, "how late a firing may be that Temporal missed while it was down; later ones are left out")
+	flags.BoolVar(&s.paused, "paused", false, "create it paused")
+	flags.StringVar(&s.note, "note", "", "what it is for, for people who look at it")
+	for _, required := range []string{"org", "type"} {
+		_ = command.MarkFlagRequired(required)
+	}
+	command.MarkFlagsOneRequired("cron", "every")
+	command.MarkFlagsMutuallyExclusive("cron", "every")
+	return command
+}
+
+// scheduleOptions checks what the flags say. When a schedule fires is Temporal's to check.
+func (a *app) scheduleOptions(s newSchedule) (client.ScheduleOptions, error) {
+	if err := s.check(); err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	priority, err := parsePriority(s.priority)
+	if err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	raw, err := a.readPayload(s.payload)
+	if err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	options := queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts}
+	if err := queue.CheckJob(s.org, queue.RawPayload{Type: s.jobType, Data: raw}, options); err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	if err := a.checkBuiltin(s.jobType, raw); err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	job := activities.ScheduledJob{
+		ScheduleID: s.id, OrgID: s.org, Type: s.jobType, Payload: raw, Priority: priority, MaxAttempts: s.maxAttempts, Unique: s.overlap == overlapSkip,
+	}
+	memo := scheduleMemo{OrgID: s.org, Type: s.jobType, When: s.when(), TimeZone: s.timeZone, Overlap: s.overlap, Payload: raw}
+	return client.ScheduleOptions{
+		ID: s.id, Spec: s.spec(),
+		Action: &client.ScheduleWorkflowAction{
+			ID: "schedule-" + s.id, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: workflows.JobsTaskQueue, Args: []any{job},
+		},
+		// Firings are short, and each is to be done: what must not overlap are the jobs.
+		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+		CatchupWindow: s.catchUp, Paused: s.paused, Note: s.note, Memo: map[string]any{memoKey: memo},
+	}, nil
+}
+
+func (s newSchedule) check() error {
+	switch {
+	case s.id == "" || len(s.id) > maxScheduleID || strings.ContainsFunc(s.id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return usagef("ID %q: want 1 to %d bytes without spaces", s.id, maxScheduleID)
+	case len(s.crons) == 0 && s.every < time.Second:
+		return usagef("--every %s: want a second at least", s.every)
+	case s.offset < 0 || s.offset > 0 && s.offset >= s.every:
+		return usagef("--offset %s: want less than --every", s.offset)
+	case s.jitter < 0:
+		return usagef("--jitter must not be negative")
+	case s.catchUp < 10*time.Second:
+		return usagef("--catch-up %s: want 10s at least", s.catchUp)
+	case s.overlap != overlapSkip && s.overlap != overlapAllow:
+		return usagef("--overlap %q: want skip or allow", s.overlap)
+	}
+	for _, cron := range s.crons {
+		// They would contradict --time-zone, or are --every.
+		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
+			return tagged(errScheduleInvalid, "--cron %q: want five to seven fields, or @hourly, @daily and the like; use --time-zone and --every", cron)
+		}
+	}
+	return nil
+}
+
+func (s newSchedule) spec() client.ScheduleSpec {
+	spec := client.ScheduleSpec{CronExpressions: s.crons, Jitter: s.jitter, TimeZoneName: s.timeZone}
+	if s.every > 0 {
+		spec.Intervals = []client.ScheduleIntervalSpec{{Every: s.every, Offset: s.offset}}
+	}
+	return spec
+}
+
+// when is the same for people.
+func (s newSchedule) when() string {
+	text := strings.Join(s.crons, ", ")
+	if s.every > 0 {
+		text = "every " + s.every.String()
+	}
+	if s.offset > 0 {
+		text += " + " + s.offset.String()
+	}
+	return text
+}
+
+// builtinPayloads are the payloads of the built-in types.
+var builtinPayloads = []queue.Payload{handlers.Webhook{}, handlers.Email{}, handlers.Report{}, handlers.Cleanup{}, handlers.DBFunction{}}
+
+// checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.
+func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
+	if jobType == handlers.WebhookPolicy().Aliases[0] {
+		jobType = handlers.Webhook{}.JobType()
+	}
+	for _, p := range builtinPayloads {
+		if p.JobType() != jobType {
+			continue
+		}
+		schema, err := payload.SchemaFor(reflect.TypeOf(p))
+		if err != nil {
+			return err
+		}
+		return schema.Validate(raw)
+	}
+	a.say("Note: %s is none of Daybook's own types. Its jobs are dead letters (HANDLER_MISSING) unless a worker of yours has a handler for it.", jobType)
+	return nil
+}

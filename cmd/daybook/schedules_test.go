@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/workers"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// schedules is a bundle with a Temporal namespace, and a worker that executes firings.
+type schedules struct {
+	*bundle
+	namespace string
+	client    client.Client
+}
+
+func setupSchedules(t *testing.T) *schedules {
+	t.Helper()
+	server := temporaltest.Shared(t)
+	s := &schedules{bundle: setup(t), namespace: server.Namespace(t)}
+	inNamespace(t, server, s.namespace)
+	s.client = server.Client(t, s.namespace)
+	w, err := workers.NewJobs(workers.JobOptions{Client: s.client, Pool: s.Pool, Registry: jobs.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-ended)
+		w.Close()
+	})
+	return s
+}
+
+// eventually polls until the condition holds.
+func (s *schedules) eventually(what string, condition func() bool) {
+	s.t.Helper()
+	require.Eventually(s.t, condition, 30*time.Second, 20*time.Millisecond, what)
+}
+
+func (s *schedules) jobs() []queuetest.Job[queue.RawPayload] {
+	s.t.Helper()
+	return queuetest.Enqueued[queue.RawPayload](s.t, s.Pool)
+}
+
+func (s *schedules) list(args ...string) []listedSchedule {
+	s.t.Helper()
+	var l struct{ Schedules []listedSchedule }
+	s.json(&l, append([]string{"schedules", "list"}, args...)...)
+	return l.Schedules
+}
+
+// firings returns the ids of the workflows that a schedule has started, oldest first.
+func (s *schedules) firings(id string) []client.ScheduleWorkflowExecution {
+	s.t.Helper()
+	d, err := s.client.ScheduleClient().GetHandle(s.t.Context(), id).Describe(s.t.Context())
+	require.NoError(s.t, err)
+	var all []client.ScheduleWorkflowExecution
+	for _, a := range d.Info.RecentActions {
+		all = append(all, *a.StartWorkflowResult)
+	}
+	return all
+}
+
+// result waits for a firing.
+func (s *schedules) result(workflowID, runID string) activities.EnqueueScheduledOutput {
+	s.t.Helper()
+	var out activities.EnqueueScheduledOutput
+	require.NoError(s.t, s.client.GetWorkflow(s.t.Context(), workflowID, runID).Get(s.t.Context(), &out))
+	return out
+}
+
+// TestScheduleFires has a schedule fire each second, and one of its firings executed twice.
+func TestScheduleFires(t *testing.T) {
+	s := setupSchedules(t)
+	s.ok("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1s",
+		"--overlap", "allow", "--priority", "high", "--max-attempts", "2")
+	s.eventually("it has fired", func() bool { return len(s.jobs()) >= 3 })
+	s.ok("schedules", "pause", "beat", "--note", "enough")
+
+	keys := map[string]bool{}
+	for _, j := range s.jobs() {
+		assert.Equal(t, "acme", j.OrgID)
+		assert.Equal(t, "webhook", j.Type)
+		assert.JSONEq(t, `{"url": "https://example.com"}`, string(j.Payload.Data))
+		assert.Equal(t, queue.High, j.Priority)
+		assert.Equal(t, 2, j.MaxAttempts)
+		assert.Regexp(t, `^schedule/beat/20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, j.IdempotencyKey)
+		assert.False(t, keys[j.IdempotencyKey])
+		keys[j.IdempotencyKey] = true
+	}
+	s.eventually("the list says so", func() bool { l := s.list(); return len(l) == 1 && l[0].Paused && l[0].LastFired != nil })
+	l := s.list()[0]
+	assert.Equal(t, "beat", l.ID)
+	assert.Equal(t, "acme", l.OrgID)
+	assert.Equal(t, "webhook", l.Type)
+	assert.Equal(t, "every 1s", l.When)
+	assert.Equal(t, "enough", l.Note)
+	assert.JSONEq(t, `{"url": "https://example.com"}`, string(l.Payload))
+	assert.Empty(t, s.list("--org", "other"))
+	assert.Contains(t, s.ok("schedules", "list"), "paused")
+
+	// A firing that is reset executes its activity once more.
+	fired := s.firings("beat")[0]
+	first := s.result(fired.WorkflowID, fired.FirstExecutionRunID)
+	assert.False(t, first.Duplicate)
+	before := len(s.jobs())
+	again, err := s.client.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: s.namespace, Reason: "test", RequestId: "again", WorkflowTaskFinishEventId: 4,
+		WorkflowExecution: &common.WorkflowExecution{WorkflowId: fired.WorkflowID, RunId: fired.FirstExecutionRunID},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true}, s.result(fired.WorkflowID, again.GetRunId()))
+	assert.Len(t, s.jobs(), before)
+}
+
+// trigger fires a schedule, in a second in which it has not fired before, and returns what came of it.
+func (s *schedules) trigger(id string) activities.EnqueueScheduledOutput {
+	s.t.Helper()
+	known := len(s.firings(id))
+	s.eventually("a new second begins", func() bool { return time.Now().Nanosecond() < int(200*time.Millisecond) })
+	s.ok("schedules", "trigger", id)
+	s.eventually("it fires", func() bool { return len(s.firings(id)) > known })
+	all := s.firings(id)
+	last := all[len(all)-1]
+	s.eventually("the second is over", func() bool { return time.Now().Nanosecond() > int(300*time.Millisecond) })
+	return s.result(last.WorkflowID, last.FirstExecutionRunID)
+}
+
+// TestScheduleSkipsWhileAJobIsOpen is the default.
+func TestScheduleSkipsWhileAJobIsOpen(t *testing.T) {
+	s := setupSchedules(t)
+	s.ok("schedules", "create", "nightly", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`,
+		"--cron", "30 3 * * *", "--cron", "0 12 1 * *", "--time-zone", "Europe/Berlin", "--paused")
+	first := s.trigger("nightly")
+	assert.False(t, first.Duplicate)
+	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true}, s.trigger("nightly"))
+	_, err := queue.CancelJob(t.Context(), s.Pool, first.JobID)
+	require.NoError(t, err)
+	assert.False(t, s.trigger("nightly").Duplicate)
+	assert.Len(t, s.jobs(), 2)
+
+	s.ok("schedules", "resume", "nightly")
+	s.eventually("the list says so", func() bool { l := s.list(); return len(l) == 1 && !l[0].Paused && l[0].NextFiring != nil })
+	l := s.list()[0]
+	assert.Equal(t, "30 3 * * *, 0 12 1 * *", l.When)
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	next := l.NextFiring.In(berlin).Format("15:04")
+	assert.Contains(t, []string{"03:30", "12:00"}, next)
+
+	s.ok("schedules", "delete", "nightly")
+	s.eventually("it is gone", func() bool { return len(s.list()) == 0 })
+	assert.Len(t, s.jobs(), 2, "its jobs stay")
+}
+
+// TestFiringWithoutASchedule starts the workflow by hand, twice under one id.
+func TestFiringWithoutASchedule(t *testing.T) {
+	s := setupSchedules(t)
+	job := activities.ScheduledJob{ScheduleID: "by-hand", OrgID: "acme", Type: "webhook", Payload: []byte(`{"url": "https://example.com"}`)}
+	for n := range 2 {
+		run, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "one", TaskQueue: workflows.JobsTaskQueue},
+			workflows.ScheduledJobWorkflow, job)
+		require.NoError(t, err)
+		assert.Equal(t, n > 0, s.result("one", run.GetRunID()).Duplicate)
+	}
+	assert.Equal(t, 1, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.jobs WHERE idempotency_key = 'schedule/by-hand/one'`))
+
+	// What can never be enqueued ends the firing.
+	job.Type = "not a type"
+	run, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "wrong", TaskQueue: workflows.JobsTaskQueue},
+		workflows.ScheduledJobWorkflow, job)
+	require.NoError(t, err)
+	assert.ErrorContains(t, run.Get(t.Context(), nil), activities.ErrTypeInvalidJob)
+}
+
+func TestScheduleIsChecked(t *testing.T) {
+	s := setupSchedules(t)
+	_, err := s.client.ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID: "foreign", Spec: client.ScheduleSpec{CronExpressions: []string{"@yearly"}},
+		Action: &client.ScheduleWorkflowAction{ID: "foreign", Workflow: "other", TaskQueue: "other"},
+	})
+	require.NoError(t, err)
+	valid := []string{"--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`}
+	s.ok(append([]string{"schedules", "create", "there", "--cron", "@yearly"}, valid...)...)
+
+	for name, test := range map[string]struct {
+		args []string
+		exit int
+		code string
+		says string
+	}{
+		"bad cron":         {append([]string{"create", "a", "--cron", "61 * * * *"}, valid...), exitUsage, "INVALID_SCHEDULE", "61"},
+		"no cron":          {append([]string{"create", "a", "--cron", "never"}, valid...), exitUsage, "INVALID_SCHEDULE", "never"},
+		"zone in the cron": {append([]string{"create", "a", "--cron", "CRON_TZ=UTC 0 0 * * *"}, valid...), exitUsage, "INVALID_SCHEDULE", "--time-zone"},
+		"unknown zone":     {append([]string{"create", "a", "--cron", "@daily", "--time-zone", "Mars/Olympus"}, valid...), exitUsage, "INVALID_SCHEDULE", "Mars/Olympus"},
+		"too often":        {append([]string{"create", "a", "--every", "10ms"}, valid...), exitUsage, "USAGE", "a second"},
+		"when?":            {append([]string{"create", "a"}, valid...), exitUsage, "USAGE", "cron"},
+		"both":             {append([]string{"create", "a", "--every", "1h", "--cron", "@daily"}, valid...), exitUsage, "USAGE", "cron"},
+		"long offset":      {append([]string{"create", "a", "--every", "1h", "--offset", "1h"}, valid...), exitUsage, "USAGE", "--offset"},
+		"overlap":          {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), exitUsage, "USAGE", "skip or allow"},
+		"catch-up":         {append([]string{"create", "a", "--every", "1h", "--catch-up", "1s"}, valid...), exitUsage, "USAGE", "10s"},
+		"jitter":           {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), exitUsage, "USAGE", "--jitter"},
+		"id":               {append([]string{"create", "a b", "--every", "1h"}, valid...), exitUsage, "USAGE", "ID"},
+		"priority":         {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), exitUsage, "USAGE", "--priority"},
+		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), exitConflict, "SCHEDULE_EXISTS", "delete it first"},
+		"built-in payload": {
+			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "webhook_delivery", "--payload", `{"uri": 1}`},
+			exitUsage, "PAYLOAD_INVALID", "uri",
+		},
+		"no object": {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "own", "--payload", `[]`}, exitUsage, "PAYLOAD_INVALID", "object"},
+		"large": {
+			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "own", "--payload", fmt.Sprintf(`{"x": %q}`, strings.Repeat("x", 140_000))},
+			exitUsage, "PAYLOAD_TOO_LARGE", "",
+		},
+		"type":           {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "not a type"}, exitUsage, "INVALID", "type"},
+		"nothing there":  {[]string{"trigger", "nobody"}, exitNotFound, "SCHEDULE_NOT_FOUND", "nobody"},
+		"somebody's own": {[]string{"delete", "foreign"}, exitNotFound, "SCHEDULE_NOT_FOUND", "none of Daybook's"},
+	} {
+		r := s.run(append([]string{"schedules", "--json"}, test.args...)...)
+		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)
+		assert.Contains(t, r.err, `"`+test.code+`"`, name)
+		assert.Contains(t, r.err, test.says, name)
+	}
+	s.eventually("only one was created", func() bool { l := s.list(); return len(l) == 1 && l[0].ID == "there" })
+
+	r := s.run("schedules", "create", "own", "--every", "1h", "--org", "acme", "--type", "own")
+	assert.Zero(t, r.exit, r.err)
+	assert.Contains(t, r.err, "HANDLER_MISSING")
+}

@@ -1,0 +1,31 @@
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// call is one attempt at a job, with what a built-in handler may say about it.
+type call[P queue.Payload] struct {
+	id, orgID  string
+	attempt    int
+	key        string
+	payload    P
+	enqueuedAt time.Time
+
+	result   func(v any)
+	progress func(ctx context.Context, v any) error
+	inTx     func(f func(ctx context.Context, tx pgx.Tx) error)
+}
+
+func callOf[P queue.Payload](job *jobs.Job[P]) *call[P] {
+	return &call[P]{
+		id: job.ID, orgID: job.OrgID, attempt: job.Attempt, key: job.IdempotencyKey, payload: job.Payload, enqueuedAt: job.EnqueuedAt,
+		result: job.SetResult, progress: job.Progress, inTx: job.InTx,
+	}
+}

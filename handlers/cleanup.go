@@ -1,0 +1,165 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+)
+
+// Cleanup is the payload of the type cleanup: it removes what is finished and old, of the organization of the job. The ledger
+// is never touched, nor a dead letter, nor anything that waits or runs. A number of days is 0 for its default, and -1 to leave
+// that alone.
+type Cleanup struct {
+	// JobsDays is the age from which completed and cancelled background jobs are removed, with their links, attempts and
+	// receipts; default 30. Their idempotency keys are forgotten with them.
+	JobsDays int `json:"jobs_days,omitempty"`
+	// ReceiptsDays is the age from which receipts of webhooks are removed although their job is kept; default 90.
+	ReceiptsDays int `json:"receipts_days,omitempty"`
+	// AttemptsDays is the age from which attempts at completed and cancelled accounting jobs are removed; default 90.
+	AttemptsDays int `json:"attempts_days,omitempty"`
+	// AllOrganizations removes what is old of all organizations, if the job belongs to the one that may do so.
+	AllOrganizations bool `json:"all_organizations,omitempty"`
+}
+
+// JobType is "cleanup".
+func (Cleanup) JobType() string { return "cleanup" }
+
+// CleanupPolicy is the type's policy: 2 attempts, 5 minutes between them, each of up to 5 minutes. One runs at a time.
+func CleanupPolicy() jobs.Policy {
+	return jobs.Policy{MaxAttempts: 2, Timeout: 5 * time.Minute, Base: 5 * time.Minute, Factor: 3, Cap: 15 * time.Minute, Parallel: 1}
+}
+
+// CleanupConfig bounds what a job may remove. The zero value of each field means its default.
+type CleanupConfig struct {
+	// MinDays is the least number of days that a payload may say; default 7.
+	MinDays int `env:"CLEANUP_MIN_DAYS"`
+	// Organization is the one whose jobs may remove what is old of all organizations; empty: none may.
+	Organization string `env:"CLEANUP_ORG"`
+	// Batch is how many rows a statement looks at; default 1000.
+	Batch int `env:"CLEANUP_BATCH"`
+}
+
+// CleanupHandler works jobs of the type cleanup. It is safe for concurrent use.
+type CleanupHandler struct {
+	pool   *pgxpool.Pool
+	config CleanupConfig
+}
+
+// NewCleanup returns a handler that removes from the pool's database, which stays the caller's to close.
+func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
+	if c.MinDays < 0 || c.Batch < 0 || c.Batch > 100_000 {
+		return nil, errors.New("cleanup: CLEANUP_MIN_DAYS must not be negative, and CLEANUP_BATCH must be at most 100000")
+	}
+	c.MinDays, c.Batch = cmp.Or(c.MinDays, 7), cmp.Or(c.Batch, 1000)
+	return &CleanupHandler{pool: pool, config: c}, nil
+}
+
+// Handle removes batch after batch, each in a transaction of its own, until nothing is left to remove or the attempt's time is
+// nearly over; then the result says that there is more, which the next job goes on with. It fails with HANDLER_ERROR, which is
+// tried again, and finally with PAYLOAD_INVALID (too few days, or all organizations without being allowed to).
+func (h *CleanupHandler) Handle(ctx context.Context, job *jobs.Job[Cleanup]) error {
+	return outcome(h.clean(ctx, callOf(job)))
+}
+
+// CleanupResult is the result of a job of the type cleanup, and its progress while it runs.
+type CleanupResult struct {
+	// Jobs counts the jobs that were removed, Attempts and Receipts what was removed of theirs and besides.
+	Jobs     int64 `json:"jobs"`
+	Attempts int64 `json:"attempts"`
+	Receipts int64 `json:"receipts"`
+	// More says that the time was over before everything was looked at.
+	More bool `json:"more"`
+}
+
+// cleanupReserve is how long before its end an attempt stops.
+const cleanupReserve = 10 * time.Second
+
+// cleanupStep is one kind of rows, and from which age they go.
+type cleanupStep struct {
+	name  string
+	days  int
+	clean func(context.Context, store.Querier, store.Retention, store.CleanupCursor) (store.Cleaned, store.CleanupCursor, error)
+}
+
+func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
+	p := &c.payload
+	org := c.orgID
+	if p.AllOrganizations {
+		if h.config.Organization == "" || h.config.Organization != c.orgID {
+			return invalid("all_organizations is only for jobs of the organization that %sCLEANUP_ORG names", environmentPrefix)
+		}
+		org = ""
+	}
+	steps := []cleanupStep{
+		{"jobs_days", cmp.Or(p.JobsDays, max(30, h.config.MinDays)), store.CleanJobs},
+		{"receipts_days", cmp.Or(p.ReceiptsDays, max(90, h.config.MinDays)), store.CleanReceipts},
+		{"attempts_days", cmp.Or(p.AttemptsDays, max(90, h.config.MinDays)), store.CleanAttempts},
+	}
+	for _, s := range steps {
+		if s.days != -1 && (s.days < h.config.MinDays || s.days > maxDays) {
+			return invalid("%s must be from %d to %d, or -1 to leave them alone", s.name, h.config.MinDays, maxDays)
+		}
+	}
+	now := time.Now()
+	var total CleanupResult
+	for _, s := range steps {
+		if s.days == -1 {
+			continue
+		}
+		r := store.Retention{OrgID: org, Before: now.AddDate(0, 0, -s.days), Keep: c.id, Batch: h.config.Batch}
+		if err := h.step(ctx, c, s, r, &total); err != nil {
+			return err
+		}
+	}
+	c.result(total)
+	return nil
+}
+
+// maxDays bounds an age: about a hundred years.
+const maxDays = 36500
+
+// step removes one kind of rows.
+func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupStep, r store.Retention, total *CleanupResult) error {
+	var cursor store.CleanupCursor
+	for {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < cleanupReserve {
+			total.More = true
+			return nil
+		}
+		removed, next, err := s.clean(ctx, h.pool, r, cursor)
+		if err != nil {
+			return err
+		}
+		cursor = next
+		total.Jobs += removed.Jobs
+		total.Attempts += removed.Attempts
+		total.Receipts += removed.Receipts
+		if removed.Done {
+			return nil
+		}
+		if err := c.progress(ctx, total); err != nil {
+			return err
+		}
+	}
+}
+
+func init() {
+	builtins = append(builtins, builtin{name: "cleanup", register: func(r *jobs.Registry, s *environment) error {
+		config, err := parse[CleanupConfig](s)
+		if err != nil {
+			return err
+		}
+		h, err := NewCleanup(s.Pool, config)
+		if err != nil {
+			return err
+		}
+		jobs.Register(r, s.policy(CleanupPolicy()), h.Handle)
+		return nil
+	}})
+}

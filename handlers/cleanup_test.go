@@ -1,0 +1,203 @@
+package handlers
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// cleans registers the type cleanup.
+func (b *bundle) cleans(c CleanupConfig) {
+	b.t.Helper()
+	h, err := NewCleanup(b.Pool, c)
+	require.NoError(b.t, err)
+	jobs.Register(b.registry, CleanupPolicy(), h.Handle)
+}
+
+// past makes n jobs of an organization that ended in a state so many days ago, each with a link, an attempt and a receipt.
+func (b *bundle) past(org string, state models.JobState, days, n int) {
+	b.t.Helper()
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = b.enqueueFor(org, queue.RawPayload{Type: "old"}, queue.JobOptions{
+			Links: []queue.Link{{Kind: "n", ID: strconv.Itoa(i)}}, RunAt: time.Now().Add(time.Hour),
+		})
+	}
+	b.exec(`
+UPDATE daybook.jobs SET state = $2::text::daybook.job_state, run_count = 1, finished_at = CASE WHEN $2::text <> 'pending' THEN clock_timestamp() - make_interval(days => $3) END,
+       last_error = 'x', last_error_code = 'HANDLER_ERROR'
+ WHERE id = ANY ($1)`, ids, string(state), days)
+	b.exec(`
+INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, started_at, ended_at, turn_id, fence)
+SELECT id, org_id, 'jobs', type, 1, 'completed', clock_timestamp() - make_interval(days => $2), clock_timestamp() - make_interval(days => $2), 'run/0/1', 1
+  FROM daybook.jobs WHERE id = ANY ($1)`, ids, days)
+	b.exec(`
+INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, sent_at)
+SELECT id, 1, 'http://x', true, 1, clock_timestamp() - make_interval(days => $2) FROM unnest($1::text[]) AS id`, ids, days)
+}
+
+func (b *bundle) left(table string) int { return b.count(`SELECT count(*) FROM ` + table) }
+
+func TestCleanupRemovesWhatIsOld(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{Batch: 2})
+	b.past(org, models.JobCompleted, 40, 5)
+	b.past(org, models.JobCancelled, 40, 2)
+	b.past(org, models.JobCompleted, 20, 3)
+	b.past(org, models.JobFailed, 400, 2)
+	b.past(org, models.JobPending, 400, 2)
+	b.past("org_2", models.JobCompleted, 40, 3)
+
+	r := result[CleanupResult](t, b.run(Cleanup{}))
+	assert.Equal(t, CleanupResult{Jobs: 7, Attempts: 7, Receipts: 7}, r)
+	assert.Equal(t, 3+2+2+3+1, b.left("daybook.jobs"), "and the job that cleans up")
+	assert.Equal(t, 3+2+2+3, b.left("daybook.job_links"))
+	assert.Equal(t, 3+2+2+3, b.left("daybook.webhook_deliveries"))
+	assert.Equal(t, 3+2+2+3+1, b.left("daybook.attempts"))
+
+	r = result[CleanupResult](t, b.run(Cleanup{JobsDays: 15}))
+	assert.Equal(t, CleanupResult{Jobs: 3, Attempts: 3, Receipts: 3}, r)
+	r = result[CleanupResult](t, b.run(Cleanup{}))
+	assert.Equal(t, CleanupResult{}, r, "what is gone is gone")
+}
+
+// A job that can still be tried keeps the receipt that says that its webhook was delivered.
+func TestCleanupRemovesReceipts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{Batch: 2, Organization: org})
+	b.past(org, models.JobCompleted, 100, 3)
+	b.past(org, models.JobFailed, 100, 2)
+	b.past(org, models.JobPending, 100, 2)
+	b.past("org_2", models.JobCompleted, 100, 1)
+	b.exec(`INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, sent_at) VALUES ('gone', 1, 'http://x', true, 1, '2020-01-01')`)
+
+	r := result[CleanupResult](t, b.run(Cleanup{JobsDays: -1}))
+	assert.Equal(t, CleanupResult{Receipts: 3}, r)
+	assert.Equal(t, 6, b.left("daybook.webhook_deliveries"))
+	r = result[CleanupResult](t, b.run(Cleanup{JobsDays: -1, AllOrganizations: true}))
+	assert.Equal(t, CleanupResult{Receipts: 2}, r, "of another organization, and of a job that is gone")
+	r = result[CleanupResult](t, b.run(Cleanup{JobsDays: -1, ReceiptsDays: -1, AttemptsDays: -1}))
+	assert.Equal(t, CleanupResult{}, r)
+}
+
+func TestCleanupRemovesAttemptsAtAccountingJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{Batch: 2})
+	b.books()
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "done", 100), fixture.Invoice(org, "dead", 100), fixture.Invoice(org, "waits", 100))
+	b.exec(`UPDATE daybook.accounting_work_queue SET state = 'completed', finished_at = clock_timestamp() WHERE document_id = 'done'`)
+	b.exec(`UPDATE daybook.accounting_work_queue SET state = 'failed', finished_at = clock_timestamp(), last_error = 'x', last_error_code = 'x' WHERE document_id = 'dead'`)
+	b.exec(`
+INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, ended_at, turn_id, fence)
+SELECT id, org_id, document_id, 1, n, 'retried', 'x', clock_timestamp() - interval '100 days', clock_timestamp() - make_interval(days => CASE n WHEN 5 THEN 1 ELSE 100 END), 'run/0/1', 1
+  FROM daybook.accounting_work_queue, generate_series(1, 5) n`)
+	impacts, entries := b.left("daybook.impacts"), b.left("daybook.entries")
+
+	r := result[CleanupResult](t, b.run(Cleanup{}))
+	assert.Equal(t, CleanupResult{Attempts: 4}, r, "the fifth is young")
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'done'`))
+	assert.Equal(t, 10, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id IN ('dead', 'waits')`))
+	assert.Equal(t, 3, b.left("daybook.accounting_work_queue"))
+	assert.Equal(t, impacts, b.left("daybook.impacts"))
+	assert.Equal(t, entries, b.left("daybook.entries"))
+}
+
+func TestCleanupOfAllOrganizations(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{Organization: "operations"})
+	b.past("org_2", models.JobCompleted, 40, 3)
+	b.past("org_3", models.JobCompleted, 40, 3)
+
+	j := b.run(Cleanup{AllOrganizations: true})
+	assert.Equal(t, models.CodePayloadInvalid, j.Code, j.Error)
+	id := b.enqueueFor("operations", Cleanup{AllOrganizations: true}, queue.JobOptions{})
+	b.work()
+	assert.Equal(t, int64(6), result[CleanupResult](t, b.job(id)).Jobs)
+}
+
+func TestCleanupRefusesPayloads(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{})
+	b.past(org, models.JobCompleted, 3, 1)
+	for name, p := range map[string]Cleanup{
+		"too few days":  {JobsDays: 1},
+		"negative":      {ReceiptsDays: -2},
+		"too many":      {AttemptsDays: maxDays + 1},
+		"organizations": {AllOrganizations: true},
+	} {
+		j := b.run(p)
+		assert.Equal(t, models.JobFailed, j.State, name)
+		assert.Equal(t, models.CodePayloadInvalid, j.Code, name)
+	}
+}
+
+// An attempt whose time is nearly over says that there is more; one that is no longer the worker's ends.
+func TestCleanupStops(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.past(org, models.JobCompleted, 40, 3)
+	h, err := NewCleanup(b.Pool, CleanupConfig{Batch: 1})
+	require.NoError(t, err)
+	short, cancel := context.WithTimeout(t.Context(), cleanupReserve/2)
+	defer cancel()
+	var said CleanupResult
+	c := callFor(Cleanup{})
+	c.result = func(v any) { said = v.(CleanupResult) }
+	require.NoError(t, h.clean(short, c))
+	assert.Equal(t, CleanupResult{More: true}, said)
+
+	var progress []CleanupResult
+	c.progress = func(_ context.Context, v any) error {
+		progress = append(progress, *v.(*CleanupResult))
+		return store.ErrLeaseLost
+	}
+	require.ErrorIs(t, h.clean(t.Context(), c), store.ErrLeaseLost)
+	assert.Equal(t, []CleanupResult{{Jobs: 1, Attempts: 1, Receipts: 1}}, progress)
+	assert.Equal(t, 2, b.left("daybook.jobs"))
+}
+
+// A job that somebody holds is left for another time; nobody waits.
+func TestCleanupWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{})
+	b.past(org, models.JobCompleted, 40, 2)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = (SELECT min(id) FROM daybook.jobs) FOR UPDATE`)
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), result[CleanupResult](t, b.run(Cleanup{})).Jobs)
+	require.NoError(t, tx.Rollback(t.Context()))
+	assert.Equal(t, int64(1), result[CleanupResult](t, b.run(Cleanup{})).Jobs)
+}
+
+func TestCleanupRetriesByItsTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{})
+	b.past(org, models.JobCompleted, 40, 1)
+	b.exec(`CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$`)
+	b.exec(`CREATE TRIGGER refuse BEFORE DELETE ON daybook.jobs FOR EACH ROW EXECUTE FUNCTION public.refuse()`)
+	id := b.enqueue(Cleanup{})
+	b.work()
+	assert.Equal(t, models.CodeHandlerError, b.job(id).Code)
+	jittered(t, 5*time.Minute, b.job(id).Wait)
+	b.due()
+	b.work()
+	assert.Equal(t, models.JobFailed, b.job(id).State)
+}

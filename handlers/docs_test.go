@@ -1,0 +1,65 @@
+package handlers
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/payload"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../docs/job-types.md")
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestDocsNameEverything(t *testing.T) {
+	t.Parallel()
+	page := page(t)
+	for _, b := range builtins {
+		assert.Contains(t, page, "\n## "+b.name+"\n")
+	}
+	for _, config := range []any{WebhookConfig{}, EmailConfig{}, ReportConfig{}, CleanupConfig{}, DBFunctionConfig{}} {
+		for field := range reflect.TypeOf(config).Fields() {
+			if tag := field.Tag.Get("env"); tag != "-" {
+				assert.Contains(t, page, "`"+environmentPrefix+tag+"`", "%T.%s", config, field.Name)
+			}
+		}
+	}
+	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}} {
+		for field := range reflect.TypeOf(p).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			assert.Contains(t, page, "`"+name+"`", "%T.%s", p, field.Name)
+		}
+	}
+}
+
+// The examples run, and their payloads are what their types ask for.
+func TestDocsExamples(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE SCHEMA app; CREATE TABLE app.totals (org_id text, day date, amount bigint)`)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(page(t), -1)
+	for _, block := range blocks {
+		b.exec(block[1])
+	}
+	for name, p := range map[string]any{
+		"webhook": Webhook{}, "email": Email{}, "report": Report{}, "cleanup": Cleanup{}, "db_function": DBFunction{},
+	} {
+		var raw []byte
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT payload FROM daybook.jobs WHERE type = $1`, name).Scan(&raw), name)
+		schema, err := payload.SchemaFor(reflect.TypeOf(p))
+		require.NoError(t, err)
+		require.NoError(t, schema.Validate(raw), name)
+	}
+	h, err := NewDBFunction(DBFunctionConfig{Functions: []string{"app.refresh_totals"}})
+	require.NoError(t, err)
+	require.NoError(t, h.prepare(callFor(DBFunction{Function: "app.refresh_totals"})))
+}

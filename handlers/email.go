@@ -1,0 +1,224 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/daybook-dev/daybook/jobs"
+)
+
+// Email is the payload of the type email: one message by SMTP, with a text, an HTML, or both. Its sender is configured.
+type Email struct {
+	// To and Cc are the recipients, as "name@example.com" or "Name <name@example.com>"; To has at least one.
+	To []string `json:"to"`
+	Cc []string `json:"cc,omitempty"`
+	// ReplyTo is one address; without, answers go to the sender.
+	ReplyTo string `json:"reply_to,omitempty"`
+	Subject string `json:"subject"`
+	// Text and HTML are the message; at least one of them is required.
+	Text string `json:"text,omitempty"`
+	HTML string `json:"html,omitempty"`
+}
+
+// JobType is "email".
+func (Email) JobType() string { return "email" }
+
+// EmailPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to a minute.
+func EmailPolicy() jobs.Policy {
+	return jobs.Policy{MaxAttempts: 3, Timeout: time.Minute, Base: 5 * time.Minute, Factor: 2, Cap: 20 * time.Minute}
+}
+
+// EmailTLS says how a connection to an SMTP server is encrypted.
+type EmailTLS string
+
+// The ways to encrypt.
+const (
+	// EmailSTARTTLS encrypts after the greeting, or does not send.
+	EmailSTARTTLS EmailTLS = "starttls"
+	// EmailImplicitTLS encrypts from the first byte.
+	EmailImplicitTLS EmailTLS = "tls"
+	// EmailPlain does not encrypt, for a server on the same machine.
+	EmailPlain EmailTLS = "none"
+)
+
+// EmailConfig says by which server messages are sent, and from whom.
+type EmailConfig struct {
+	// Host is the server's name or address; required. Port is 587 by default, 465 with EmailImplicitTLS, 25 with EmailPlain.
+	Host string `env:"SMTP_HOST"`
+	Port int    `env:"SMTP_PORT"`
+	// From is the sender of every message, as "Name <name@example.com>"; required.
+	From string `env:"SMTP_FROM"`
+	// Encryption is EmailSTARTTLS by default.
+	Encryption EmailTLS `env:"SMTP_TLS"`
+	// Username logs in, with the password that Secrets finds; empty: no login.
+	Username string `env:"SMTP_USERNAME"`
+	// Hello is how the server is greeted; default the machine's name.
+	Hello string `env:"SMTP_HELLO"`
+	// Timeout bounds the sending of a message; default 45 s. It should be shorter than the policy's.
+	Timeout time.Duration `env:"SMTP_TIMEOUT"`
+	// MaxRecipients is how many To and Cc may have together; default 50.
+	MaxRecipients int `env:"SMTP_MAX_RECIPIENTS"`
+	// Secrets finds the password.
+	Secrets Secrets `env:"-"`
+	// TLS is the configuration of encrypted connections; default Go's, with the system's authorities.
+	TLS *tls.Config `env:"-"`
+}
+
+// EmailHandler works jobs of the type email. It is safe for concurrent use.
+type EmailHandler struct {
+	config EmailConfig
+	from   *netmail.Address
+	domain string
+}
+
+// NewEmail returns a handler. It connects to the server for each message anew.
+func NewEmail(c EmailConfig) (*EmailHandler, error) {
+	c.Encryption = cmp.Or(c.Encryption, EmailSTARTTLS)
+	ports := map[EmailTLS]int{EmailSTARTTLS: 587, EmailImplicitTLS: 465, EmailPlain: 25}
+	if ports[c.Encryption] == 0 {
+		return nil, fmt.Errorf("email: SMTP_TLS must be starttls, tls or none, not %q", c.Encryption)
+	}
+	c.Port = cmp.Or(c.Port, ports[c.Encryption])
+	c.Timeout = cmp.Or(c.Timeout, 45*time.Second)
+	c.MaxRecipients = cmp.Or(c.MaxRecipients, 50)
+	switch {
+	case c.Host == "":
+		return nil, errors.New("email: SMTP_HOST is required")
+	case c.Port < 1 || c.Port > 65535:
+		return nil, fmt.Errorf("email: SMTP_PORT must be from 1 to 65535, not %d", c.Port)
+	case c.Timeout < 0 || c.MaxRecipients < 0:
+		return nil, errors.New("email: SMTP_TIMEOUT and SMTP_MAX_RECIPIENTS must not be negative")
+	}
+	from, err := netmail.ParseAddress(c.From)
+	if err != nil || hasControl(c.From) {
+		return nil, errors.New("email: SMTP_FROM is required, and must be one address, such as Shop <shop@example.com>")
+	}
+	_, domain, _ := strings.Cut(from.Address, "@")
+	return &EmailHandler{config: c, from: from, domain: domain}, nil
+}
+
+// Handle sends one message. A message that is sent again, because it was not known whether the server had taken it, has the
+// same Message-ID. It fails with UPSTREAM_5XX (the server answered 4xx), TIMEOUT or NETWORK_ERROR, which are tried again, and
+// finally with AUTHENTICATION_FAILED (the login was refused, or the password is missing), NOT_FOUND (there is no such
+// recipient), PAYLOAD_INVALID (addresses, subject or content) or HANDLER_ERROR (every other answer 5xx).
+func (h *EmailHandler) Handle(ctx context.Context, job *jobs.Job[Email]) error {
+	return outcome(h.deliver(ctx, callOf(job)))
+}
+
+// EmailResult is the result of a job of the type email.
+type EmailResult struct {
+	// MessageID is the header Message-ID, without the angle brackets.
+	MessageID string `json:"message_id"`
+	// Recipients counts To and Cc.
+	Recipients int `json:"recipients"`
+}
+
+func (h *EmailHandler) deliver(ctx context.Context, c *call[Email]) error {
+	m, recipients, err := h.message(c)
+	if err != nil {
+		return err
+	}
+	if err := h.send(ctx, m); err != nil {
+		return err
+	}
+	c.result(EmailResult{MessageID: h.messageID(c), Recipients: recipients})
+	return nil
+}
+
+// messageID is the same for all attempts at a job, and another for every other job.
+func (h *EmailHandler) messageID(c *call[Email]) string {
+	sum := sha256.Sum256([]byte(c.orgID + "\n" + c.payload.JobType() + "\n" + c.key))
+	return hex.EncodeToString(sum[:16]) + "@" + h.domain
+}
+
+// message makes the message of a payload, and counts its recipients.
+func (h *EmailHandler) message(c *call[Email]) (*mail.Msg, int, error) {
+	p := &c.payload
+	count := len(p.To) + len(p.Cc)
+	switch {
+	case len(p.To) == 0:
+		return nil, 0, invalid("to is empty")
+	case count > h.config.MaxRecipients:
+		return nil, 0, invalid("to and cc have %d addresses, more than %d", count, h.config.MaxRecipients)
+	case p.Text == "" && p.HTML == "":
+		return nil, 0, invalid("text or html is required")
+	case hasControl(p.Subject):
+		return nil, 0, invalid("subject has line breaks or control characters")
+	}
+	to, err := addresses("to", p.To)
+	if err != nil {
+		return nil, 0, err
+	}
+	cc, err := addresses("cc", p.Cc)
+	if err != nil {
+		return nil, 0, err
+	}
+	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	m.FromMailAddress(h.from)
+	m.SetAddrHeaderFromMailAddress(mail.HeaderTo, to...)
+	if len(cc) > 0 {
+		m.SetAddrHeaderFromMailAddress(mail.HeaderCc, cc...)
+	}
+	if p.ReplyTo != "" {
+		reply, err := addresses("reply_to", []string{p.ReplyTo})
+		if err != nil {
+			return nil, 0, err
+		}
+		m.ReplyToMailAddress(reply...)
+	}
+	m.Subject(p.Subject)
+	m.SetMessageIDWithValue(h.messageID(c))
+	m.SetGenHeader("Auto-Submitted", "auto-generated")
+	switch {
+	case p.HTML == "":
+		m.SetBodyString(mail.TypeTextPlain, p.Text)
+	case p.Text == "":
+		m.SetBodyString(mail.TypeTextHTML, p.HTML)
+	default:
+		m.SetBodyString(mail.TypeTextPlain, p.Text)
+		m.AddAlternativeString(mail.TypeTextHTML, p.HTML)
+	}
+	return m, count, nil
+}
+
+// addresses reads addresses; nothing in one may end a header's line or an SMTP command.
+func addresses(field string, texts []string) ([]*netmail.Address, error) {
+	parsed := make([]*netmail.Address, len(texts))
+	for i, text := range texts {
+		a, err := netmail.ParseAddress(text)
+		if err != nil || hasControl(text) || hasControl(a.Name) || hasControl(a.Address) || strings.ContainsAny(a.Address, "<> ") {
+			return nil, invalid("%s: address %d is not like name@example.com or Name <name@example.com>", field, i+1)
+		}
+		parsed[i] = a
+	}
+	return parsed, nil
+}
+
+func init() {
+	builtins = append(builtins, builtin{name: "email", register: func(r *jobs.Registry, s *environment) error {
+		config, err := parse[EmailConfig](s)
+		if err != nil {
+			return err
+		}
+		if config.Host == "" {
+			return notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM")
+		}
+		config.Secrets = s.secrets
+		h, err := NewEmail(config)
+		if err != nil {
+			return err
+		}
+		jobs.Register(r, s.policy(EmailPolicy()), h.Handle)
+		return nil
+	}})
+}

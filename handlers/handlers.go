@@ -1,0 +1,114 @@
+package handlers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/jobs"
+)
+
+// environmentPrefix begins the name of each variable.
+const environmentPrefix = "DAYBOOK_"
+
+// DefaultOwner answers for the built-in types of which nobody says who does.
+const DefaultOwner = "daybook"
+
+// Config is what the built-in types have in common. What each wants besides comes from the environment.
+type Config struct {
+	// Pool is required; it stays the caller's to close.
+	Pool *pgxpool.Pool
+	// Owner is the team or contact who answers for the built-in types; default DAYBOOK_JOBS_OWNER, and DefaultOwner without.
+	Owner string
+	// Environment holds the variables by their whole names; nil: those of the process.
+	Environment map[string]string
+}
+
+// Builtin is what Register registered.
+type Builtin struct {
+	// Types are the names of the types that are worked, in their order.
+	Types []string
+	// Missing says of each other type what to set for it to be worked.
+	Missing map[string]string
+
+	closers []func() error
+}
+
+// Close gives back what the types hold: connections and buckets. Call it after the worker has ended.
+func (b *Builtin) Close() error {
+	var errs []error
+	for _, f := range slices.Backward(b.closers) {
+		errs = append(errs, f())
+	}
+	b.closers = nil
+	return errors.Join(errs...)
+}
+
+// builtin is a type that the environment may configure.
+type builtin struct {
+	name string
+	// register adds the type to a registry, or returns notConfiguredError.
+	register func(r *jobs.Registry, s *environment) error
+}
+
+// builtins are all of them. Each file of a type appends its own.
+var builtins []builtin
+
+// notConfiguredError says what to set for a type to be worked.
+type notConfiguredError string
+
+func (e notConfiguredError) Error() string { return string(e) }
+
+// environment is what a type's register may use.
+type environment struct {
+	Config
+	secrets Secrets
+	builtin *Builtin
+}
+
+// onClose has f called when the built-in types are closed.
+func (s *environment) onClose(f func() error) { s.builtin.closers = append(s.builtin.closers, f) }
+
+// policy is p with the owner of the built-in types.
+func (s *environment) policy(p jobs.Policy) jobs.Policy {
+	p.Owner = s.Owner
+	return p
+}
+
+// parse reads a type's configuration from the environment.
+func parse[T any](s *environment) (T, error) {
+	return env.ParseAsWithOptions[T](env.Options{Environment: s.Environment, Prefix: environmentPrefix})
+}
+
+// Register adds to r each built-in type that is configured. A configuration that is wrong is an error and names the variable;
+// one that is absent leaves its type out, as Builtin.Missing says, and its jobs wait as dead letters until a worker knows it.
+func Register(r *jobs.Registry, c Config) (*Builtin, error) {
+	if c.Pool == nil {
+		return nil, errors.New("built-in job types: Config.Pool is required")
+	}
+	if c.Environment == nil {
+		c.Environment = env.ToMap(os.Environ())
+	}
+	c.Owner = cmp.Or(c.Owner, c.Environment[environmentPrefix+"JOBS_OWNER"], DefaultOwner)
+	b := &Builtin{Missing: map[string]string{}}
+	s := &environment{Config: c, builtin: b, secrets: environmentSecrets(c.Environment)}
+	all := slices.SortedFunc(slices.Values(builtins), func(x, y builtin) int { return strings.Compare(x.name, y.name) })
+	for _, t := range all {
+		err := t.register(r, s)
+		if missing, ok := errors.AsType[notConfiguredError](err); ok {
+			b.Missing[t.name] = string(missing)
+			continue
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("job type %s: %w", t.name, err), b.Close())
+		}
+		b.Types = append(b.Types, t.name)
+	}
+	return b, nil
+}

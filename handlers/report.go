@@ -1,0 +1,296 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // reports may be written to a directory: file:///…
+	"gocloud.dev/gcerrors"
+
+	"github.com/daybook-dev/daybook/internal/export"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// ReportKind says what a report is about.
+type ReportKind string
+
+// The reports.
+const (
+	// ReportTrialBalance has a row for each account and currency.
+	ReportTrialBalance ReportKind = "trial_balance"
+	// ReportAccountLedger has a row for each entry to an account, with the running balance.
+	ReportAccountLedger ReportKind = "account_ledger"
+	// ReportJournal has a row for each entry, as `daybook export --format csv` writes it.
+	ReportJournal ReportKind = "journal"
+)
+
+// Report is the payload of the type report: a file of CSV about the organization of the job.
+type Report struct {
+	// Kind is trial_balance, account_ledger or journal.
+	Kind ReportKind `json:"kind"`
+	// Account is the account's code; required for account_ledger, and for nothing else.
+	Account string `json:"account,omitempty"`
+	// Currency leaves other currencies out; empty: all. Not for journal.
+	Currency string `json:"currency,omitempty"`
+	// From and To are the first and the last posting date, YYYY-MM-DD; empty: no limit. What was posted before From makes up
+	// the opening balances.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// JobType is "report".
+func (Report) JobType() string { return "report" }
+
+// ReportPolicy is the type's policy: 3 attempts, 30 and 60 seconds between them, each of up to 5 minutes.
+func ReportPolicy() jobs.Policy {
+	return jobs.Policy{MaxAttempts: 3, Timeout: 5 * time.Minute, Base: 30 * time.Second, Factor: 2, Cap: 2 * time.Minute, Parallel: 2}
+}
+
+// ReportConfig says where reports are written.
+type ReportConfig struct {
+	// Bucket is the URL of a bucket for gocloud.dev/blob: file:///var/lib/daybook/reports?no_tmp_dir=1. A program that writes to
+	// another storage than files imports its driver.
+	Bucket string `env:"REPORTS_BUCKET"`
+	// MaxRows is how many rows an account's ledger may have, which is held in memory; default 100,000. A journal has no limit.
+	MaxRows int `env:"REPORTS_MAX_ROWS"`
+}
+
+// ReportHandler works jobs of the type report. It is safe for concurrent use.
+type ReportHandler struct {
+	pool    *pgxpool.Pool
+	bucket  *blob.Bucket
+	maxRows int
+}
+
+// NewReport opens the bucket and returns a handler that reads from the pool, which stays the caller's to close.
+func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
+	if c.MaxRows < 0 {
+		return nil, errors.New("report: REPORTS_MAX_ROWS must not be negative")
+	}
+	bucket, err := blob.OpenBucket(ctx, c.Bucket)
+	if err != nil {
+		scheme, _, _ := strings.Cut(c.Bucket, ":")
+		// The library's words may repeat the address, which may hold credentials.
+		return nil, errors.New("report: REPORTS_BUCKET cannot be opened: the directory must exist, and the program must know the scheme " + clip(scheme) + ":")
+	}
+	return NewReportIn(pool, bucket, c.MaxRows), nil
+}
+
+// NewReportIn returns a handler that writes to a bucket that is open; Close closes it. maxRows is as in ReportConfig.
+func NewReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHandler {
+	if maxRows <= 0 {
+		maxRows = 100_000
+	}
+	return &ReportHandler{pool: pool, bucket: bucket, maxRows: maxRows}
+}
+
+// Close closes the bucket.
+func (h *ReportHandler) Close() error { return h.bucket.Close() }
+
+// Handle writes one report. The file's key is the same for all attempts, so that a later one replaces what an earlier one
+// wrote; a file is there when it is complete. It fails with TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR
+// (the database), which are tried again, and finally with PAYLOAD_INVALID (the request, or too many rows), NOT_FOUND (the
+// organization, the account or the bucket) or AUTHENTICATION_FAILED (the storage refuses).
+func (h *ReportHandler) Handle(ctx context.Context, job *jobs.Job[Report]) error {
+	return outcome(h.write(ctx, callOf(job)))
+}
+
+// ReportResult is the result of a job of the type report.
+type ReportResult struct {
+	// Key is the file's in the bucket.
+	Key string `json:"key"`
+	// Rows counts the rows below the header.
+	Rows int64 `json:"rows"`
+	// Bytes is the file's size, SHA256 its hash in hexadecimal.
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// reportKey is a report's key in the bucket: the organization, the kind, and what all attempts at the job alone have in common.
+func reportKey(c *call[Report]) string {
+	sum := sha256.Sum256([]byte(c.orgID + "\n" + c.payload.JobType() + "\n" + c.key))
+	org := strings.ReplaceAll(url.PathEscape(c.orgID), ".", "%2E")
+	return org + "/" + string(c.payload.Kind) + "/" + hex.EncodeToString(sum[:16]) + ".csv"
+}
+
+// span checks a payload, and reads its days.
+func (p *Report) span() (from, to models.Date, err error) {
+	kinds := []ReportKind{ReportTrialBalance, ReportAccountLedger, ReportJournal}
+	switch {
+	case !slices.Contains(kinds, p.Kind):
+		return from, to, invalid("kind must be trial_balance, account_ledger or journal")
+	case (p.Kind == ReportAccountLedger) != (p.Account != ""):
+		return from, to, invalid("account is required for account_ledger, and for nothing else")
+	case p.Kind == ReportJournal && p.Currency != "":
+		return from, to, invalid("currency is not for journal, which has the entries of all")
+	}
+	for _, day := range []struct {
+		name, text string
+		to         *models.Date
+	}{{"from", p.From, &from}, {"to", p.To, &to}} {
+		if day.text == "" {
+			continue
+		}
+		if *day.to, err = models.ParseDate(day.text); err != nil {
+			return from, to, invalid("%s: %w", day.name, err)
+		}
+	}
+	if !from.IsZero() && !to.IsZero() && to.Time().Before(from.Time()) {
+		return from, to, invalid("to is before from")
+	}
+	return from, to, nil
+}
+
+func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
+	from, to, err := c.payload.span()
+	if err != nil {
+		return err
+	}
+	if err := h.known(ctx, c); err != nil {
+		return err
+	}
+	result := ReportResult{Key: reportKey(c)}
+	filter := store.BalanceFilter{OrgID: c.orgID, Account: c.payload.Account, Currency: c.payload.Currency, From: from, To: to}
+	var fill func(io.Writer) (int64, error)
+	switch c.payload.Kind {
+	case ReportTrialBalance:
+		balances, err := store.Balances(ctx, h.pool, filter)
+		if err != nil {
+			return err
+		}
+		fill = func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }
+	case ReportAccountLedger:
+		ledger, err := store.ReadAccountLedger(ctx, h.pool, filter, h.maxRows)
+		if err != nil {
+			return err
+		}
+		if ledger.More {
+			return invalid("the account has more than %d entries in this span: name a shorter one", h.maxRows)
+		}
+		fill = func(w io.Writer) (int64, error) {
+			return export.WriteAccountLedger(w, c.payload.Account, from, to, ledger)
+		}
+	case ReportJournal:
+		fill = func(w io.Writer) (rows int64, err error) {
+			err = store.ReadExport(ctx, h.pool, store.ExportFilter{OrgID: c.orgID, From: from, To: to}, func(r *store.ExportReader) error {
+				counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV})
+				rows = counts.Entries
+				return err
+			})
+			return rows, err
+		}
+	}
+	if err := h.upload(ctx, &result, fill); err != nil {
+		return err
+	}
+	c.result(result)
+	return nil
+}
+
+// known refuses an organization or account that does not exist: its report would be empty for another reason than one thinks.
+func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
+	organization, account, err := store.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
+	switch {
+	case err != nil:
+		return err
+	case !organization:
+		return fail(models.CodeNotFound, "Daybook knows no organization %s", clip(c.orgID))
+	case c.payload.Account != "" && !account:
+		return fail(models.CodeNotFound, "the organization has no account %s", clip(c.payload.Account))
+	}
+	return nil
+}
+
+// upload writes a file: all of it, or nothing.
+func (h *ReportHandler) upload(ctx context.Context, result *ReportResult, fill func(io.Writer) (int64, error)) error {
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	file, err := h.bucket.NewWriter(ctx, result.Key, &blob.WriterOptions{ContentType: "text/csv; charset=utf-8"})
+	if err != nil {
+		return storageFailure(err)
+	}
+	counted := &counter{to: file, sum: sha256.New()}
+	if result.Rows, err = fill(counted); err != nil {
+		abandon() // before the file is closed, which would complete it
+		_ = file.Close()
+		if counted.failed != nil {
+			return storageFailure(counted.failed)
+		}
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return storageFailure(err)
+	}
+	result.Bytes, result.SHA256 = counted.bytes, hex.EncodeToString(counted.sum.Sum(nil))
+	return nil
+}
+
+// counter measures what is written.
+type counter struct {
+	to     io.Writer
+	sum    hash.Hash
+	bytes  int64
+	failed error
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.to.Write(b)
+	c.sum.Write(b[:n])
+	c.bytes += int64(n)
+	if err != nil {
+		c.failed = err
+	}
+	return n, err
+}
+
+// storageFailure says what becomes of a job whose file cannot be written.
+func storageFailure(err error) *failure {
+	const format = "write the report to its bucket: %s"
+	text := clip(err.Error())
+	switch gcerrors.Code(err) {
+	case gcerrors.PermissionDenied:
+		return fail(models.CodeAuthenticationFailed, format, text)
+	case gcerrors.NotFound:
+		return fail(models.CodeNotFound, format, text)
+	case gcerrors.ResourceExhausted:
+		return fail(models.CodeRateLimited, format, text)
+	case gcerrors.DeadlineExceeded:
+		return fail(models.CodeTimeout, format, text)
+	default:
+		if isTimeout(err) {
+			return fail(models.CodeTimeout, format, text)
+		}
+		return fail(models.CodeNetworkError, format, text)
+	}
+}
+
+func init() {
+	builtins = append(builtins, builtin{name: "report", register: func(r *jobs.Registry, s *environment) error {
+		config, err := parse[ReportConfig](s)
+		if err != nil {
+			return err
+		}
+		if config.Bucket == "" {
+			return notConfiguredError("set DAYBOOK_REPORTS_BUCKET, such as file:///var/lib/daybook/reports?no_tmp_dir=1")
+		}
+		h, err := NewReport(context.Background(), s.Pool, config)
+		if err != nil {
+			return err
+		}
+		s.onClose(h.Close)
+		jobs.Register(r, s.policy(ReportPolicy()), h.Handle)
+		return nil
+	}})
+}

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Secrets finds secrets by name: in a variable of the environment, or else in a file. They are read when they are used, so
+// that a file may be changed while the worker runs.
+//
+//	kind of secret         variable                              file in Dir
+//	webhook signature      DAYBOOK_WEBHOOK_SECRET_<NAME>         <name>
+//	webhook authorization  DAYBOOK_WEBHOOK_AUTHORIZATION_<NAME>  <name>.authorization
+//	password for SMTP      DAYBOOK_SMTP_PASSWORD                 smtp.password
+//
+// A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case, and - is _.
+type Secrets struct {
+	// Dir is the directory of the files, as of a mounted secret; empty: there are none.
+	Dir string
+	// Lookup finds a variable by its whole name; nil: os.LookupEnv.
+	Lookup func(name string) (value string, ok bool)
+}
+
+// environmentSecrets finds secrets by the variables given.
+func environmentSecrets(variables map[string]string) Secrets {
+	return Secrets{
+		Dir: variables[environmentPrefix+"SECRETS_DIR"],
+		Lookup: func(name string) (string, bool) {
+			v, ok := variables[name]
+			return v, ok
+		},
+	}
+}
+
+// secretName is what a payload may name a secret; it has nothing that leads to another directory or another kind of secret.
+var secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// errNoSecret: the secret is not configured.
+var errNoSecret = errors.New("no such secret")
+
+// find returns what the variable says, or else the file. Nothing in an error of its repeats a secret.
+func (s Secrets) find(variable, file string) (string, error) {
+	lookup := s.Lookup
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	if v, ok := lookup(variable); ok && strings.TrimSpace(v) != "" {
+		return strings.TrimSpace(v), nil
+	}
+	if s.Dir == "" {
+		return "", fmt.Errorf("%w: set %s, or %sSECRETS_DIR to a directory that has a file %s", errNoSecret, variable, environmentPrefix, file)
+	}
+	b, err := os.ReadFile(filepath.Join(s.Dir, file))
+	switch v := strings.TrimSpace(string(b)); {
+	case errors.Is(err, fs.ErrNotExist), err == nil && v == "":
+		return "", fmt.Errorf("%w: set %s, or write it to the file %s in %sSECRETS_DIR", errNoSecret, variable, file, environmentPrefix)
+	case err != nil:
+		return "", fmt.Errorf("read the secret %s: %w", file, err)
+	default:
+		return v, nil
+	}
+}
+
+// named finds a secret that a payload names.
+func (s Secrets) named(variable, name, extension string) (string, error) {
+	if !secretName.MatchString(name) {
+		return "", invalid("a secret's name has up to 63 lower-case letters, digits, - and _, and begins with a letter or digit")
+	}
+	v, err := s.find(environmentPrefix+variable+strings.ToUpper(strings.ReplaceAll(name, "-", "_")), name+extension)
+	if errors.Is(err, errNoSecret) {
+		return "", fail(models.CodeAuthenticationFailed, "%w", err)
+	}
+	return v, err
+}

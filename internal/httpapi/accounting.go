@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// AccountingJob is the job of posting one document.
+type AccountingJob struct {
+	ID         string    `json:"id"`
+	OrgID      string    `json:"orgId"`
+	DocumentID string    `json:"documentId"`
+	Version    int64     `json:"version" doc:"The newest document version that was asked for"`
+	State      string    `json:"state" enum:"pending,leased,completed,failed,cancelled"`
+	Priority   string    `json:"priority" enum:"high,normal,low"`
+	Attempts   int       `json:"attempts" doc:"Attempts since the last request that began anew, the running one included"`
+	ReadyAt    time.Time `json:"readyAt" doc:"When it is, or was, due"`
+	CreatedAt  time.Time `json:"createdAt"`
+	UpdatedAt  time.Time `json:"updatedAt"`
+	// Pointers are left out when there is none.
+	LastAttemptedAt *time.Time `json:"lastAttemptedAt,omitempty"`
+	FinishedAt      *time.Time `json:"finishedAt,omitempty"`
+	ErrorCode       string     `json:"errorCode,omitempty" doc:"The last error's code"`
+	Error           string     `json:"error,omitempty"`
+	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
+}
+
+func accountingJob(j *models.AccountingJob) AccountingJob {
+	return AccountingJob{
+		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State), Priority: priorityName(j.Priority),
+		Attempts: j.RunCount, ReadyAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
+		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker),
+	}
+}
+
+// Attempt is one try at a job.
+type Attempt struct {
+	Number       int       `json:"number" doc:"From 1"`
+	Version      int64     `json:"version,omitempty" doc:"The document version, of an accounting job"`
+	Outcome      string    `json:"outcome" enum:"completed,retried,rescheduled,failed,cancelled,lost"`
+	StartedAt    time.Time `json:"startedAt"`
+	EndedAt      time.Time `json:"endedAt"`
+	Milliseconds float64   `json:"milliseconds" doc:"How long it took"`
+	ErrorCode    string    `json:"errorCode,omitempty"`
+	Error        string    `json:"error,omitempty"`
+	Worker       string    `json:"worker"`
+}
+
+func attempt(a *models.Attempt) Attempt {
+	return Attempt{
+		Number: a.Attempt, Version: a.Version, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
+	}
+}
+
+// DocumentInput names one document.
+type DocumentInput struct {
+	DocumentID string `path:"documentId" maxLength:"255" doc:"The document; a slash in it is written %2F"`
+	OrgID      string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
+}
+
+type changeOutput struct {
+	Body struct {
+		JobID  string `json:"jobId"`
+		Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling" doc:"What the request did"`
+	}
+}
+
+func requested(r queue.Response, err error) (*changeOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := &changeOutput{}
+	out.Body.JobID, out.Body.Result = r.JobID, string(r.Result)
+	return out, nil
+}
+
+func (s *server) accounting() {
+	operation(s, store.ScopeEnqueue, huma.Operation{
+		OperationID: "enqueueAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/enqueue", Tags: []string{tagAccounting},
+		Summary: "Ask for a document version to be posted", Description: "There is one job a document: a newer version takes the place of an older one, never the reverse.",
+	}, s.enqueueAccountingJob, http.StatusNotFound)
+	operation(s, store.ScopeRead, huma.Operation{
+		OperationID: "listAccountingJobs", Method: http.MethodGet, Path: "/api/accounting/jobs", Tags: []string{tagAccounting},
+		Summary: "List accounting jobs, the last created one first",
+	}, s.listAccountingJobs, http.StatusNotFound)
+	operation(s, store.ScopeRead, huma.Operation{
+		OperationID: "getAccountingJob", Method: http.MethodGet, Path: "/api/accounting/jobs/{documentId}", Tags: []string{tagAccounting},
+		Summary: "Get a document's job and the attempts at it",
+	}, s.getAccountingJob, http.StatusNotFound)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "retryAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/retry", Tags: []string{tagAccounting},
+		Summary: "Make a document's job due again, whatever became of it",
+	}, s.retryAccountingJob, http.StatusNotFound)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "cancelAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/cancel", Tags: []string{tagAccounting},
+		Summary: "Ask that a document not be posted", Description: "A running attempt commits nothing. What is posted already stays.",
+	}, s.cancelAccountingJob, http.StatusNotFound, http.StatusConflict)
+}
+
+type enqueueAccountingJobInput struct {
+	Body struct {
+		OrgID      string    `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
+		DocumentID string    `json:"documentId" minLength:"1" maxLength:"255"`
+		Version    int64     `json:"version" minimum:"0" doc:"The document version that is to be posted"`
+		ReadyAt    time.Time `json:"readyAt,omitzero" required:"false" doc:"When it is due; default now"`
+		Priority   string    `json:"priority,omitempty" enum:"high,normal,low" doc:"Default normal"`
+	}
+}
+
+func (s *server) enqueueAccountingJob(ctx context.Context, in *enqueueAccountingJobInput) (*changeOutput, error) {
+	org, err := caller(ctx).reachOne(in.Body.OrgID, "body.orgId")
+	if err != nil {
+		return nil, err
+	}
+	return requested(queue.Enqueue(ctx, s.pool, queue.Job{
+		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt, Priority: priorities[in.Body.Priority],
+	}))
+}
+
+type listAccountingJobsInput struct {
+	PageInput
+	OrgID string    `query:"orgId" maxLength:"255" doc:"Only of this organization; default that of the token"`
+	State string    `query:"state" enum:"pending,leased,completed,failed,cancelled"`
+	Code  string    `query:"code" maxLength:"100" doc:"Only with this error code"`
+	Since time.Time `query:"since" doc:"Only changed since"`
+}
+
+type listAccountingJobsOutput struct {
+	Body struct {
+		Jobs       []AccountingJob `json:"jobs"`
+		NextCursor string          `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
+	}
+}
+
+func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsInput) (*listAccountingJobsOutput, error) {
+	org, err := caller(ctx).reach(in.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	var after string
+	if _, err := in.decode(&after); err != nil {
+		return nil, err
+	}
+	f := store.JobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Limit: in.Limit + 1}
+	jobs, err := s.Listing.AccountingJobsAfter(ctx, f, after)
+	if err != nil {
+		return nil, err
+	}
+	out := &listAccountingJobsOutput{}
+	jobs, out.Body.NextCursor = page(in.PageInput, jobs, func(j models.AccountingJob) any { return j.ID })
+	out.Body.Jobs = convert(jobs, accountingJob)
+	return out, nil
+}
+
+type accountingJobOutput struct {
+	Body struct {
+		AccountingJob
+		History []Attempt `json:"history" doc:"The attempts, the first one first"`
+	}
+}
+
+func (s *server) getAccountingJob(ctx context.Context, in *DocumentInput) (*accountingJobOutput, error) {
+	org, err := caller(ctx).reachOne(in.OrgID, "query.orgId")
+	if err != nil {
+		return nil, err
+	}
+	job, err := s.Listing.Job(ctx, org, in.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := s.Listing.Attempts(ctx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &accountingJobOutput{}
+	out.Body.AccountingJob, out.Body.History = accountingJob(&job), convert(attempts, attempt)
+	return out, nil
+}
+
+type retryAccountingJobInput struct {
+	DocumentInput
+	Body *struct {
+		DelaySeconds float64 `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"Until it is due; default at once"`
+	}
+}
+
+func (s *server) retryAccountingJob(ctx context.Context, in *retryAccountingJobInput) (*changeOutput, error) {
+	org, err := caller(ctx).reachOne(in.OrgID, "query.orgId")
+	if err != nil {
+		return nil, err
+	}
+	p := queue.Pending{OrgID: org, DocumentID: in.DocumentID}
+	if in.Body != nil {
+		p.Delay = seconds(in.Body.DelaySeconds)
+	}
+	return requested(queue.MarkPending(ctx, s.pool, p))
+}
+
+func (s *server) cancelAccountingJob(ctx context.Context, in *DocumentInput) (*changeOutput, error) {
+	org, err := caller(ctx).reachOne(in.OrgID, "query.orgId")
+	if err != nil {
+		return nil, err
+	}
+	return requested(queue.Cancel(ctx, s.pool, queue.Document{OrgID: org, ID: in.DocumentID}))
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+type principalKey struct{}
+
+// principal is who calls.
+type principal struct{ store.Token }
+
+// caller returns who calls; every operation but those that need no token has one.
+func caller(ctx context.Context) *principal {
+	p, _ := ctx.Value(principalKey{}).(*principal)
+	return p
+}
+
+// authenticate lets an operation be called only with a token that has its scope.
+func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
+	scope, _ := ctx.Operation().Metadata[scopeKey].(store.Scope)
+	if scope == "" {
+		next(ctx)
+		return
+	}
+	p, err := s.authorize(ctx.Context(), ctx.Header("Authorization"), scope)
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	note(ctx.Context()).token = p.ID
+	next(huma.WithValue(ctx, principalKey{}, p))
+}
+
+func (s *server) authorize(ctx context.Context, header string, scope store.Scope) (*principal, error) {
+	scheme, secret, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		return nil, errNoToken
+	}
+	token, err := store.FindToken(ctx, s.pool, strings.TrimSpace(secret))
+	if err != nil {
+		return nil, err
+	}
+	if !token.Allows(scope) {
+		return nil, fmt.Errorf("%w: this one has not %q", errScope, scope)
+	}
+	return &principal{token}, nil
+}
+
+// reach returns the organization that a request is about: the one that it names, or that of the token. The empty
+// organization is all of them. An organization that the token does not reach does not exist for it.
+func (p *principal) reach(org string) (string, error) {
+	switch {
+	case p.OrgID == nil:
+		return org, nil
+	case org == "" || org == *p.OrgID:
+		return *p.OrgID, nil
+	}
+	return "", fmt.Errorf("%w: %s", store.ErrOrganizationNotFound, org)
+}
+
+// reachOne is reach for requests that are about one organization.
+func (p *principal) reachOne(org, location string) (string, error) {
+	org, err := p.reach(org)
+	if err == nil && org == "" {
+		err = invalid(location, "name the organization: the token is for all")
+	}
+	return org, err
+}

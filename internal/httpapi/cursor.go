@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+)
+
+// PageInput is what every list takes.
+type PageInput struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most"`
+	Cursor string `query:"cursor" maxLength:"2000" doc:"nextCursor of the page before; the other parameters must be the same"`
+}
+
+// decode reads the place where the page before ended into place, and reports whether there was one.
+func (p PageInput) decode(place any) (bool, error) {
+	if p.Cursor == "" {
+		return false, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err == nil {
+		err = json.Unmarshal(data, place)
+	}
+	if err != nil {
+		return false, invalid("query.cursor", "the cursor is not one of this server's: take nextCursor as it is, or begin without one")
+	}
+	return true, nil
+}
+
+// page cuts the row off that was read beyond the limit, and returns the cursor of the next page if there was one.
+func page[T any](p PageInput, rows []T, place func(T) any) ([]T, string) {
+	if len(rows) <= p.Limit {
+		return rows, ""
+	}
+	rows = rows[:p.Limit]
+	data, err := json.Marshal(place(rows[len(rows)-1]))
+	if err != nil {
+		panic(err) // places are strings, numbers and times
+	}
+	return rows, base64.RawURLEncoding.EncodeToString(data)
+}
+
+// convert makes what is answered of what was read.
+func convert[T, U any](rows []T, f func(*T) U) []U {
+	out := make([]U, len(rows))
+	for i := range rows {
+		out[i] = f(&rows[i])
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func (s *server) deadLetters() {
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "retryJobs", Method: http.MethodPost, Path: "/api/jobs/retry", Tags: []string{tagJobs},
+		Summary:     "Try all jobs again that match",
+		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
+		Metadata:    map[string]any{limitKey: runTimeout},
+	}, s.retryJobs, http.StatusNotFound)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
+		Summary:     "Cancel all jobs that match",
+		Description: "Dead letters, unless the filter names another state.",
+		Metadata:    map[string]any{limitKey: runTimeout},
+	}, s.cancelJobs, http.StatusNotFound)
+}
+
+// BulkFilter says which jobs are meant.
+type BulkFilter struct {
+	OrgID    string    `json:"orgId,omitempty" maxLength:"255" doc:"Only of this organization; default that of the token"`
+	Type     string    `json:"type,omitempty" maxLength:"64" doc:"Only of this type"`
+	Code     string    `json:"code,omitempty" maxLength:"100" doc:"Only with this error code"`
+	LinkKind string    `json:"linkKind,omitempty" maxLength:"64" doc:"Only with a link of this kind"`
+	LinkID   string    `json:"linkId,omitempty" maxLength:"255" doc:"Only with a link to this id"`
+	Since    time.Time `json:"since,omitzero" required:"false" doc:"Only failed since; in another state: only enqueued since"`
+	Until    time.Time `json:"until,omitzero" required:"false" doc:"Only failed before; in another state: only enqueued before"`
+}
+
+// bulkJobs makes of a filter what the store takes.
+func bulkJobs(ctx context.Context, f *BulkFilter, state string, all, dryRun bool) (store.BulkJobs, error) {
+	org, err := caller(ctx).reach(f.OrgID)
+	if err != nil {
+		return store.BulkJobs{}, err
+	}
+	if !all && !dryRun {
+		return store.BulkJobs{}, fmt.Errorf(`%w: this changes every job that matches: send "all": true, or "dryRun": true to count them first`, errNotAll)
+	}
+	if state == "" {
+		state = string(models.JobFailed)
+	}
+	return store.BulkJobs{
+		Filter: store.QueuedJobFilter{
+			OrgID: org, State: models.JobState(state), Type: f.Type, Code: models.ErrorCode(f.Code), Since: f.Since, Until: f.Until,
+			Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID},
+		},
+		All: true, DryRun: dryRun,
+	}, nil
+}
+
+type bulkOutput struct {
+	Body struct {
+		Matched int  `json:"matched" doc:"How many jobs the filter meant when the request began"`
+		Changed int  `json:"changed" doc:"How many of them are pending again, or cancelled"`
+		Left    int  `json:"left" doc:"How many were left alone, because somebody changed or locked them meanwhile, or another one with the same payload is open and they are unique"`
+		DryRun  bool `json:"dryRun" doc:"They were only counted"`
+	}
+}
+
+func bulkDone(done store.BulkDone, dryRun bool, err error) (*bulkOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := &bulkOutput{}
+	out.Body.Matched, out.Body.Changed, out.Body.Left, out.Body.DryRun = done.Matched, done.Changed, done.Left, dryRun
+	return out, nil
+}
+
+// RetryFilter says which jobs are tried again.
+type RetryFilter struct {
+	BulkFilter
+	State string `json:"state,omitempty" enum:"failed,cancelled,pending" doc:"Default failed"`
+}
+
+type retryJobsInput struct {
+	Body struct {
+		All          bool        `json:"all,omitempty" doc:"Must be true, unless dryRun is: every job that matches is meant"`
+		Filter       RetryFilter `json:"filter,omitzero" required:"false" doc:"Which jobs are meant; none: every one that the token reaches"`
+		Mode         string      `json:"mode" enum:"now,later,reset"`
+		DelaySeconds float64     `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"Until they are due; default at once, with later in 5 minutes"`
+		DryRun       bool        `json:"dryRun,omitempty" doc:"Count them and change nothing"`
+	}
+}
+
+func (s *server) retryJobs(ctx context.Context, in *retryJobsInput) (*bulkOutput, error) {
+	b := &in.Body
+	r, err := bulkJobs(ctx, &b.Filter.BulkFilter, b.Filter.State, b.All, b.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Listing.RetryQueuedJobs(ctx, s.pool, r, b.Mode, seconds(b.DelaySeconds))
+	return bulkDone(done, b.DryRun, err)
+}
+
+// CancelFilter says which jobs are cancelled.
+type CancelFilter struct {
+	BulkFilter
+	State string `json:"state,omitempty" enum:"failed,pending,leased" doc:"Default failed"`
+}
+
+type cancelJobsInput struct {
+	Body struct {
+		All    bool         `json:"all,omitempty" doc:"Must be true, unless dryRun is: every job that matches is meant"`
+		Filter CancelFilter `json:"filter,omitzero" required:"false" doc:"Which jobs are meant; none: every one that the token reaches"`
+		DryRun bool         `json:"dryRun,omitempty" doc:"Count them and change nothing"`
+	}
+}
+
+func (s *server) cancelJobs(ctx context.Context, in *cancelJobsInput) (*bulkOutput, error) {
+	b := &in.Body
+	r, err := bulkJobs(ctx, &b.Filter.BulkFilter, b.Filter.State, b.All, b.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Listing.CancelQueuedJobs(ctx, s.pool, r)
+	return bulkDone(done, b.DryRun, err)
+}

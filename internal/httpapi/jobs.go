@@ -1,0 +1,293 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// Link says what a job is about.
+type Link struct {
+	Kind string `json:"kind" minLength:"1" maxLength:"64" example:"submission"`
+	ID   string `json:"id" minLength:"1" maxLength:"255" example:"sub_1"`
+}
+
+// Job is a background job.
+type Job struct {
+	ID             string `json:"id"`
+	OrgID          string `json:"orgId"`
+	Type           string `json:"type"`
+	State          string `json:"state" enum:"pending,leased,completed,failed,cancelled" doc:"failed is the dead letter"`
+	Priority       string `json:"priority" enum:"high,normal,low"`
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	Attempts       int    `json:"attempts" doc:"Attempts so far, the running one included"`
+	MaxAttempts    int    `json:"maxAttempts,omitempty" doc:"Absent: the policy of the type's handler says"`
+	// RunAt is when the job is due.
+	RunAt           time.Time  `json:"runAt" doc:"When it is, or was, due next"`
+	CreatedAt       time.Time  `json:"createdAt"`
+	UpdatedAt       time.Time  `json:"updatedAt"`
+	LastAttemptedAt *time.Time `json:"lastAttemptedAt,omitempty"`
+	FinishedAt      *time.Time `json:"finishedAt,omitempty"`
+	ErrorCode       string     `json:"errorCode,omitempty" doc:"The last error's code"`
+	Error           string     `json:"error,omitempty"`
+	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
+	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
+}
+
+func job(j *models.QueuedJob) Job {
+	out := Job{
+		ID: j.ID, OrgID: j.OrgID, Type: j.Type, State: string(j.State), Priority: priorityName(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
+		Attempts: j.RunCount, RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
+		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker), CancelRequested: j.CancelRequested,
+	}
+	if j.MaxAttempts != nil {
+		out.MaxAttempts = *j.MaxAttempts
+	}
+	return out
+}
+
+func jobAttempt(a *models.JobAttempt) Attempt {
+	return Attempt{
+		Number: a.Attempt, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
+		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
+	}
+}
+
+func (s *server) jobs() {
+	operation(s, store.ScopeEnqueue, huma.Operation{
+		OperationID: "enqueueJob", Method: http.MethodPost, Path: "/api/jobs/enqueue", Tags: []string{tagJobs}, DefaultStatus: http.StatusCreated,
+		Summary: "Ask for a background job",
+		Description: "The same idempotencyKey with the same type and payload leads to the first job, with status 200 and duplicate true, " +
+			"for as long as that job is kept; with other input it is refused (KEY_REUSED).",
+		Responses: map[string]*huma.Response{"200": {
+			Description: "The job was there already",
+			Content: map[string]*huma.MediaType{"application/json": {
+				Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[EnqueuedJob](), true, ""),
+			}},
+		}},
+	}, s.enqueueJob, http.StatusNotFound, http.StatusConflict)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "runJobs", Method: http.MethodPost, Path: "/api/jobs/run", Tags: []string{tagJobs},
+		Summary: "Work due jobs once", Description: "For a cron job where no worker runs. It wants a token for all organizations.",
+		Metadata: map[string]any{limitKey: runTimeout},
+	}, s.runJobs, http.StatusNotImplemented)
+	operation(s, store.ScopeRead, huma.Operation{
+		OperationID: "listJobs", Method: http.MethodGet, Path: "/api/jobs", Tags: []string{tagJobs},
+		Summary: "List and search jobs, the last created one first",
+	}, s.listJobs, http.StatusNotFound)
+	operation(s, store.ScopeRead, huma.Operation{
+		OperationID: "getJob", Method: http.MethodGet, Path: "/api/jobs/{id}", Tags: []string{tagJobs},
+		Summary: "Get a job with its payload, links and attempts",
+	}, s.getJob, http.StatusNotFound)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "retryJob", Method: http.MethodPost, Path: "/api/jobs/{id}/retry", Tags: []string{tagJobs},
+		Summary: "Make a dead letter or a cancelled job due again, or move a pending one",
+	}, s.retryJob, http.StatusNotFound, http.StatusConflict)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "cancelJob", Method: http.MethodPost, Path: "/api/jobs/{id}/cancel", Tags: []string{tagJobs},
+		Summary: "Cancel a job", Description: "One that runs is cancelled after its attempt.",
+	}, s.cancelJob, http.StatusNotFound, http.StatusConflict)
+}
+
+type enqueueJobInput struct {
+	Body struct {
+		OrgID          string    `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
+		Type           string    `json:"type" minLength:"1" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_.:-]*$" doc:"Names the handler" example:"webhook_delivery"`
+		Payload        object    `json:"payload" doc:"What the job is about: 128 KB, 10 levels, 500 keys at most"`
+		IdempotencyKey string    `json:"idempotencyKey,omitempty" maxLength:"255" doc:"Makes the request repeatable"`
+		RunAt          time.Time `json:"runAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
+		Priority       string    `json:"priority,omitempty" enum:"low,normal,high" doc:"Default normal"`
+		MaxAttempts    int       `json:"maxAttempts,omitempty" minimum:"1" maximum:"1000" doc:"After how many attempts it is a dead letter; default the policy of the type's handler"`
+		Links          []Link    `json:"links,omitempty" maxItems:"32" doc:"What it is about, to find it by"`
+		Unique         bool      `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
+		SkipValidation bool      `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
+	}
+}
+
+// EnqueuedJob is the job that a request led to.
+type EnqueuedJob struct {
+	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
+}
+
+type enqueueOutput struct {
+	Status int
+	Body   EnqueuedJob
+}
+
+func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueOutput, error) {
+	b := &in.Body
+	org, err := caller(ctx).reachOne(b.OrgID, "body.orgId")
+	if err != nil {
+		return nil, err
+	}
+	if s.CheckPayload != nil && !b.SkipValidation {
+		if err := s.CheckPayload(b.Type, json.RawMessage(b.Payload)); err != nil {
+			return nil, err
+		}
+	}
+	links := make([]queue.Link, len(b.Links))
+	for i, l := range b.Links {
+		links[i] = queue.Link(l)
+	}
+	done, err := queue.EnqueueJob(ctx, s.pool, org, queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}, queue.JobOptions{
+		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priorities[b.Priority], MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
+		SkipValidation: b.SkipValidation,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &enqueueOutput{Status: http.StatusCreated, Body: EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate}}
+	if done.Duplicate {
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
+
+type runJobsInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most"`
+}
+
+type runJobsOutput struct {
+	Body struct {
+		Processed   int `json:"processed" doc:"The sum of the others"`
+		Completed   int `json:"completed"`
+		Retried     int `json:"retried" doc:"They failed and are tried again later"`
+		Rescheduled int `json:"rescheduled" doc:"They asked to be looked at later"`
+		Failed      int `json:"failed" doc:"They are dead letters now"`
+		Cancelled   int `json:"cancelled"`
+	}
+}
+
+func (s *server) runJobs(ctx context.Context, in *runJobsInput) (*runJobsOutput, error) {
+	switch {
+	case caller(ctx).OrgID != nil:
+		return nil, fmt.Errorf("%w: running jobs wants one for all organizations", errScope)
+	case s.Runner == nil:
+		return nil, fmt.Errorf("%w: start a worker (`daybook worker`)", errNoRunner)
+	}
+	ctx, cancel := whileServing(ctx)
+	defer cancel()
+	report, err := s.Runner.RunDue(ctx, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &runJobsOutput{}
+	b := &out.Body
+	b.Processed, b.Completed, b.Retried = report.Processed, report.Completed, report.Retried
+	b.Rescheduled, b.Failed, b.Cancelled = report.Rescheduled, report.Failed, report.Cancelled
+	return out, nil
+}
+
+// JobInput names one background job.
+type JobInput struct {
+	ID string `path:"id" maxLength:"255"`
+}
+
+type retryJobInput struct {
+	JobInput
+	Body struct {
+		Mode         string  `json:"mode" enum:"now,later,reset" doc:"now and later keep the count of attempts, reset begins anew"`
+		DelaySeconds float64 `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"Until it is due; default at once, with later in 5 minutes"`
+	}
+}
+
+func (s *server) retryJob(ctx context.Context, in *retryJobInput) (*changeOutput, error) {
+	if err := s.visible(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return requested(queue.RetryJob(ctx, s.pool, in.ID, queue.RetryMode(in.Body.Mode), seconds(in.Body.DelaySeconds)))
+}
+
+func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, error) {
+	if err := s.visible(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return requested(queue.CancelJob(ctx, s.pool, in.ID))
+}
+
+// visible returns ErrJobNotFound for a job that the token does not reach.
+func (s *server) visible(ctx context.Context, id string) error {
+	_, err := s.Listing.QueuedJob(ctx, text(caller(ctx).OrgID), id)
+	return err
+}
+
+type jobOutput struct {
+	Body struct {
+		Job
+		Payload  object          `json:"payload"`
+		Links    []Link          `json:"links"`
+		Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
+		Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
+		History  []Attempt       `json:"history" doc:"The attempts, the first one first"`
+	}
+}
+
+func (s *server) getJob(ctx context.Context, in *JobInput) (*jobOutput, error) {
+	d, err := s.Listing.QueuedJob(ctx, text(caller(ctx).OrgID), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &jobOutput{}
+	b := &out.Body
+	b.Job, b.Payload, b.Links = job(&d.QueuedJob), object(d.Payload), convert(d.Links, link)
+	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
+	return out, nil
+}
+
+func link(l *models.JobLink) Link { return Link{Kind: l.Kind, ID: l.ID} }
+
+type listJobsInput struct {
+	PageInput
+	OrgID    string    `query:"orgId" maxLength:"255" doc:"Only of this organization; default that of the token"`
+	State    string    `query:"state" enum:"pending,leased,completed,failed,cancelled" doc:"failed: the dead letters, the last failed one first"`
+	Type     string    `query:"type" maxLength:"64" doc:"Only of this type"`
+	Code     string    `query:"code" maxLength:"100" doc:"Only with this error code"`
+	Key      string    `query:"idempotencyKey" maxLength:"255" doc:"Only with this idempotency key"`
+	LinkKind string    `query:"linkKind" maxLength:"64" doc:"Only with a link of this kind"`
+	LinkID   string    `query:"linkId" maxLength:"255" doc:"Only with a link to this id"`
+	Since    time.Time `query:"since" doc:"Only enqueued since; with state failed: only failed since"`
+	Until    time.Time `query:"until" doc:"Only enqueued before; with state failed: only failed before"`
+}
+
+// ListedJob is a job of a list, without payload and result.
+type ListedJob struct {
+	Job
+	Links []Link `json:"links"`
+}
+
+type listJobsOutput struct {
+	Body struct {
+		Jobs       []ListedJob `json:"jobs"`
+		NextCursor string      `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
+	}
+}
+
+func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutput, error) {
+	org, err := caller(ctx).reach(in.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.Listing.QueuedJobs(ctx, store.QueuedJobFilter{
+		OrgID: org, State: models.JobState(in.State), Type: in.Type, Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until,
+		Link: models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key,
+	}, in.Limit, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	out := &listJobsOutput{}
+	out.Body.NextCursor = page.Next
+	out.Body.Jobs = convert(page.Jobs, func(j *models.QueuedJob) ListedJob {
+		return ListedJob{Job: job(j), Links: convert(page.Links[j.ID], link)}
+	})
+	return out, nil
+}

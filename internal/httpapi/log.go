@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"time"
+)
+
+// noted is what the log says of a request, gathered while it is answered. Bodies, queries and headers are never in it.
+type noted struct {
+	id, token, code string
+	cause           error
+}
+
+type notedKey struct{}
+
+func note(ctx context.Context) *noted {
+	if n, ok := ctx.Value(notedKey{}).(*noted); ok {
+		return n
+	}
+	return &noted{}
+}
+
+// requestIDPattern is what a caller's own request id may look like; any other is replaced.
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,100}$`)
+
+func requestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); requestIDPattern.MatchString(id) {
+		return id
+	}
+	random := make([]byte, 12)
+	_, _ = rand.Read(random) // it never fails
+	return hex.EncodeToString(random)
+}
+
+// answer is a ResponseWriter that knows what was answered.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(data []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(data)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// watch gives each request an id and a line in the log, and makes a panic an answer.
+func (s *server) watch(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		n := &noted{id: requestID(r)}
+		a := &answer{ResponseWriter: w}
+		a.Header().Set("X-Request-Id", n.id)
+		a.Header().Set("Cache-Control", "no-store")
+		a.Header().Set("X-Content-Type-Options", "nosniff")
+		r = r.WithContext(context.WithValue(r.Context(), notedKey{}, n))
+		defer func() {
+			if p := recover(); p != nil {
+				s.panicked(a, r, n, p)
+			}
+			s.logRequest(r, a, n, time.Since(begun))
+		}()
+		next.ServeHTTP(a, r)
+	})
+}
+
+func (s *server) panicked(a *answer, r *http.Request, n *noted, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	s.log.LogAttrs(r.Context(), slog.LevelError, "panic while a request was answered",
+		slog.String("request", n.id), slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+	if a.status == 0 {
+		writeProblem(a, n, problemOf(errInternal))
+	}
+}
+
+func (s *server) logRequest(r *http.Request, a *answer, n *noted, took time.Duration) {
+	level := slog.LevelInfo
+	switch {
+	case a.status >= http.StatusInternalServerError:
+		level = slog.LevelError
+	case r.Pattern == "GET /healthz" || r.Pattern == "GET /readyz":
+		level = slog.LevelDebug
+	}
+	attrs := []slog.Attr{
+		slog.String("request", n.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", a.status), slog.Float64("milliseconds", float64(took.Microseconds())/1000), slog.String("remote", r.RemoteAddr),
+	}
+	if n.token != "" {
+		attrs = append(attrs, slog.String("token", n.token))
+	}
+	if n.code != "" {
+		attrs = append(attrs, slog.String("code", n.code))
+	}
+	if n.cause != nil {
+		attrs = append(attrs, slog.String("error", n.cause.Error()))
+	}
+	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// writeProblem answers with a problem where huma is not in charge.
+func writeProblem(w http.ResponseWriter, n *noted, p *Problem) {
+	p.RequestID, n.code, n.cause = n.id, p.Code, p.cause
+	maps.Copy(w.Header(), p.header)
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// plain adds what needs no token.
+func (s *server) plain(mux *http.ServeMux) {
+	openAnswers(s.api.OpenAPI())
+	document, err := json.Marshal(s.api.OpenAPI())
+	if err != nil {
+		panic(fmt.Errorf("encode the OpenAPI document: %w", err)) // the same for every start
+	}
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json;version=3.1")
+		_, _ = w.Write(document)
+	})
+	ok := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte("{\"status\":\"ok\"}\n"))
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
+		defer cancel()
+		if err := s.pool.Ping(ctx); err != nil {
+			p := problemOf(errAway)
+			p.cause = err
+			writeProblem(w, note(r.Context()), p)
+			return
+		}
+		ok(w)
+	})
+}
+
+// openAnswers lets answers have further fields, so that new ones break nobody. Requests may not: an unknown field is a mistake.
+func openAnswers(api *huma.OpenAPI) {
+	schemas := api.Components.Schemas.Map()
+	sent := map[string]bool{}
+	var note func(schema *huma.Schema)
+	note = func(schema *huma.Schema) {
+		if schema == nil {
+			return
+		}
+		if name := path.Base(schema.Ref); schema.Ref != "" && !sent[name] {
+			sent[name] = true
+			note(schemas[name])
+		}
+		note(schema.Items)
+		for _, property := range schema.Properties {
+			note(property)
+		}
+	}
+	for _, item := range api.Paths {
+		if item.Post != nil && item.Post.RequestBody != nil {
+			for _, content := range item.Post.RequestBody.Content {
+				note(content.Schema)
+			}
+		}
+	}
+	for name, schema := range schemas {
+		if !sent[name] && schema.AdditionalProperties == false {
+			schema.AdditionalProperties = true
+		}
+	}
+}
+
+// routed makes problems of what the mux refuses by itself.
+func routed(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refusal := &discarded{header: http.Header{}}
+		handler.ServeHTTP(refusal, r)
+		problem := problemOf(errNoRoute)
+		if refusal.status == http.StatusMethodNotAllowed {
+			problem = problemOf(errMethod)
+			problem.header["Allow"] = refusal.header["Allow"]
+		}
+		writeProblem(w, note(r.Context()), problem)
+	})
+}
+
+// discarded keeps what was answered, but for the body.
+type discarded struct {
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (d *discarded) Header() http.Header { return d.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (d *discarded) WriteHeader(status int) { d.status = status }
+
+// Write implements http.ResponseWriter.
+func (d *discarded) Write(data []byte) (int, error) { return len(data), nil }

@@ -1,0 +1,221 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+const (
+	// MaxBodyBytes is how long a request's body may be: a payload of the largest size, whatever its JSON is escaped by.
+	MaxBodyBytes = 256 << 10
+
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 15 * time.Second
+	// answerTimeout is how long an operation may take; runTimeout is after what time a run begins no further job.
+	answerTimeout = 30 * time.Second
+	runTimeout    = 55 * time.Second
+	writeTimeout  = 90 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 16 << 10
+	// drainTimeout is how long requests that are being answered may go on when the server stops.
+	drainTimeout = 25 * time.Second
+	pingTimeout  = 2 * time.Second
+)
+
+// Runner works due jobs.
+type Runner interface {
+	// RunDue works at most limit due jobs, once each, and says what became of them. When ctx ends it begins no further job.
+	RunDue(ctx context.Context, limit int) (Report, error)
+}
+
+// Report counts what a run led to, job by job.
+type Report struct {
+	// Processed is the sum of the others.
+	Processed   int
+	Completed   int
+	Retried     int
+	Rescheduled int
+	Failed      int
+	Cancelled   int
+}
+
+// Options are what a server needs.
+type Options struct {
+	// Pool is the database's; it stays the caller's to close.
+	Pool *pgxpool.Pool
+	// Listing reads on the same database; it stays the caller's to close.
+	Listing *store.Listing
+	// Runner works jobs for POST /api/jobs/run; nil: that answers NO_RUNNER.
+	Runner Runner
+	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless the caller skips that;
+	// nil: only the limits of size, depth and keys are checked. An error should wrap queue.ErrPayloadInvalid.
+	CheckPayload func(jobType string, payload json.RawMessage) error
+	// Log is told of each request; nil: slog.Default.
+	Log *slog.Logger
+	// Version is the program's, for the OpenAPI document; empty: "dev".
+	Version string
+}
+
+type server struct {
+	Options
+	pool *pgxpool.Pool
+	log  *slog.Logger
+	api  huma.API
+}
+
+// New returns the API as a handler.
+func New(o Options) http.Handler {
+	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default())}
+	mux := http.NewServeMux()
+	s.api = humago.New(mux, s.config())
+	s.api.UseMiddleware(s.authenticate)
+	s.jobs()
+	s.deadLetters()
+	s.accounting()
+	s.ledger()
+	s.stats()
+	s.plain(mux)
+	return s.watch(routed(mux))
+}
+
+// Serve answers requests on l until ctx ends; then it accepts no more, and waits for those that are being answered.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.Logger) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.WithoutCancel(ctx), servingKey{}, ctx)
+		},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := server.Shutdown(drain)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were still being answered after %s: %w", drainTimeout, err), server.Close())
+	}
+	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	return err
+}
+
+// servingKey is under what requests find the context that ends when the server is asked to stop.
+type servingKey struct{}
+
+// whileServing returns a context that ends with ctx, and already when the server is asked to stop: for what takes long and can
+// be cut short.
+func whileServing(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	serving, ok := ctx.Value(servingKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	forget := context.AfterFunc(serving, cancel)
+	return ctx, func() {
+		forget()
+		cancel()
+	}
+}
+
+func (s *server) config() huma.Config {
+	c := huma.DefaultConfig("Daybook", cmp.Or(s.Version, "dev"))
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Info.Description = "Enqueue, watch and operate Daybook's jobs, and read its ledger. Errors are application/problem+json (RFC 9457) with a stable code."
+	c.Info.License = &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		bearer: {Type: "http", Scheme: "bearer", BearerFormat: "dbk_…", Description: "A token of `daybook tokens create`, with the scope that the operation names."},
+	}
+	c.Tags = []*huma.Tag{
+		{Name: tagJobs, Description: "Background jobs"},
+		{Name: tagAccounting, Description: "Jobs of the accounting queue, one a document"},
+		{Name: tagLedger, Description: "Documents and what was posted of them"},
+		{Name: tagServer, Description: "The server itself"},
+	}
+	// The document is served by plain, made once. Pages that load scripts from elsewhere, and links in answers, are left out.
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
+	c.RejectUnknownQueryParameters = true
+	c.Transformers = []huma.Transformer{func(ctx huma.Context, _ string, v any) (any, error) {
+		if p, ok := v.(*Problem); ok {
+			n := note(ctx.Context())
+			p.RequestID, n.code, n.cause = n.id, p.Code, p.cause
+		}
+		return v, nil
+	}}
+	return c
+}
+
+// schemaName names a schema after its Go type, in the words of those who call: what is sent is a request.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	name = strings.Replace(name, "InputBody", "Request", 1)
+	return strings.Replace(name, "OutputBody", "Response", 1)
+}
+
+const (
+	bearer = "bearer"
+	// What an operation's metadata holds: the scope that it wants, and how long it may take if not answerTimeout.
+	scopeKey = "scope"
+	limitKey = "limit"
+
+	tagJobs       = "jobs"
+	tagAccounting = "accounting"
+	tagLedger     = "ledger"
+	tagServer     = "server"
+)
+
+// operation adds an operation that a token with the scope may call. statuses are those of the problems that it may answer
+// with, beyond those that every operation may.
+func operation[I, O any](s *server, scope store.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error), statuses ...int) {
+	limit, _ := op.Metadata[limitKey].(time.Duration)
+	op.Metadata = map[string]any{scopeKey: scope}
+	op.Security = []map[string][]string{{bearer: {string(scope)}}}
+	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
+	op.BodyReadTimeout = bodyTimeout
+	op.Description = fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope)
+	op.Errors = append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable}, statuses...)
+	if op.Method == http.MethodPost {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeout(ctx, cmp.Or(limit, answerTimeout))
+		defer cancel()
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		return out, nil
+	})
+}
+
+// refuse answers in place of an operation.
+func (s *server) refuse(ctx huma.Context, err error) {
+	_, w := humago.Unwrap(ctx)
+	writeProblem(w, note(ctx.Context()), problemOf(err))
+}

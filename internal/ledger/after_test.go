@@ -1,0 +1,137 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// withAfter has f told by the bundle's engine what is posted.
+func (b *bundle) withAfter(f ledger.AfterPosting, o engine.Options) {
+	o.Log = slog.New(slog.DiscardHandler)
+	b.engine = engine.New(store.New(b.Pool), ledger.New(nil).WithAfterPosting(f), o)
+	b.t.Cleanup(b.engine.Close)
+	_, err := b.Pool.Exec(b.t.Context(), `CREATE TABLE followed (impact_id bigint PRIMARY KEY, document_id text, kind text, number text)`)
+	require.NoError(b.t, err)
+}
+
+// follow writes a row for each impact, and fails for the document that is named.
+func follow(refused string, err error) ledger.AfterPosting {
+	return func(ctx context.Context, tx pgx.Tx, posted []ledger.Posted) error {
+		for _, p := range posted {
+			number := "gone"
+			if p.Document != nil {
+				number = p.Document.Content.Number
+			}
+			if _, err := tx.Exec(ctx, `INSERT INTO followed VALUES ($1, $2, $3, $4)`, p.Impact.ID, p.Impact.DocumentID, string(p.Impact.Kind), number); err != nil {
+				return err
+			}
+			if p.Impact.DocumentID == refused {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (b *bundle) followed(where string) int {
+	b.t.Helper()
+	return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM followed f JOIN daybook.impacts i ON i.id = f.impact_id AND i.kind::text = f.kind AND `+where)
+}
+
+// TestAfterPosting tells of posts and of what takes them back, once each.
+func TestAfterPosting(t *testing.T) {
+	t.Parallel()
+	for _, direct := range []bool{false, true} {
+		t.Run(fmt.Sprint("direct ", direct), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.withAfter(follow("", nil), engine.Options{Direct: direct, ChunkSize: 7})
+			fixture.ManyReady(t, b.Pool, org, "doc-", 30)
+			fixture.Ready(t, b.Pool, fixture.Unbalanced(org, "bad"), fixture.Invoice(org, "inv", 1000))
+			r := b.work()
+			assert.Equal(t, 31, r.Completed)
+			assert.Equal(t, 31, b.followed("f.kind = 'post'"))
+			assert.Equal(t, 1, b.followed("f.number = 'inv'"))
+
+			// A version with the same content only confirms.
+			fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
+			b.work()
+			assert.Equal(t, 31, b.followed("true"))
+
+			fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 2000))
+			b.work()
+			assert.Equal(t, 3, b.followed("f.document_id = 'inv'"), "post, reversal, post")
+
+			b.tx(func(ctx context.Context, tx pgx.Tx) {
+				_, err := store.MarkDocumentDeleted(ctx, tx, org, "inv")
+				require.NoError(t, err)
+			})
+			b.work()
+			assert.Equal(t, 2, b.followed("f.document_id = 'inv' AND f.kind = 'reverse'"))
+		})
+	}
+}
+
+// TestAfterPostingFails undoes what was posted with the error, and nothing else.
+func TestAfterPostingFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		code  models.ErrorCode
+		state models.JobState
+	}{
+		"any error":    {errors.New("no luck"), models.CodeProcessorError, models.JobPending},
+		"with a code":  {models.Errorf(models.CodeDocumentInvalid, "no luck"), models.CodeDocumentInvalid, models.JobFailed},
+		"of the tx":    {nil, models.CodeDatabaseError, models.JobPending},
+		"it panics":    {nil, models.CodeProcessorError, models.JobPending},
+		"other's code": {fmt.Errorf("follow: %w", models.Errorf(models.CodeNoMatchingRule, "no luck")), models.CodeNoMatchingRule, models.JobFailed},
+	} {
+		for _, direct := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", direct ", direct), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				f := follow("doc-13", c.err)
+				if c.err == nil {
+					plain := follow("", nil)
+					f = func(ctx context.Context, tx pgx.Tx, posted []ledger.Posted) error {
+						for _, p := range posted {
+							if p.Impact.DocumentID != "doc-13" {
+								continue
+							}
+							if name == "it panics" {
+								panic("oh no")
+							}
+							if _, err := tx.Exec(ctx, `SELECT 1 / 0`); err != nil {
+								return err
+							}
+						}
+						return plain(ctx, tx, posted)
+					}
+				}
+				b.withAfter(f, engine.Options{Direct: direct})
+				fixture.ManyReady(t, b.Pool, org, "doc-", 30)
+				r := b.work()
+				assert.Equal(t, 29, r.Completed)
+				assert.Equal(t, 29, b.followed("f.kind = 'post'"))
+				assert.Equal(t, 29, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
+				job := fixture.Job(t, b.Pool, org, "doc-13")
+				assert.Equal(t, c.state, job.State)
+				assert.Equal(t, c.code, *job.LastErrorCode)
+				assert.Empty(t, b.impacts("doc-13"))
+			})
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package payload
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	infer "github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// Schema is the JSON Schema of a payload's Go type.
+type Schema struct {
+	json     []byte
+	compiled *jsonschema.Schema
+}
+
+// cache holds a Schema, or the error instead, for each type that was asked for.
+var cache sync.Map
+
+// SchemaFor returns the schema of a payload's type, which is a struct or a pointer to one. Fields are named by their JSON tags;
+// those without omitempty or omitzero are required; others than the struct's are refused. A tag `jsonschema:"…"` describes
+// a field. A type that writes its own JSON may be anything, one that writes its own text is a string.
+//
+// It fails on what no schema can say: a type that contains itself, a channel or function, an embedded struct with a name, and
+// the JSON option "string".
+func SchemaFor(t reflect.Type) (*Schema, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if v, ok := cache.Load(t); ok {
+		if err, failed := v.(error); failed {
+			return nil, err
+		}
+		return v.(*Schema), nil
+	}
+	s, err := derive(t)
+	if err != nil {
+		err = fmt.Errorf("no JSON Schema can be derived from the payload type %s: %w", t, err)
+		cache.Store(t, err)
+		return nil, err
+	}
+	cache.Store(t, s)
+	return s, nil
+}
+
+// JSON is the schema as JSON (draft 2020-12).
+func (s *Schema) JSON() []byte { return slices.Clone(s.json) }
+
+// Validate refuses a payload that is not what the schema asks for. The error is an *Error.
+func (s *Schema) Validate(raw []byte) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return invalid("", "it is not valid JSON")
+	}
+	err = s.compiled.Validate(doc)
+	if v, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return explain(v)
+	}
+	return err
+}
+
+// explain names the first field that is wrong, by its place, and what it should be; the value itself may be a secret.
+func explain(v *jsonschema.ValidationError) *Error {
+	for len(v.Causes) > 0 {
+		v = slices.MinFunc(v.Causes, func(a, b *jsonschema.ValidationError) int {
+			return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+		})
+	}
+	field := ""
+	if len(v.InstanceLocation) > 0 {
+		parts := make([]string, len(v.InstanceLocation))
+		for i, part := range v.InstanceLocation {
+			parts[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
+		}
+		field = "/" + strings.Join(parts, "/")
+	}
+	switch k := v.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		slices.Sort(k.Properties)
+		return invalid(field, "unknown field "+quoted(k.Properties))
+	case *kind.Required:
+		return invalid(field, "missing field "+quoted(k.Missing))
+	case *kind.Type:
+		return invalid(field, fmt.Sprintf("it is %s and should be %s", k.Got, strings.Join(k.Want, " or ")))
+	case *kind.Minimum:
+		return invalid(field, "it should be at least "+k.Want.RatString())
+	case *kind.Maximum:
+		return invalid(field, "it should be at most "+k.Want.RatString())
+	default:
+		return invalid(field, "it is not what the schema asks for ("+strings.Join(v.ErrorKind.KeywordPath(), "/")+")")
+	}
+}
+
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(out, ", ")
+}
+
+// anything is a schema for what writes its own JSON.
+func anything() *infer.Schema {
+	return &infer.Schema{Types: []string{"null", "boolean", "object", "array", "number", "string"}}
+}
+
+func derive(t reflect.Type) (*Schema, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, errors.New("it is no struct")
+	}
+	known := map[reflect.Type]*infer.Schema{}
+	if err := special(t, known, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
+	// A payload that writes its own JSON is an object all the same.
+	s := &infer.Schema{Type: "object"}
+	if _, own := known[t]; !own {
+		var err error
+		if s, err = infer.ForType(t, &infer.ForOptions{TypeSchemas: known}); err != nil {
+			return nil, err
+		}
+		nullable(s)
+		s.Type, s.Types = "object", nil
+	}
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("payload.json", doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile("payload.json")
+	return &Schema{json: raw, compiled: compiled}, err
+}
+
+// nullable lets maps be null, as encoding/json writes a nil one.
+func nullable(s *infer.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Type == "object" && s.Properties == nil && s.AdditionalProperties != nil {
+		s.Type, s.Types = "", []string{"null", "object"}
+	}
+	for _, p := range s.Properties {
+		nullable(p)
+	}
+	nullable(s.Items)
+	nullable(s.AdditionalProperties)
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// special collects the schemas of types below t that their fields do not say.
+func special(t reflect.Type, known map[reflect.Type]*infer.Schema, seen map[reflect.Type]bool) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if seen[t] {
+		return nil
+	}
+	seen[t] = true
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		known[t] = &infer.Schema{Type: "string"}
+		return nil
+	case t == reflect.TypeFor[json.Number]():
+		known[t] = &infer.Schema{Type: "number"}
+		return nil
+	case t.Implements(jsonMarshaler) || reflect.PointerTo(t).Implements(jsonMarshaler):
+		known[t] = anything()
+		return nil
+	case t.Implements(textMarshaler) || reflect.PointerTo(t).Implements(textMarshaler):
+		known[t] = &infer.Schema{Type: "string"}
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			known[t] = &infer.Schema{Types: []string{"null", "string"}}
+			return nil
+		}
+		return special(t.Elem(), known, seen)
+	case reflect.Array, reflect.Map:
+		return special(t.Elem(), known, seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if err := specialField(f, known, seen); err != nil {
+				return fmt.Errorf("field %s: %w", f.Name, err)
+			}
+		}
+	default:
+	}
+	return nil
+}
+
+func specialField(f reflect.StructField, known map[reflect.Type]*infer.Schema, seen map[reflect.Type]bool) error {
+	tag := f.Tag.Get("json")
+	if tag == "-" || !f.IsExported() && !f.Anonymous {
+		return nil
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	switch {
+	case f.Anonymous && name != "":
+		return errors.New("an embedded struct cannot have a name of its own: give the field a name")
+	case slices.Contains(strings.Split(options, ","), "string"):
+		return errors.New(`the JSON option "string" is not supported: use a string`)
+	}
+	return special(f.Type, known, seen)
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Retention says what a batch of cleaning up may remove.
+type Retention struct {
+	// OrgID is the organization whose rows are removed; empty: all.
+	OrgID string
+	// Before is the moment before which something must have ended.
+	Before time.Time
+	// Keep is a job that stays with all that is its own: the one that cleans up.
+	Keep string
+	// Batch is how many rows are looked at, at most.
+	Batch int
+}
+
+// CleanupCursor is how far cleaning up has come. The zero value is the beginning.
+type CleanupCursor struct {
+	time time.Time
+	id   string
+	n    int64
+}
+
+// Cleaned is what a batch removed.
+type Cleaned struct {
+	Jobs, Attempts, Receipts int64
+	// Done says that nothing is left to look at.
+	Done bool
+}
+
+// CleanJobs looks at the next batch of jobs that were completed or cancelled, in the order of their end, and removes them with
+// their links, attempts and receipts. A job that somebody holds is left for another time.
+func CleanJobs(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
+	const stmt = `
+WITH looked AS MATERIALIZED (
+    SELECT id, finished_at
+      FROM daybook.jobs
+     WHERE state IN ('completed', 'cancelled') AND finished_at < $2 AND (finished_at, id) > ($5, $6)
+     ORDER BY finished_at, id
+     LIMIT $4
+), doomed AS MATERIALIZED (
+    SELECT j.id
+      FROM daybook.jobs j
+      JOIN looked l ON l.id = j.id
+     WHERE ($1 = '' OR j.org_id = $1) AND j.id <> $3 AND j.state IN ('completed', 'cancelled') AND j.finished_at < $2
+       FOR UPDATE OF j SKIP LOCKED
+), attempts AS (
+    DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
+), receipts AS (
+    DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
+), jobs AS (
+    DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
+)
+SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM receipts),
+       coalesce((SELECT max(finished_at) FROM looked), $5), coalesce((SELECT id FROM looked ORDER BY finished_at DESC, id DESC LIMIT 1), $6)`
+	var looked int
+	var c Cleaned
+	to := from
+	err := q.QueryRow(ctx, stmt, r.OrgID, r.Before, r.Keep, r.Batch, from.time, from.id).
+		Scan(&looked, &c.Jobs, &c.Attempts, &c.Receipts, &to.time, &to.id)
+	c.Done = looked < r.Batch
+	return c, to, wrap("clean up jobs", err)
+}
+
+// CleanReceipts looks at the next batch of webhook receipts, and removes those of jobs that are completed, cancelled or gone.
+// The receipt of a job that may still be tried again says whether its webhook was delivered, and stays.
+func CleanReceipts(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
+	const stmt = `
+WITH looked AS MATERIALIZED (
+    SELECT job_id, attempt, sent_at
+      FROM daybook.webhook_deliveries
+     WHERE (job_id, attempt) > ($5, $6)
+     ORDER BY job_id, attempt
+     LIMIT $4
+), gone AS (
+    DELETE FROM daybook.webhook_deliveries w
+     USING looked l
+      LEFT JOIN daybook.jobs j ON j.id = l.job_id
+     WHERE w.job_id = l.job_id AND w.attempt = l.attempt AND l.sent_at < $2 AND l.job_id <> $3
+       AND ($1 = '' OR j.org_id = $1) AND (j.id IS NULL OR j.state IN ('completed', 'cancelled'))
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
+       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), $5),
+       coalesce((SELECT attempt FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), $6)`
+	var looked int
+	var c Cleaned
+	to := from
+	err := q.QueryRow(ctx, stmt, r.OrgID, r.Before, r.Keep, r.Batch, from.id, int32(from.n)).
+		Scan(&looked, &c.Receipts, &to.id, &to.n)
+	c.Done = looked < r.Batch
+	return c, to, wrap("clean up webhook receipts", err)
+}
+
+// CleanAttempts looks at the next batch of the log of attempts, and removes those at accounting jobs that are completed or
+// cancelled. What was posted stays as it is, with the numbers of job and attempt in it.
+func CleanAttempts(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
+	const stmt = `
+WITH looked AS MATERIALIZED (
+    SELECT job_id, id, ended_at, org_id, kind
+      FROM daybook.attempts
+     WHERE (job_id, id) > ($5, $6)
+     ORDER BY job_id, id
+     LIMIT $4
+), gone AS (
+    DELETE FROM daybook.attempts a
+     USING looked l
+      JOIN daybook.accounting_work_queue q ON q.id = l.job_id
+     WHERE a.job_id = l.job_id AND a.id = l.id AND l.kind = 'accounting' AND l.ended_at < $2 AND l.job_id <> $3
+       AND ($1 = '' OR l.org_id = $1) AND q.state IN ('completed', 'cancelled')
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
+       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), $5),
+       coalesce((SELECT id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), $6)`
+	var looked int
+	var c Cleaned
+	to := from
+	err := q.QueryRow(ctx, stmt, r.OrgID, r.Before, r.Keep, r.Batch, from.id, from.n).
+		Scan(&looked, &c.Attempts, &to.id, &to.n)
+	c.Done = looked < r.Batch
+	return c, to, wrap("clean up attempts", err)
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// MarkWaiting says that leased jobs are not being worked yet: should the turn end with its worker, they are not charged.
+func (s *Store) MarkWaiting(ctx context.Context, turn Turn, ids []string) error {
+	const stmt = `
+UPDATE {queue} q
+   SET working = false
+ WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
+                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2
+                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING q.id`
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, ids)
+	return wrap("mark waiting", err)
+}
+
+// SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the job is no longer the turn's.
+func (s *Store) SetProgress(ctx context.Context, turn Turn, id string, progress []byte) error {
+	const stmt = `
+UPDATE daybook.jobs SET progress = $4::text::jsonb, updated_at = clock_timestamp() WHERE id = $3 AND turn_id = $1 AND fence = $2`
+	tag, err := s.pool.Exec(ctx, stmt, turn.ID, turn.Fence, id, string(progress))
+	if err == nil && tag.RowsAffected() == 0 {
+		return fmt.Errorf("job %s: %w", id, ErrLeaseLost)
+	}
+	return wrap("store progress", err)
+}
+
+// ReturnMissing makes the dead letters pending again that failed because no worker had a handler for one of the types, in
+// batches, and says how many there were. One that is to be unique while another with its payload is open stays a dead letter.
+func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) {
+	const stmt = `
+SELECT f.id, r.result
+  FROM (SELECT id FROM daybook.jobs
+         WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND id > $2
+         ORDER BY id
+         LIMIT 1000) f
+ CROSS JOIN LATERAL daybook.retry_job(f.id, 'reset') r
+ ORDER BY f.id`
+	total, last := 0, ""
+	for {
+		rows, err := s.pool.Query(ctx, stmt, types, last)
+		if err != nil {
+			return total, wrap("return jobs whose handler was missing", err)
+		}
+		n := 0
+		var result string
+		_, err = pgx.ForEachRow(rows, []any{&last, &result}, func() error {
+			if n++; result != "unchanged" {
+				total++
+			}
+			return nil
+		})
+		if err != nil || n == 0 {
+			return total, wrap("return jobs whose handler was missing", err)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// QueuedJobFilter says which background jobs are meant. The zero value of each field means any.
+type QueuedJobFilter struct {
+	OrgID string
+	State models.JobState
+	Type  string
+	// Code is the last error's.
+	Code models.ErrorCode
+	// Since and Until bound when the job failed if State is JobFailed, and when it was enqueued otherwise: from Since on, before
+	// Until.
+	Since, Until time.Time
+	// Link is something that the job is about; JobID is not looked at.
+	Link models.JobLink
+	// Key is the idempotency key.
+	Key string
+}
+
+// bounded reports whether the filter says more than a state.
+func (f *QueuedJobFilter) bounded() bool {
+	rest := *f
+	rest.State = ""
+	return rest != QueuedJobFilter{}
+}
+
+// QueuedJobPage is a part of a list of background jobs.
+type QueuedJobPage struct {
+	// Jobs are without payload and result, which may be large; QueuedJob reads them.
+	Jobs []models.QueuedJob
+	// Links are those of Jobs, by the job's id.
+	Links map[string][]models.JobLink
+	// Next is the cursor of the next part; empty: this is the last one.
+	Next string
+}
+
+// QueuedJobDetail is a background job with all that is known of it.
+type QueuedJobDetail struct {
+	models.QueuedJob
+	Links []models.JobLink `json:"links"`
+	// Attempts are the first one first.
+	Attempts []models.JobAttempt `json:"attempts"`
+}
+
+// QueuedJobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
+// enqueued, the last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the
+// beginning. A cursor that is not one is ErrInvalid.
+func (l *Listing) QueuedJobs(ctx context.Context, f QueuedJobFilter, limit int, cursor string) (QueuedJobPage, error) {
+	limit = cmp.Or(limit, DefaultLimit)
+	page := QueuedJobPage{Jobs: []models.QueuedJob{}, Links: map[string][]models.JobLink{}}
+	q := l.queuedJobs(ctx, f).Omit("payload", "result").Limit(limit + 1)
+	byFailure := f.State == models.JobFailed
+	if byFailure {
+		q = q.Order("finished_at DESC, id")
+	} else {
+		q = q.Order("id DESC")
+	}
+	if cursor != "" {
+		at, id, err := readCursor(cursor, byFailure)
+		switch {
+		case err != nil:
+			return page, err
+		case byFailure:
+			q = q.Where("finished_at <= ? AND (finished_at < ? OR id > ?)", at, at, id)
+		default:
+			q = q.Where("id < ?", id)
+		}
+	}
+	if err := q.Find(&page.Jobs).Error; err != nil {
+		return page, wrap("list jobs", err)
+	}
+	if len(page.Jobs) > limit {
+		page.Jobs = page.Jobs[:limit]
+		page.Next = writeCursor(&page.Jobs[limit-1], byFailure)
+	}
+	ids := make([]string, len(page.Jobs))
+	for i := range page.Jobs {
+		ids[i] = page.Jobs[i].ID
+	}
+	links, err := l.jobLinks(ctx, ids...)
+	for _, link := range links {
+		page.Links[link.JobID] = append(page.Links[link.JobID], link)
+	}
+	return page, err
+}
+
+// CountQueuedJobs counts the jobs that the filter means.
+func (l *Listing) CountQueuedJobs(ctx context.Context, f QueuedJobFilter) (int, error) {
+	var n int64
+	err := l.queuedJobs(ctx, f).Count(&n).Error
+	return int(n), wrap("count jobs", err)
+}
+
+// QueuedJob reads one background job of an organization, or of any when org is empty; ErrJobNotFound when there is none.
+func (l *Listing) QueuedJob(ctx context.Context, org, id string) (QueuedJobDetail, error) {
+	var d QueuedJobDetail
+	q := l.db.WithContext(ctx).Where("id = ?", id)
+	if org != "" {
+		q = q.Where("org_id = ?", org)
+	}
+	err := q.Take(&d.QueuedJob).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return d, fmt.Errorf("%w: %s", ErrJobNotFound, id)
+	}
+	if err != nil {
+		return d, wrap("read the job", err)
+	}
+	if d.Links, err = l.jobLinks(ctx, id); err != nil {
+		return d, err
+	}
+	d.Attempts = []models.JobAttempt{}
+	err = l.db.WithContext(ctx).Where("job_id = ? AND kind = ?", id, models.AttemptJobs).Order("id").Find(&d.Attempts).Error
+	return d, wrap("list attempts", err)
+}
+
+// QueuedJobStat counts the background jobs of a type and state.
+type QueuedJobStat struct {
+	Type  string          `gorm:"column:type" json:"type"`
+	State models.JobState `gorm:"column:state" json:"state"`
+	Count int64           `gorm:"column:count" json:"count"`
+	// Oldest and Newest are when they were enqueued.
+	Oldest          time.Time `gorm:"column:oldest" json:"oldest"`
+	Newest          time.Time `gorm:"column:newest" json:"newest"`
+	AverageAttempts float64   `gorm:"column:average_attempts" json:"average_attempts"`
+}
+
+// QueuedJobStats counts the background jobs of an organization, or of all when org is empty, in the order of types and states:
+// what daybook.job_status shows.
+func (l *Listing) QueuedJobStats(ctx context.Context, org string) ([]QueuedJobStat, error) {
+	const stmt = `
+SELECT type, state, count(*) AS count, min(created_at) AS oldest, max(created_at) AS newest, avg(run_count)::float8 AS average_attempts
+  FROM daybook.jobs
+ WHERE ? = '' OR org_id = ?
+ GROUP BY type, state
+ ORDER BY type, state`
+	stats := []QueuedJobStat{}
+	return stats, wrap("count jobs by type and state", l.db.WithContext(ctx).Raw(stmt, org, org).Scan(&stats).Error)
+}
+
+func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink, error) {
+	links := []models.JobLink{}
+	if len(ids) == 0 {
+		return links, nil
+	}
+	err := l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id").Find(&links).Error
+	return links, wrap("read the jobs' links", err)
+}
+
+// queuedJobs begins a query of the jobs that the filter means.
+func (l *Listing) queuedJobs(ctx context.Context, f QueuedJobFilter) *gorm.DB {
+	q := l.db.WithContext(ctx).Model(&models.QueuedJob{})
+	if f.OrgID != "" {
+		q = q.Where("org_id = ?", f.OrgID)
+	}
+	if f.State != "" {
+		q = q.Where("state = ?", f.State)
+	}
+	if f.Type != "" {
+		q = q.Where("type = ?", f.Type)
+	}
+	if f.Code != "" {
+		q = q.Where("last_error_code = ?", f.Code)
+	}
+	if f.Key != "" {
+		q = q.Where("idempotency_key = ?", f.Key)
+	}
+	if f.Link.Kind != "" || f.Link.ID != "" {
+		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE (? = '' OR l.kind = ?) AND (? = '' OR l.id = ?))",
+			f.Link.Kind, f.Link.Kind, f.Link.ID, f.Link.ID)
+	}
+	if f.State == models.JobFailed {
+		if !f.Since.IsZero() {
+			q = q.Where("finished_at >= ?", f.Since)
+		}
+		if !f.Until.IsZero() {
+			q = q.Where("finished_at < ?", f.Until)
+		}
+		return q
+	}
+	// Ids begin with the time of their creation, and are indexed.
+	if !f.Since.IsZero() {
+		q = q.Where("created_at >= ? AND id >= ?", f.Since, idPrefix(f.Since.Add(-time.Minute)))
+	}
+	if !f.Until.IsZero() {
+		q = q.Where("created_at < ? AND id < ?", f.Until, idPrefix(f.Until.Add(time.Minute)))
+	}
+	return q
+}
+
+// idPrefix is what ids that are made at t begin with (daybook.new_id).
+func idPrefix(t time.Time) string {
+	hex := fmt.Sprintf("%012x", max(t.UnixMilli(), 0))
+	return hex[:8] + "-" + hex[8:]
+}
+
+// writeCursor says where a list goes on after a job.
+func writeCursor(j *models.QueuedJob, byFailure bool) string {
+	place := "c " + j.ID
+	if byFailure && j.FinishedAt != nil {
+		place = "f " + strconv.FormatInt(j.FinishedAt.UnixMicro(), 10) + " " + j.ID
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(place))
+}
+
+func readCursor(cursor string, byFailure bool) (at time.Time, id string, err error) {
+	refused := fmt.Errorf("%w: the cursor is not one of this list: leave it out to begin anew", ErrInvalid)
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return at, "", refused
+	}
+	parts := strings.SplitN(string(raw), " ", 3)
+	switch {
+	case !byFailure && len(parts) == 2 && parts[0] == "c":
+		return at, parts[1], nil
+	case byFailure && len(parts) == 3 && parts[0] == "f":
+		micro, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil {
+			return at, "", refused
+		}
+		return time.UnixMicro(micro), parts[2], nil
+	}
+	return at, "", refused
+}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// NewJob asks for a background job. The zero value of each field but the first three means what is left to the database.
+type NewJob struct {
+	OrgID   string
+	Type    string
+	Payload json.RawMessage
+
+	IdempotencyKey string
+	// ReadyAt is when it is due; nil is now.
+	ReadyAt     *time.Time
+	Priority    models.Priority
+	MaxAttempts int
+	// Links are [{"kind": …, "id": …}], or nil.
+	Links json.RawMessage
+	// Unique makes it the only open job of its organization with its type and payload.
+	Unique bool
+}
+
+// EnqueuedJob is the job that a request led to, and whether it was there already.
+type EnqueuedJob struct {
+	JobID     string
+	Duplicate bool
+}
+
+// EnqueueJob asks for a background job.
+func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
+	const stmt = `
+SELECT job_id, duplicate
+  FROM daybook.enqueue_job($1, $2, $3::text::jsonb, NULLIF($4::text, ''), $5, NULLIF($6::integer, 0), NULLIF($7::integer, 0), $8::text::jsonb, $9)`
+	var r EnqueuedJob
+	err := q.QueryRow(ctx, stmt, j.OrgID, j.Type, string(j.Payload), j.IdempotencyKey, j.ReadyAt, int32(j.Priority), int32(j.MaxAttempts),
+		textOrNil(j.Links), j.Unique).Scan(&r.JobID, &r.Duplicate)
+	return r, wrap("enqueue the job", err)
+}
+
+// EnqueueJobs asks for many background jobs, up to limit in a statement; the answers are in the order of the jobs.
+func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]EnqueuedJob, error) {
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	if len(jobs) > limit {
+		// A statement sorts its own jobs; when they need several, the statements follow each other in the same order. The hash that
+		// unique jobs are sorted by is the database's; its order is not needed when nobody else has jobs with the same payload
+		// that are enqueued by several statements.
+		slices.SortStableFunc(order, func(a, b int) int {
+			return cmp.Or(boolOrder(jobs[b].Unique, jobs[a].Unique), cmp.Compare(jobs[a].OrgID, jobs[b].OrgID),
+				cmp.Compare(jobs[a].IdempotencyKey, jobs[b].IdempotencyKey))
+		})
+	}
+	out := make([]EnqueuedJob, len(jobs))
+	for part := range slices.Chunk(order, limit) {
+		if err := enqueueJobs(ctx, q, jobs, part, out); err != nil {
+			return nil, wrap("enqueue jobs", err)
+		}
+	}
+	return out, nil
+}
+
+// enqueueJobs asks for the jobs at the positions, and writes the answers to the same positions of out.
+func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int, out []EnqueuedJob) error {
+	const stmt = `
+SELECT ordinal, job_id, duplicate
+  FROM daybook.enqueue_jobs($1, $2, $3::text[]::jsonb[], $4, $5, $6, $7, $8::text[]::jsonb[], $9)`
+	n := len(positions)
+	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
+	// What nobody asks for is not sent.
+	var keys, links []*string
+	var due []*time.Time
+	var priorities, attempts []*int32
+	var unique []bool
+	for i, at := range positions {
+		j := &jobs[at]
+		orgs[i], types[i], payloads[i] = j.OrgID, j.Type, string(j.Payload)
+		keys = setAt(keys, i, n, j.IdempotencyKey)
+		due = setPointerAt(due, i, n, j.ReadyAt)
+		priorities = setAt(priorities, i, n, int32(j.Priority))
+		attempts = setAt(attempts, i, n, int32(j.MaxAttempts))
+		links = setAt(links, i, n, string(j.Links))
+		if j.Unique {
+			if unique == nil {
+				unique = make([]bool, n)
+			}
+			unique[i] = true
+		}
+	}
+	rows, err := q.Query(ctx, stmt, orgs, types, payloads, keys, due, priorities, attempts, links, unique)
+	if err != nil {
+		return err
+	}
+	var ordinal int
+	var r EnqueuedJob
+	_, err = pgx.ForEachRow(rows, []any{&ordinal, &r.JobID, &r.Duplicate}, func() error {
+		out[positions[ordinal-1]] = r
+		return nil
+	})
+	return err
+}
+
+// setAt sets an element of a slice of n pointers, which is made when the first value that is not zero comes.
+func setAt[T comparable](list []*T, i, n int, v T) []*T {
+	var zero T
+	if v == zero {
+		return list
+	}
+	return setPointerAt(list, i, n, &v)
+}
+
+func setPointerAt[T any](list []*T, i, n int, v *T) []*T {
+	if v == nil {
+		return list
+	}
+	if list == nil {
+		list = make([]*T, n)
+	}
+	list[i] = v
+	return list
+}
+
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func textOrNil(raw json.RawMessage) *string {
+	if raw == nil {
+		return nil
+	}
+	s := string(raw)
+	return &s
+}
+
+// RetryJob tries a background job again: mode is now, later or reset. A delay of 0 is the mode's own.
+func RetryJob(ctx context.Context, q Querier, id, mode string, delay time.Duration) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.retry_job($1, $2, NULLIF($3::float8, 0))`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, id, mode, delay.Seconds()).Scan(&r.JobID, &r.Result)
+	return r, wrap("retry the job", err)
+}
+
+// CancelJob asks that a background job not be worked.
+func CancelJob(ctx context.Context, q Querier, id string) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.cancel_job($1)`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, id).Scan(&r.JobID, &r.Result)
+	return r, wrap("cancel the job", err)
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Kind is one kind of queue. The statements of leases are written once, with braces where kinds differ; all kinds have the
+// columns of a lease, and lose, retry and settle jobs by the same rules.
+type Kind struct {
+	// Name is the kind's in attempts.
+	Name string
+	// words replace what stands in braces.
+	words *strings.Replacer
+	// fields are the destinations of {columns}.
+	fields func(j *Job) []any
+	// channel and key are what the kind's wake function notifies and locks.
+	channel string
+	key     int
+
+	statements sync.Map
+}
+
+// sql returns a statement in the words of the kind.
+func (k *Kind) sql(stmt string) string {
+	if s, ok := k.statements.Load(stmt); ok {
+		return s.(string)
+	}
+	s, _ := k.statements.LoadOrStore(stmt, k.words.Replace(stmt))
+	return s.(string)
+}
+
+func (k *Kind) scan(row pgx.CollectableRow) (Job, error) {
+	var j Job
+	err := row.Scan(k.fields(&j)...)
+	return j, err
+}
+
+// Accounting is the queue of documents to be posted.
+var Accounting = &Kind{
+	Name: "accounting", fields: leaseFields, channel: "daybook_accounting", key: 1,
+	words: strings.NewReplacer(
+		"{queue}", "daybook.accounting_work_queue",
+		"{state}", "daybook.accounting_job_state",
+		"{order}", "org_id, document_id",
+		"{columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
+		"{picked columns}", leaseColumns("q.run_count + 1", "clock_timestamp()"),
+		"{locked columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
+		// A lease is worked later; what is worked alone is marked then.
+		"{working}", "false",
+		"{max attempts}", "$3",
+		"{lost code}", "WORKER_LOST",
+		"{given back}", `
+       not_ready_count = CASE WHEN q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count END,`,
+		"{settled}", `
+           version_hint = CASE WHEN v.version IS NULL OR q.generation <> q.leased_generation THEN q.version_hint ELSE v.version END,
+           not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count + 1 END,`,
+		"{log columns}", "document_id, version",
+		"{lost log}", "q.document_id, q.version_hint",
+		"{settled log}", "q.document_id AS log_1, v.old_version AS log_2",
+	),
+}
+
+func leaseColumns(attempt, startedAt string) string {
+	return "q.id, q.org_id, q.document_id, q.version_hint, " + attempt + ", " + startedAt + ", q.takeovers, q.not_ready_count, q.cancel_requested, q.epoch"
+}
+
+// leaseFields are the destinations of what every kind knows of a lease.
+func leaseFields(j *Job) []any {
+	return []any{&j.ID, &j.OrgID, &j.DocumentID, &j.Version, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.NotReady, &j.CancelRequested, &j.Epoch}
+}
+
+// Jobs is the queue of background jobs.
+var Jobs = &Kind{
+	Name: "jobs", channel: "daybook_jobs", key: 2,
+	fields: func(j *Job) []any {
+		return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt)
+	},
+	words: strings.NewReplacer(
+		"{queue}", "daybook.jobs",
+		"{state}", "daybook.job_state",
+		"{order}", "org_id, id",
+		"{columns}", jobColumns+`, q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at`,
+		"{locked columns}", jobColumns,
+		// A lane leases what it begins at once.
+		"{working}", "true",
+		"{max attempts}", "coalesce(q.max_attempts, $3)",
+		"{lost code}", "JOB_LOCK_TIMEOUT_RECLAIMED",
+		"{given back}", "",
+		"{settled}", `
+           result = CASE WHEN v.outcome = 'completed' THEN v.result::jsonb ELSE q.result END,`,
+		"{log columns}", "kind, type",
+		"{lost log}", "'jobs', q.type",
+		"{settled log}", "'jobs' AS log_1, q.type AS log_2",
+	),
+}
+
+const jobColumns = "q.id, q.org_id, '', 0::bigint, q.run_count, q.attempt_started_at, q.takeovers, 0, q.cancel_requested, 0"

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// AccountingJobsAfter lists jobs as Jobs does, but in the order of their ids, which is that of their creation, the last one
+// first, and only those after a job of that order; the empty id: from the beginning.
+func (l *Listing) AccountingJobsAfter(ctx context.Context, f JobFilter, after string) ([]models.AccountingJob, error) {
+	q := l.accountingJobs(ctx, f).Order("id DESC")
+	if after != "" {
+		q = q.Where("id < ?", after)
+	}
+	jobs := []models.AccountingJob{}
+	return jobs, wrap("list jobs", q.Find(&jobs).Error)
+}
+
+// DocumentFilter says which documents to list. OrgID is required; the zero value of each other field means any.
+type DocumentFilter struct {
+	OrgID string
+	Type  models.DocumentType
+	// After leaves out the documents up to this id.
+	After string
+	// Limit is how many are listed at most; default DefaultLimit.
+	Limit int
+}
+
+// Documents lists an organization's documents in the order of their ids, without their contents.
+func (l *Listing) Documents(ctx context.Context, f DocumentFilter) ([]models.Document, error) {
+	q := l.db.WithContext(ctx).Omit("content").Where("org_id = ? AND id > ?", f.OrgID, f.After).Order("id").Limit(cmp.Or(f.Limit, DefaultLimit))
+	if f.Type != "" {
+		q = q.Where("type = ?", f.Type)
+	}
+	documents := []models.Document{}
+	return documents, wrap("list documents", q.Find(&documents).Error)
+}
+
+// Document reads a document, or returns ErrDocumentNotFound.
+func (l *Listing) Document(ctx context.Context, org, id string) (models.Document, error) {
+	var d models.Document
+	err := l.db.WithContext(ctx).Where("org_id = ? AND id = ?", org, id).Take(&d).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return d, fmt.Errorf("%w: organization %s has no document %s", ErrDocumentNotFound, org, id)
+	}
+	return d, wrap("read the document", err)
+}
+
+// EntryPlace is where a list of entries goes on: after this line.
+type EntryPlace struct {
+	ImpactID int64
+	LineNo   int
+}
+
+// EntriesAfter lists entries in the order of Entries, from a place on.
+func (l *Listing) EntriesAfter(ctx context.Context, f EntryFilter, after EntryPlace) ([]EntryLine, error) {
+	q := l.entries(ctx, f).Where("(e.impact_id < ? OR (e.impact_id = ? AND e.line_no > ?))", after.ImpactID, after.ImpactID, after.LineNo)
+	lines := []EntryLine{}
+	return lines, wrap("list entries", q.Find(&lines).Error)
+}

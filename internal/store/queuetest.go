@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// What package queuetest reads and changes, in the tests of applications.
+
+// EnqueuedRow is a background job as a test sees it.
+type EnqueuedRow struct {
+	ID, OrgID, Type string
+	Payload         string
+	Key             string
+	Priority        int
+	State           string
+	ReadyAt         time.Time
+	RunCount        int
+	MaxAttempts     int
+	Code, Error     string
+	// Result is "" when there is none.
+	Result string
+	Links  []EnqueuedLink
+	Unique bool
+}
+
+// EnqueuedLink is one link of an EnqueuedRow.
+type EnqueuedLink struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+}
+
+// EnqueuedRows reads background jobs in the order in which they were enqueued: those of a type ("": of any), and those that
+// a turn attempted ("": all).
+func EnqueuedRows(ctx context.Context, q Querier, jobType, turn string) ([]EnqueuedRow, error) {
+	const stmt = `
+SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''), j.priority::integer, j.state::text, j.ready_at, j.run_count,
+       coalesce(j.max_attempts, 0), coalesce(j.last_error_code, ''), coalesce(j.last_error, ''), coalesce(j.result::text, ''),
+       coalesce((SELECT jsonb_agg(jsonb_build_object('kind', l.kind, 'id', l.id) ORDER BY l.kind, l.id)
+                   FROM daybook.job_links l WHERE l.job_id = j.id)::text, '[]'),
+       j.unique_hash IS NOT NULL
+  FROM daybook.jobs j
+ WHERE ($1::text = '' OR j.type = $1::text)
+   AND ($2::text = '' OR EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $2::text))
+ ORDER BY j.created_at, j.id`
+	rows, err := q.Query(ctx, stmt, jobType, turn)
+	if err != nil {
+		return nil, wrap("read jobs", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (EnqueuedRow, error) {
+		var r EnqueuedRow
+		var links string
+		if err := row.Scan(&r.ID, &r.OrgID, &r.Type, &r.Payload, &r.Key, &r.Priority, &r.State, &r.ReadyAt, &r.RunCount,
+			&r.MaxAttempts, &r.Code, &r.Error, &r.Result, &links, &r.Unique); err != nil {
+			return r, err
+		}
+		return r, json.Unmarshal([]byte(links), &r.Links)
+	})
+	return all, wrap("read jobs", err)
+}
+
+// AttemptedDocuments reads the accounting jobs that a turn attempted, by organization and document.
+func AttemptedDocuments(ctx context.Context, q Querier, turn string) ([]models.AccountingJob, error) {
+	const stmt = `
+SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text, j.run_count, j.ready_at, j.last_error_code, j.last_error
+  FROM daybook.accounting_work_queue j
+ WHERE EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $1)
+ ORDER BY j.org_id, j.document_id`
+	rows, err := q.Query(ctx, stmt, turn)
+	if err != nil {
+		return nil, wrap("read jobs", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (j models.AccountingJob, err error) {
+		err = row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.VersionHint, &j.State, &j.RunCount, &j.ReadyAt, &j.LastErrorCode, &j.LastError)
+		return j, err
+	})
+	return all, wrap("read jobs", err)
+}
+
+// CountDue counts the jobs that may be worked now.
+func (s *Store) CountDue(ctx context.Context) (int, error) {
+	const stmt = `
+SELECT count(*)
+  FROM {queue} q
+ WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp()
+   AND NOT EXISTS (SELECT FROM daybook.organizations o WHERE o.id = q.org_id AND o.paused_at IS NOT NULL)`
+	var n int
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&n)
+	return n, wrap("count what is due", err)
+}
+
+// NextDue says in how long the next job may be worked; ok is false when none waits.
+func (s *Store) NextDue(ctx context.Context) (d time.Duration, ok bool, err error) {
+	const stmt = `
+SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
+  FROM {queue} q
+ WHERE q.state = 'pending'
+   AND NOT EXISTS (SELECT FROM daybook.organizations o WHERE o.id = q.org_id AND o.paused_at IS NOT NULL)`
+	var seconds *float64
+	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&seconds); err != nil || seconds == nil {
+		return 0, false, wrap("look for what is due next", err)
+	}
+	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
+}
+
+// PassTime brings every job that waits for its time nearer to it, as if so much time had passed.
+func (s *Store) PassTime(ctx context.Context, d time.Duration) error {
+	const stmt = `
+UPDATE {queue} q
+   SET ready_at = greatest(q.ready_at - make_interval(secs => $1), clock_timestamp())
+ WHERE q.state = 'pending' AND q.ready_at > clock_timestamp()`
+	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())
+	return wrap("let time pass", err)
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// WebhookReceipt is what became of one attempt to deliver a webhook.
+type WebhookReceipt struct {
+	JobID   string
+	Attempt int
+	// URL is without query and credentials.
+	URL string
+	// Status is the answer's; 0: there was none.
+	Status int
+	// OK says that the webhook was delivered.
+	OK bool
+	// ErrorCode is empty when it was.
+	ErrorCode models.ErrorCode
+	Duration  time.Duration
+	SentAt    time.Time
+}
+
+// WriteWebhookReceipt keeps a receipt. An attempt that is made again, after its worker was lost, replaces its own unless
+// that says that the webhook was delivered.
+func WriteWebhookReceipt(ctx context.Context, db DB, r WebhookReceipt) error {
+	const stmt = `
+INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at)
+VALUES ($1, $2, $3, nullif($4, 0), $5, nullif($6, ''), $7, $8)
+ON CONFLICT (job_id, attempt) DO UPDATE
+   SET url = excluded.url, status = excluded.status, ok = excluded.ok, error_code = excluded.error_code,
+       duration_ms = excluded.duration_ms, sent_at = excluded.sent_at
+ WHERE NOT w.ok`
+	_, err := db.Exec(ctx, stmt, r.JobID, r.Attempt, r.URL, r.Status, r.OK, string(r.ErrorCode), r.Duration.Milliseconds(), r.SentAt)
+	return wrap("write the webhook's receipt", err)
+}
+
+// DeliveredWebhook is the attempt that delivered a job's webhook.
+type DeliveredWebhook struct {
+	Attempt int
+	Status  int
+}
+
+// WebhookDelivered reads which attempt of a job delivered its webhook; ok is false when none has.
+func WebhookDelivered(ctx context.Context, q Querier, jobID string) (delivered DeliveredWebhook, ok bool, err error) {
+	const stmt = `
+SELECT attempt, coalesce(status, 0) FROM daybook.webhook_deliveries WHERE job_id = $1 AND ok ORDER BY attempt LIMIT 1`
+	err = q.QueryRow(ctx, stmt, jobID).Scan(&delivered.Attempt, &delivered.Status)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return delivered, false, nil
+	}
+	return delivered, err == nil, wrap("look for an earlier delivery", err)
+}

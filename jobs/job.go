@@ -1,0 +1,54 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// Job is one attempt at a job, as its handler sees it.
+type Job[P queue.Payload] struct {
+	ID    string
+	OrgID string
+	// Type is the type under which the job was enqueued: an alias, or the payload's own.
+	Type string
+	// Attempt is the number of this attempt, from 1; MaxAttempts the number of the last one.
+	Attempt, MaxAttempts int
+	// IdempotencyKey stays the same over all attempts: the key that the job was enqueued with, or its id. Give it to whoever
+	// is asked to do something outside the database, so that it is done once.
+	IdempotencyKey string
+	Payload        P
+	EnqueuedAt     time.Time
+
+	attempt *attempt
+}
+
+// attempt collects what a handler says besides its error.
+type attempt struct {
+	result   any
+	inTx     []func(ctx context.Context, tx pgx.Tx) error
+	progress func(ctx context.Context, v json.RawMessage) error
+}
+
+// SetResult keeps v, as JSON, with the job when this attempt completes it.
+func (j *Job[P]) SetResult(v any) { j.attempt.result = v }
+
+// Progress stores v, as JSON, for people who look at a running job. It fails when the job is no longer this attempt's: then
+// the handler should end.
+func (j *Job[P]) Progress(ctx context.Context, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return j.attempt.progress(ctx, raw)
+}
+
+// InTx has f run after the handler has returned nil, in the short transaction that completes the job. What f writes commits
+// exactly once: with the completion, or not at all. An error of f is the attempt's.
+func (j *Job[P]) InTx(f func(ctx context.Context, tx pgx.Tx) error) {
+	j.attempt.inTx = append(j.attempt.inTx, f)
+}

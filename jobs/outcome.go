@@ -1,0 +1,52 @@
+package jobs
+
+import (
+	"errors"
+	"time"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// outcome is an error of a handler that says what becomes of the job.
+type outcome struct {
+	kind  outcomeKind
+	delay time.Duration
+	code  models.ErrorCode
+	cause error
+}
+
+type outcomeKind int
+
+const (
+	coded outcomeKind = iota
+	snoozed
+	cancelled
+	retriedAfter
+	final
+)
+
+func (o *outcome) Error() string { return o.cause.Error() }
+func (o *outcome) Unwrap() error { return o.cause }
+
+// Snooze puts the job off for d. It is no attempt: nothing is counted and nothing has failed.
+func Snooze(d time.Duration) error {
+	return &outcome{kind: snoozed, delay: d, cause: errors.New("snoozed for " + d.String())}
+}
+
+// Cancel ends the job as cancelled, because there is nothing left to do.
+func Cancel(reason string) error {
+	return &outcome{kind: cancelled, code: models.CodeJobCancelled, cause: errors.New(reason)}
+}
+
+// RetryAfter fails the attempt with err; if another is left, it comes after d instead of the policy's delay.
+func RetryAfter(d time.Duration, err error) error {
+	return &outcome{kind: retriedAfter, delay: d, cause: err}
+}
+
+// Final fails the job with err, whatever attempts are left.
+func Final(err error) error { return &outcome{kind: final, cause: err} }
+
+// WithCode gives err an error code: it decides whether the job is tried again (docs/jobs.md), and people search by it.
+func WithCode(code models.ErrorCode, err error) error {
+	return &outcome{kind: coded, code: code, cause: err}
+}

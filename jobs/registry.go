@@ -1,0 +1,177 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// Policy says how the jobs of a type are worked. The zero value of each field means its default.
+type Policy struct {
+	// Owner is the team or contact who answers for the type; it stands in the log, in lists and in the API.
+	Owner string
+	// MaxAttempts is after how many attempts a job is a dead letter, unless it was enqueued with a number of its own; default 3.
+	MaxAttempts int
+	// Timeout is how long an attempt may take; default 30 s.
+	Timeout time.Duration
+	// Base is the delay before the second attempt, Factor what each later one is multiplied by, Cap the longest; defaults 30 s,
+	// 2 and 6 h. Each is changed by up to ±10 %, always the same for the same job and attempt.
+	Base   time.Duration
+	Factor float64
+	Cap    time.Duration
+	// Parallel is how many jobs of the type one lane works side by side; default 10. A bulk handler works as many in one call
+	// as the lane has.
+	Parallel int
+	// Aliases are other names under which jobs of the type may be enqueued.
+	Aliases []string
+}
+
+// Registry holds the handlers of a worker. Register everything before the worker starts.
+type Registry struct {
+	// types holds each handler under its type and its aliases.
+	types map[string]*registered
+}
+
+// registered is the handler of one type.
+type registered struct {
+	jobType string
+	policy  Policy
+	schema  *payload.Schema
+	// One of them is set.
+	work func(ctx context.Context, job store.Job, a *attempt) error
+	many func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]error, error)
+}
+
+// Registration describes a registered type.
+type Registration struct {
+	Type string
+	// Policy has its defaults filled in.
+	Policy Policy
+	// Schema is the JSON Schema of the payload.
+	Schema json.RawMessage
+	// Bulk: a BulkFunc works the type.
+	Bulk bool
+}
+
+// Registrations describes what is registered, in the order of the types' names.
+func (r *Registry) Registrations() []Registration {
+	var all []Registration
+	for _, name := range slices.Sorted(maps.Keys(r.types)) {
+		if t := r.types[name]; t.jobType == name {
+			all = append(all, Registration{Type: name, Policy: t.policy, Schema: t.schema.JSON(), Bulk: t.many != nil})
+		}
+	}
+	return all
+}
+
+// Names returns every name under which jobs are handled, aliases included.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.types)) }
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}} }
+
+// Func works one job. What it returns says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
+// and WithCode say what they say; any other error is a HANDLER_ERROR and tried again by the policy. A panic is an error with
+// its stack. ctx ends with the type's timeout, or when the job is no longer this worker's.
+type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
+
+// BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended, nil
+// for all well; the second undoes everything, and the jobs are tried one by one.
+type BulkFunc[P queue.Payload] func(ctx context.Context, tx pgx.Tx, jobs []*Job[P]) ([]error, error)
+
+// CheckPayload checks a payload against the schema of its type, for callers that enqueue without the struct. A type that is
+// not registered is not checked.
+func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
+	if t := r.types[jobType]; t != nil {
+		return t.schema.Validate(raw)
+	}
+	return nil
+}
+
+// Register registers the handler of P's type. It panics when the type, or one of the aliases, has a handler already, or when P
+// is not a struct: both are mistakes of the program, and are found when it starts.
+func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
+	t := newType[P](policy)
+	t.work = func(ctx context.Context, job store.Job, a *attempt) error {
+		j, err := decode[P](t, job, a)
+		if err != nil {
+			return err
+		}
+		return f(ctx, j)
+	}
+	r.add(t)
+}
+
+// RegisterBulk registers a handler that works many jobs of P's type in one transaction; otherwise it is Register. Parallel is
+// then how many jobs share a transaction; default 500.
+func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
+	policy.Parallel = cmp.Or(policy.Parallel, 500)
+	t := newType[P](policy)
+	t.many = func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]error, error) {
+		errs := make([]error, len(jobs))
+		var decoded []*Job[P]
+		var places []int
+		for i, job := range jobs {
+			j, err := decode[P](t, job, &attempt{})
+			if err != nil {
+				errs[i] = err
+				continue
+			}
+			decoded, places = append(decoded, j), append(places, i)
+		}
+		if len(decoded) == 0 {
+			return errs, nil
+		}
+		own, err := f(ctx, tx, decoded)
+		if err != nil {
+			return nil, err
+		}
+		if own != nil && len(own) != len(decoded) {
+			return nil, fmt.Errorf("the handler of %s returned %d results for %d jobs: return one for each, or nil", t.jobType, len(own), len(decoded))
+		}
+		for i, err := range own {
+			errs[places[i]] = err
+		}
+		return errs, nil
+	}
+	r.add(t)
+}
+
+func newType[P queue.Payload](policy Policy) *registered {
+	var zero P
+	schema, err := payload.SchemaFor(reflect.TypeFor[P]())
+	if err != nil {
+		panic(fmt.Sprintf("jobs: the payload of %s: %v", zero.JobType(), err))
+	}
+	return &registered{jobType: zero.JobType(), policy: policy.withDefaults(), schema: schema}
+}
+
+func (r *Registry) add(t *registered) {
+	for _, name := range append([]string{t.jobType}, t.policy.Aliases...) {
+		if r.types[name] != nil {
+			panic(fmt.Sprintf("jobs: %s has a handler already", name))
+		}
+		r.types[name] = t
+	}
+}
+
+func (p Policy) withDefaults() Policy {
+	p.MaxAttempts = cmp.Or(p.MaxAttempts, 3)
+	p.Timeout = cmp.Or(p.Timeout, 30*time.Second)
+	p.Base = cmp.Or(p.Base, 30*time.Second)
+	p.Factor = cmp.Or(p.Factor, 2)
+	p.Cap = cmp.Or(p.Cap, 6*time.Hour)
+	p.Parallel = cmp.Or(p.Parallel, 10)
+	return p
+}

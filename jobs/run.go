@@ -1,0 +1,231 @@
+package jobs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// Handling implements the engine's Handlers, for package workers.
+func (r *Registry) Handling(jobType string) (engine.Handling, bool) {
+	t := r.types[jobType]
+	if t == nil {
+		return engine.Handling{}, false
+	}
+	return engine.Handling{Parallel: t.policy.Parallel, Bulk: t.many != nil, Timeout: t.policy.Timeout}, true
+}
+
+// Work implements the engine's Handlers, for package workers.
+func (r *Registry) Work(ctx context.Context, job store.Job, progress engine.Progress) engine.Attempt {
+	t := r.types[job.Type]
+	a := &attempt{progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) }}
+	err := t.exhausted(job)
+	if err == nil {
+		err = protected(func() error { return t.work(ctx, job, a) })
+	}
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = timedOut(t, err)
+		}
+		return t.judge(job, err)
+	}
+	return t.completed(job, a)
+}
+
+// completed is the attempt of a handler that returned nil.
+func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
+	done := engine.Attempt{Outcome: models.OutcomeCompleted}
+	var err error
+	if done.Result, err = a.resultJSON(); err != nil {
+		return t.judge(job, err)
+	}
+	if len(a.inTx) > 0 {
+		done.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+			for _, f := range a.inTx {
+				if err := f(ctx, tx); err != nil {
+					return nil, err
+				}
+			}
+			return a.resultJSON() // what ran in the transaction may have set it
+		}
+	}
+	return done
+}
+
+// resultJSON is what the handler leaves with the job; nil: nothing.
+func (a *attempt) resultJSON() ([]byte, error) {
+	if a.result == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(a.result)
+	if err != nil {
+		return nil, Final(fmt.Errorf("the result is not JSON: %w", err))
+	}
+	return raw, nil
+}
+
+// WorkMany implements the engine's Handlers, for package workers.
+func (r *Registry) WorkMany(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]engine.Attempt, error) {
+	t := r.types[jobs[0].Type]
+	attempts := make([]engine.Attempt, len(jobs))
+	var going []store.Job
+	var places []int
+	for i, j := range jobs {
+		if err := t.exhausted(j); err != nil {
+			attempts[i] = t.judge(j, err)
+			continue
+		}
+		going, places = append(going, j), append(places, i)
+	}
+	if len(going) == 0 {
+		return attempts, nil
+	}
+	var errs []error
+	err := protected(func() (err error) {
+		errs, err = t.many(ctx, tx, going)
+		return err
+	})
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = timedOut(t, err)
+		}
+		return nil, err
+	}
+	for i, err := range errs {
+		attempts[places[i]] = engine.Attempt{Outcome: models.OutcomeCompleted}
+		if err != nil {
+			attempts[places[i]] = t.judge(going[i], err)
+		}
+	}
+	return attempts, nil
+}
+
+// Failed implements the engine's Handlers, for package workers.
+func (r *Registry) Failed(job store.Job, err error) engine.Attempt {
+	return r.types[job.Type].judge(job, err)
+}
+
+// protected calls f; its panic is an error that carries the stack.
+func protected(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = WithCode(models.CodeHandlerError, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	return f()
+}
+
+func timedOut(t *registered, err error) error {
+	return WithCode(models.CodeTimeout, fmt.Errorf("not finished within %s: %w", t.policy.Timeout, err))
+}
+
+// exhausted says that no attempt is left: the last one ended with its worker.
+func (t *registered) exhausted(job store.Job) error {
+	if most := t.maxAttempts(job); job.Attempt > most {
+		return Final(WithCode(models.CodeReclaimed, fmt.Errorf("the worker ended in the last of %d attempts", most)))
+	}
+	return nil
+}
+
+func (t *registered) maxAttempts(job store.Job) int {
+	return cmp.Or(job.MaxAttempts, t.policy.MaxAttempts)
+}
+
+// decode checks a job's payload against its schema and reads it.
+func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P], error) {
+	j := &Job[P]{
+		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
+		IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
+	}
+	err := t.schema.Validate(job.Payload)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(job.Payload))
+		err = decoder.Decode(&j.Payload)
+	}
+	if err != nil {
+		return nil, WithCode(models.CodePayloadInvalid, err)
+	}
+	return j, nil
+}
+
+// judge says what becomes of a job whose attempt ended with err.
+func (t *registered) judge(job store.Job, err error) engine.Attempt {
+	a := engine.Attempt{Outcome: models.OutcomeRetried, Code: codeOf(err), Message: err.Error()}
+	ended := models.JobErrorIsFinal(a.Code)
+	a.Delay = t.policy.delay(job.ID, job.Attempt)
+	for each := range outcomes(err) {
+		switch each.kind {
+		case snoozed:
+			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeSnoozed, Message: err.Error(), Delay: each.delay}
+		case cancelled:
+			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: models.CodeJobCancelled, Message: err.Error()}
+		case retriedAfter:
+			a.Delay, ended = each.delay, false
+		case final:
+			ended = true
+		case coded:
+		}
+	}
+	if ended || job.Attempt >= t.maxAttempts(job) {
+		a.Outcome, a.Delay = models.OutcomeFailed, 0
+	}
+	return a
+}
+
+// outcomes yields what err says of the job, the outermost first.
+func outcomes(err error) func(yield func(*outcome) bool) {
+	return func(yield func(*outcome) bool) {
+		for {
+			o, ok := errors.AsType[*outcome](err)
+			if !ok || !yield(o) {
+				return
+			}
+			err = o.cause
+		}
+	}
+}
+
+// codeOf returns the first code that err, or what it wraps, was given.
+func codeOf(err error) models.ErrorCode {
+	for o := range outcomes(err) {
+		if o.code != "" {
+			return o.code
+		}
+	}
+	var coded interface{ ErrorCode() models.ErrorCode }
+	switch {
+	case errors.As(err, &coded):
+		return coded.ErrorCode()
+	case errors.Is(err, context.DeadlineExceeded):
+		return models.CodeTimeout
+	}
+	return models.CodeHandlerError
+}
+
+// jitter is by how much a delay is changed at most, as a part of it.
+const jitter = 0.1
+
+// delay is the pause after attempt n: Base × Factor^(n-1), at most Cap, changed by up to a tenth. The change is a function of
+// the job and the attempt, so that a delay can be computed again, and jobs that failed together do not come back together.
+func (p Policy) delay(job string, n int) time.Duration {
+	plain := min(float64(p.Base)*math.Pow(p.Factor, float64(n-1)), float64(p.Cap))
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s/%d", job, n)
+	// Uniform in [-1, 1].
+	u := float64(h.Sum64()>>11)/float64(1<<52) - 1
+	return time.Duration(plain * (1 + jitter*u))
+}

@@ -1,0 +1,217 @@
+package migrations_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+// queued is an INSERT of a background job that is right but for what set says.
+func queued(set map[string]string) string {
+	columns := map[string]string{"org_id": "'o'", "type": "'mail'", "payload": "'{}'", "input_hash": "sha256('')"}
+	if set["state"] == "'leased'" {
+		maps.Copy(columns, map[string]string{
+			"turn_id": "'t'", "fence": "1", "leased_generation": "0", "attempt_started_at": "now()", "last_attempted_at": "now()", "run_count": "1",
+		})
+	}
+	maps.Copy(columns, set)
+	names, values := make([]string, 0, len(columns)), make([]string, 0, len(columns))
+	for k, v := range columns {
+		names, values = append(names, k), append(values, v)
+	}
+	return fmt.Sprintf(`INSERT INTO daybook.jobs (%s) VALUES (%s)`, strings.Join(names, ", "), strings.Join(values, ", "))
+}
+
+func TestJobConstraints(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const (
+		lease    = "leased_has_lease"
+		finished = "finished_has_time"
+		failed   = "failed_has_error"
+	)
+	for _, c := range []struct {
+		name string
+		set  map[string]string
+		// refuses names the constraint; empty: the row is right.
+		refuses string
+	}{
+		{"pending", nil, ""},
+		{"leased", map[string]string{"state": "'leased'"}, ""},
+		{"leased and working, to be cancelled", map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"}, ""},
+		{"completed", map[string]string{"state": "'completed'", "finished_at": "now()"}, ""},
+		{"failed", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, ""},
+		{"the longest of everything", map[string]string{"org_id": "repeat('o', 255)", "type": "repeat('t', 64)", "idempotency_key": "repeat('k', 255)", "max_attempts": "1000"}, ""},
+		{"a type with all characters", map[string]string{"type": "'Ab_9.c:d-e'"}, ""},
+
+		{"leased without turn", map[string]string{"state": "'leased'", "turn_id": "NULL"}, lease},
+		{"leased without attempt", map[string]string{"state": "'leased'", "run_count": "0"}, lease},
+		{"pending with worker", map[string]string{"worker": "'w'"}, lease},
+		{"pending and working", map[string]string{"working": "true"}, lease},
+		{"completed without time", map[string]string{"state": "'completed'"}, finished},
+		{"pending with time", map[string]string{"finished_at": "now()"}, finished},
+		{"failed without code", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'"}, failed},
+		{"pending, to be cancelled", map[string]string{"cancel_requested": "true"}, "cancel_only_while_leased"},
+		{"no organization", map[string]string{"org_id": "''"}, "jobs_org_id_check"},
+		{"long organization", map[string]string{"org_id": "repeat('€', 86)"}, "jobs_org_id_check"},
+		{"no type", map[string]string{"type": "''"}, "jobs_type_check"},
+		{"a type with a space", map[string]string{"type": "'a b'"}, "jobs_type_check"},
+		{"a type of two lines", map[string]string{"type": "E'a\\nb'"}, "jobs_type_check"},
+		{"long type", map[string]string{"type": "repeat('t', 65)"}, "jobs_type_check"},
+		{"payload that is no object", map[string]string{"payload": "'[]'"}, "jobs_payload_check"},
+		{"short hash", map[string]string{"input_hash": "'a'"}, "jobs_input_hash_check"},
+		{"another unique hash", map[string]string{"unique_hash": "sha256('1')"}, "jobs_check"},
+		{"empty key", map[string]string{"idempotency_key": "''"}, "jobs_idempotency_key_check"},
+		{"long key", map[string]string{"idempotency_key": "repeat('k', 256)"}, "jobs_idempotency_key_check"},
+		{"no attempts", map[string]string{"max_attempts": "0"}, "jobs_max_attempts_check"},
+		{"priority 4", map[string]string{"priority": "4"}, "jobs_priority_check"},
+		{"negative attempts", map[string]string{"run_count": "-1"}, "jobs_run_count_check"},
+		{"negative take-overs", map[string]string{"takeovers": "-1"}, "jobs_takeovers_check"},
+	} {
+		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(c.set)))
+	}
+	key := map[string]string{"idempotency_key": "'k'"}
+	assertRefused(t, "a key twice", "jobs_key", attempt(t, db, queued(key), queued(key)))
+	unique := map[string]string{"unique_hash": "sha256('')"}
+	assertRefused(t, "an open job twice", "jobs_unique", attempt(t, db, queued(unique), queued(unique)))
+	assertRefused(t, "one open job and a finished one", "", attempt(t, db, queued(unique),
+		queued(map[string]string{"unique_hash": "sha256('')", "state": "'completed'", "finished_at": "now()"})))
+}
+
+func TestConstraintsBesideJobs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const (
+		attempts = `INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type, document_id, version)
+		            VALUES ('j', 'o', 1, 'completed', now(), 't', 1, `
+		tokens   = `INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES `
+		links    = `INSERT INTO daybook.job_links (job_id, kind, id) SELECT id, `
+		receipts = `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES `
+	)
+	for _, c := range []struct{ name, refuses, stmt string }{
+		{"attempt at a job", "", attempts + `'jobs', 'mail', NULL, NULL)`},
+		{"attempt at a document", "", attempts + `'accounting', NULL, 'd', 0)`},
+		{"attempt at a job without type", "attempts_kind", attempts + `'jobs', NULL, NULL, NULL)`},
+		{"attempt at a job with a document", "attempts_kind", attempts + `'jobs', 'mail', 'd', 1)`},
+		{"attempt at nothing", "attempts_kind", attempts + `'accounting', NULL, NULL, NULL)`},
+		{"attempt of another kind", "attempts_kind", attempts + `'mails', 'mail', NULL, NULL)`},
+		{"token", "", tokens + `(NULL, 'n', '{read,enqueue,operate}', sha256('1'))`},
+		{"token of nobody", "api_tokens_org_id_check", tokens + `('', 'n', '{read}', sha256('1'))`},
+		{"token for nothing", "api_tokens_scopes_check", tokens + `('o', 'n', '{}', sha256('1'))`},
+		{"token for something else", "api_tokens_scopes_check", tokens + `('o', 'n', '{read,write}', sha256('1'))`},
+		{"token for null", "api_tokens_scopes_check", tokens + `('o', 'n', '{read,NULL}', sha256('1'))`},
+		{"token itself", "api_tokens_hash_check", tokens + `('o', 'n', '{read}', 'secret')`},
+		{"tokens with one hash", "api_tokens_hash_key", tokens + `('o', 'n', '{read}', sha256('1')), ('o', 'n', '{read}', sha256('1'))`},
+		{"link", "", links + `'order', 'o_1' FROM daybook.jobs`},
+		{"link without kind", "job_links_kind_check", links + `'', 'o_1' FROM daybook.jobs`},
+		{"link with a long id", "job_links_id_check", links + `'order', repeat('i', 256) FROM daybook.jobs`},
+		{"receipt", "", receipts + `('j', 1, 'https://example.com/', true, 0)`},
+		{"receipt of no attempt", "webhook_deliveries_attempt_check", receipts + `('j', 0, 'https://example.com/', true, 0)`},
+		{"receipt twice", "webhook_deliveries_pkey", receipts + `('j', 1, 'u', true, 0), ('j', 1, 'u', true, 0)`},
+	} {
+		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(nil), c.stmt))
+	}
+}
+
+// The statements of leases and of searches find their rows by a partial index: none is as large as the table.
+func TestJobIndexesArePartial(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `
+SELECT count(*) FROM pg_index WHERE indrelid = 'daybook.jobs'::regclass AND indpred IS NULL`), "the primary key alone has every row")
+}
+
+// A purged job takes its links along.
+func TestLinksGoWithTheirJob(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'mail', '{}', links => '[{"kind": "k", "id": "i"}]')`)
+	require.NoError(t, err)
+	require.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.job_links`))
+	_, err = db.Pool.Exec(t.Context(), `DELETE FROM daybook.jobs`)
+	require.NoError(t, err)
+	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.job_links`))
+}
+
+// Taking the migration back keeps the log of the accounting jobs.
+func TestDownWithJobs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `
+SELECT daybook.enqueue_job('o', 'mail', '{}', links => '[{"kind": "k", "id": "i"}]');
+INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail');
+INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('a', 'o', 'd', 1, 1, 'completed', now(), 't', 1)`)
+	require.NoError(t, err)
+	for {
+		_, done := applied(t, db)
+		if done < 5 {
+			break
+		}
+		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+	}
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts`))
+	require.NoError(t, migrations.Up(t.Context(), db.URL))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE kind = 'accounting'`))
+}
+
+// TestRolesAndJobs has each role do its work on background jobs, and refuses it the rest.
+func TestRolesAndJobs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	pools := map[string]*pgxpool.Pool{}
+	for _, role := range []string{"domain", "worker", "reader", "server"} {
+		pools[role] = as(t, db, "daybook_"+role)
+	}
+	_, err := db.Pool.Exec(t.Context(), `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('1'))`)
+	require.NoError(t, err)
+
+	for _, c := range []struct {
+		name, stmt string
+		by         string
+		refused    bool
+	}{
+		{"domain code enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{}', 'k', links => '[{"kind": "k", "id": "i"}]', unique_payload => true)`, "domain", false},
+		{"domain code enqueues many", `SELECT daybook.enqueue_jobs('{o,o}', '{mail,mail}', ARRAY['{}', '{}']::jsonb[])`, "domain", false},
+		{"domain code enqueues under another name", `SELECT daybook.enqueue_async_operation('mail', '{}', p_form_id => gen_random_uuid())`, "domain", false},
+		{"domain code cancels", `SELECT daybook.cancel_job(min(id)) FROM daybook.jobs`, "domain", false},
+		{"the worker retries", `SELECT daybook.retry_job(min(id)) FROM daybook.jobs`, "worker", false},
+		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},
+		{"the worker logs", `INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "worker", false},
+		{"the worker keeps a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0) ON CONFLICT (job_id, attempt) DO UPDATE SET ok = excluded.ok`, "worker", false},
+		{"the worker cleans up", `WITH j AS (DELETE FROM daybook.jobs RETURNING id), a AS (DELETE FROM daybook.attempts) DELETE FROM daybook.webhook_deliveries`, "worker", false},
+		{"the reader looks", `SELECT * FROM jobs, job_links, job_status, async_operations, async_operations_status, webhook_deliveries`, "reader", false},
+		{"the reader looks at tokens", `SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at FROM api_tokens`, "reader", false},
+		{"the server looks for a token", `SELECT * FROM daybook.api_tokens WHERE hash = sha256('1')`, "server", false},
+		{"the server notes its use", `UPDATE daybook.api_tokens SET last_used_at = now() WHERE hash = sha256('1')`, "server", false},
+		{"the server enqueues and works", `SELECT daybook.enqueue_job('o', 'mail', '{}'), nextval('daybook.fence_seq')`, "server", false},
+
+		{"the reader enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{}')`, "reader", true},
+		{"the reader looks at hashes", `SELECT hash FROM daybook.api_tokens`, "reader", true},
+		{"the reader looks at all columns", `SELECT * FROM daybook.api_tokens`, "reader", true},
+		{"domain code looks at hashes", `SELECT hash FROM daybook.api_tokens`, "domain", true},
+		{"the worker looks at hashes", `SELECT hash FROM daybook.api_tokens`, "worker", true},
+		{"the server makes a token", `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('2'))`, "server", true},
+		{"the server widens a token", `UPDATE daybook.api_tokens SET scopes = '{operate}'`, "server", true},
+		{"domain code removes a job", `DELETE FROM daybook.jobs`, "domain", true},
+		{"domain code writes a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0)`, "domain", true},
+		{"the worker changes the log", `UPDATE daybook.attempts SET outcome = 'completed'`, "worker", true},
+	} {
+		_, err := pools[c.by].Exec(t.Context(), c.stmt)
+		if c.refused {
+			assert.Equal(t, "42501", store.SQLState(err), "%s: %v", c.name, err)
+		} else {
+			assert.NoError(t, err, c.name)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package models
+
+// The codes of background jobs, besides CodeTimeout, CodeDatabaseError and CodeWorkerLost. What each leads to is the table in
+// docs/jobs.md.
+const (
+	// CodeRateLimited: somebody asked to be called less often. Tried again after what they asked for, or by the policy.
+	CodeRateLimited ErrorCode = "RATE_LIMITED"
+	// CodeUpstream5xx: a server answered that it cannot answer. Tried again by the policy.
+	CodeUpstream5xx ErrorCode = "UPSTREAM_5XX"
+	// CodeNetworkError: a server was not reached, or the connection broke. Tried again by the policy.
+	CodeNetworkError ErrorCode = "NETWORK_ERROR"
+	// CodeHandlerError: the handler returned an error without a code, or panicked. Tried again by the policy.
+	CodeHandlerError ErrorCode = "HANDLER_ERROR"
+	// CodePayloadInvalid: the payload is not what its type's schema asks for, or too deep, or has too many keys. Final.
+	CodePayloadInvalid ErrorCode = "PAYLOAD_INVALID"
+	// CodePayloadTooLarge: the payload is larger than MaxPayloadBytes. Such a job is not enqueued.
+	CodePayloadTooLarge ErrorCode = "PAYLOAD_TOO_LARGE"
+	// CodeAuthenticationFailed: a server refused the credentials. Final.
+	CodeAuthenticationFailed ErrorCode = "AUTHENTICATION_FAILED"
+	// CodeNotFound: what the job is about does not exist. Final.
+	CodeNotFound ErrorCode = "NOT_FOUND"
+	// CodeHandlerMissing: the worker knows no handler for the job's type. Final until a worker starts that knows it.
+	CodeHandlerMissing ErrorCode = "HANDLER_MISSING"
+	// CodeReclaimed: the attempt's lease was taken over, because its worker was not heard of any more.
+	CodeReclaimed ErrorCode = "JOB_LOCK_TIMEOUT_RECLAIMED"
+	// CodeSnoozed: the handler put the job off. No attempt is counted.
+	CodeSnoozed ErrorCode = "SNOOZED"
+	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
+	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
+)
+
+// JobErrorIsFinal says whether a background job that failed with the code is a dead letter at once: trying again cannot help.
+// Every other code is tried again by the policy of the job's type.
+func JobErrorIsFinal(code ErrorCode) bool {
+	switch code {
+	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,32 @@
+package models
+
+import (
+	"database/sql/driver"
+	"time"
+)
+
+// APIToken is one row of daybook.api_tokens: who may use the HTTP API.
+type APIToken struct {
+	ID string `gorm:"column:id;primaryKey" json:"id"`
+	// OrgID is the only organization that the token is good for; nil: all.
+	OrgID  *string `gorm:"column:org_id" json:"org_id,omitempty"`
+	Name   string  `gorm:"column:name" json:"name"`
+	Scopes Scopes  `gorm:"column:scopes" json:"scopes"`
+	// Hash is the token's SHA-256; the token itself is nowhere.
+	Hash       []byte     `gorm:"column:hash" json:"-"`
+	CreatedAt  time.Time  `gorm:"column:created_at" json:"created_at"`
+	LastUsedAt *time.Time `gorm:"column:last_used_at" json:"last_used_at,omitempty"`
+	RevokedAt  *time.Time `gorm:"column:revoked_at" json:"revoked_at,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (APIToken) TableName() string { return "daybook.api_tokens" }
+
+// Scopes is what a token allows: read, enqueue, operate; as PostgreSQL's text[].
+type Scopes []string
+
+// Scan implements sql.Scanner for the text form of an array of words.
+func (s *Scopes) Scan(src any) error { return (*Currencies)(s).Scan(src) }
+
+// Value implements driver.Valuer.
+func (s Scopes) Value() (driver.Value, error) { return Currencies(s).Value() }

@@ -1,0 +1,244 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Payload is what a background job is about: a struct whose JSON tags name its fields.
+type Payload interface {
+	// JobType names the handler; it must not depend on the value.
+	JobType() string
+}
+
+// RawPayload is a payload of a caller that has no struct for it. It is checked against the limits at once, and against the
+// schema of its type before it is worked.
+type RawPayload struct {
+	Type string
+	// Data is a JSON object; empty is {}.
+	Data json.RawMessage
+}
+
+// JobType implements Payload.
+func (p RawPayload) JobType() string { return p.Type }
+
+// MarshalJSON implements json.Marshaler.
+func (p RawPayload) MarshalJSON() ([]byte, error) {
+	if len(p.Data) == 0 {
+		return []byte("{}"), nil
+	}
+	return p.Data, nil
+}
+
+// Link says what a job is about, for people and programs that look for it: Link{"submission", "sub_1"}.
+type Link struct {
+	Kind string
+	ID   string
+}
+
+// JobOptions say how a background job is enqueued. The zero value is a job that is due now, with normal priority.
+type JobOptions struct {
+	// IdempotencyKey makes enqueuing repeatable, per organization and for as long as the job is kept: the same key with the same
+	// type and payload leads to the first job, with another to ErrKeyReused. Empty: every call is a job.
+	IdempotencyKey string
+	// RunAt is when the job is due; the zero time, and any in the past, is now.
+	RunAt time.Time
+	// Priority is how urgent it is; 0 is Normal.
+	Priority models.Priority
+	// MaxAttempts is after how many attempts the job is a dead letter; 0: the policy of the type's handler says.
+	MaxAttempts int
+	// Links say what the job is about.
+	Links []Link
+	// Unique makes the job the only one of its organization, type and payload that waits or runs: while there is one that asked
+	// for the same, that is the answer. IdempotencyKey is looked at first.
+	Unique bool
+	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked all the same.
+	SkipValidation bool
+}
+
+// EnqueuedJob is the job that a request led to.
+type EnqueuedJob struct {
+	ID string
+	// Duplicate says that it was there already, because of its key or because it is to be unique.
+	Duplicate bool
+}
+
+// NewJob is one job for EnqueueJobs.
+type NewJob struct {
+	OrgID   string
+	Payload Payload
+	Options JobOptions
+}
+
+// EnqueueJob asks for a background job, in the transaction that q is.
+//
+// Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
+// ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoTransaction (a GORM handle
+// outside of one). Each is found before anything is written but for ErrKeyReused, after which a transaction of PostgreSQL can
+// only be rolled back.
+func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
+	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
+	if err != nil {
+		return EnqueuedJob{}, err
+	}
+	r, err := store.EnqueueJob(ctx, q, row)
+	return EnqueuedJob{ID: r.JobID, Duplicate: r.Duplicate}, err
+}
+
+// EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the order of the jobs. One job that
+// is wrong refuses all; the error names its position.
+//
+// Keys and unique payloads are locked in one order, so that two callers do not deadlock, unless jobs have both a key and
+// Unique: then PostgreSQL may have to end one of the two transactions (SQLSTATE 40P01), which can be tried again.
+func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
+	rows := make([]store.NewJob, len(jobs))
+	for i, j := range jobs {
+		row, err := newJobRow(j)
+		if err != nil {
+			return nil, fmt.Errorf("job %d: %w", i, err)
+		}
+		rows[i] = row
+	}
+	done, err := store.EnqueueJobs(ctx, q, rows, MaxMany)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]EnqueuedJob, len(done))
+	for i, r := range done {
+		out[i] = EnqueuedJob{ID: r.JobID, Duplicate: r.Duplicate}
+	}
+	return out, nil
+}
+
+// RetryMode says how a job is tried again.
+type RetryMode string
+
+const (
+	// RetryNow: at once, or after the delay if there is one. The attempts that were made stay counted; there is at least one more.
+	RetryNow RetryMode = "now"
+	// RetryLater: after the delay, DefaultRetryLater if it is 0. The attempts stay counted.
+	RetryLater RetryMode = "later"
+	// RetryReset: as if the job had never been tried; at once, or after the delay if there is one.
+	RetryReset RetryMode = "reset"
+)
+
+// DefaultRetryLater is the delay of RetryLater when none is given.
+const DefaultRetryLater = 5 * time.Minute
+
+// RetryJob makes a dead letter or a cancelled job due again (Requeued), and moves a pending one (Rescheduled). A job that is
+// running is left alone (Unchanged), but for a cancellation that was asked for, which is taken back (Coalesced); so is one that
+// is to be unique while another with its payload is open (Unchanged).
+//
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidRetryMode, ErrNegativeDelay.
+func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, delay time.Duration) (Response, error) {
+	switch {
+	case mode != RetryNow && mode != RetryLater && mode != RetryReset:
+		return Response{}, fmt.Errorf("%w, not %q", ErrInvalidRetryMode, mode)
+	case delay < 0:
+		return Response{}, ErrNegativeDelay
+	}
+	r, err := store.RetryJob(ctx, q, jobID, string(mode), delay)
+	return response(r), err
+}
+
+// CancelJob ends a job that waits, and a dead letter (Cancelled). A running one is Cancelling: its handler's context ends, and
+// its attempt is the last. A cancelled one is Unchanged.
+//
+// Errors: ErrJobNotFound, ErrJobCompleted.
+func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
+	r, err := store.CancelJob(ctx, q, jobID)
+	return response(r), err
+}
+
+// newJobRow checks a job and writes its payload.
+func newJobRow(j NewJob) (store.NewJob, error) {
+	o := j.Options
+	if j.Payload == nil {
+		return store.NewJob{}, fmt.Errorf("%w: it is nil", ErrPayloadInvalid)
+	}
+	switch {
+	case j.OrgID == "":
+		return store.NewJob{}, errEmptyOrg
+	case len(j.OrgID) > MaxIDBytes:
+		return store.NewJob{}, ErrIDTooLong
+	case !validJobType(j.Payload.JobType()):
+		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidJobType, j.Payload.JobType())
+	case len(o.IdempotencyKey) > models.MaxIdempotencyKeyBytes:
+		return store.NewJob{}, ErrKeyTooLong
+	case !validPriority(o.Priority):
+		return store.NewJob{}, ErrInvalidPriority
+	case o.MaxAttempts < 0 || o.MaxAttempts > models.MaxJobAttempts:
+		return store.NewJob{}, ErrInvalidMaxAttempts
+	}
+	links, err := linksJSON(o.Links)
+	if err != nil {
+		return store.NewJob{}, err
+	}
+	raw, err := json.Marshal(j.Payload)
+	if err != nil {
+		return store.NewJob{}, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)
+	}
+	if err := payload.Check(raw); err != nil {
+		return store.NewJob{}, err
+	}
+	if _, schemaless := j.Payload.(RawPayload); !schemaless && !o.SkipValidation {
+		schema, err := payload.SchemaFor(reflect.TypeOf(j.Payload))
+		if err != nil {
+			return store.NewJob{}, err
+		}
+		if err := schema.Validate(raw); err != nil {
+			return store.NewJob{}, err
+		}
+	}
+	return store.NewJob{
+		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey, ReadyAt: timeOrNil(o.RunAt),
+		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
+	}, nil
+}
+
+var errEmptyOrg = fmt.Errorf("%w: name the organization that the job belongs to", ErrEmptyID)
+
+func validJobType(s string) bool {
+	if s == "" || len(s) > models.MaxJobTypeBytes {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		other := c >= '0' && c <= '9' || c == '_' || c == '.' || c == ':' || c == '-'
+		if !letter && (i == 0 || !other) {
+			return false
+		}
+	}
+	return true
+}
+
+// linksJSON writes links as the database takes them; nil when there are none.
+func linksJSON(links []Link) (json.RawMessage, error) {
+	if len(links) == 0 {
+		return nil, nil
+	}
+	if len(links) > models.MaxJobLinks {
+		return nil, fmt.Errorf("%w: there are %d", ErrInvalidLink, len(links))
+	}
+	type link struct {
+		Kind string `json:"kind"`
+		ID   string `json:"id"`
+	}
+	out := make([]link, len(links))
+	for i, l := range links {
+		if l.Kind == "" || l.ID == "" || len(l.Kind) > models.MaxLinkKindBytes || len(l.ID) > models.MaxLinkIDBytes {
+			return nil, fmt.Errorf("%w: kind %q, id %q", ErrInvalidLink, l.Kind, l.ID)
+		}
+		out[i] = link(l)
+	}
+	raw, err := json.Marshal(out)
+	return raw, errors.Join(err)
+}

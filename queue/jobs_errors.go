@@ -1,0 +1,30 @@
+package queue
+
+import (
+	"errors"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Errors of requests for background jobs; compare with errors.Is.
+var (
+	// ErrKeyReused: the idempotency key was used before, in the same organization, with another type or payload.
+	ErrKeyReused = store.ErrKeyReused
+	// ErrPayloadTooLarge: the payload has more than models.MaxPayloadBytes. Its error code is PAYLOAD_TOO_LARGE.
+	ErrPayloadTooLarge = store.ErrPayloadTooLarge
+	// ErrPayloadInvalid: the payload is no JSON object, is nested too deep, has too many keys, or is not what the schema of its
+	// type asks for; the error names the field. Its error code is PAYLOAD_INVALID.
+	ErrPayloadInvalid = store.ErrPayloadInvalid
+
+	// ErrInvalidJobType: a type is empty, longer than models.MaxJobTypeBytes, or has other characters than letters, digits and
+	// "_.:-" after a letter.
+	ErrInvalidJobType = errors.New("a job's type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
+	// ErrKeyTooLong: an idempotency key is longer than models.MaxIdempotencyKeyBytes.
+	ErrKeyTooLong = errors.New("the idempotency key must not be longer than 255 bytes")
+	// ErrInvalidMaxAttempts: MaxAttempts is negative or more than models.MaxJobAttempts.
+	ErrInvalidMaxAttempts = errors.New("MaxAttempts must be from 1 to 1000, or 0 for the policy of the type's handler")
+	// ErrInvalidLink: a link lacks its kind or id, one of them is too long, or there are more than models.MaxJobLinks.
+	ErrInvalidLink = errors.New("a job may have 32 links, each with a kind of 64 and an id of 255 bytes at most, neither of them empty")
+	// ErrInvalidRetryMode: a mode is none of RetryNow, RetryLater and RetryReset.
+	ErrInvalidRetryMode = errors.New("the mode must be queue.RetryNow, queue.RetryLater or queue.RetryReset")
+)

@@ -1,0 +1,70 @@
+package queuetest
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// AccountingOptions say how DrainAccounting posts, as workers.Options do. The zero value of each field is its default.
+type AccountingOptions struct {
+	DrainOptions
+	// Documents is where the ledger reads documents; nil: daybook.documents. It is a workers.DocumentSource.
+	Documents ledger.DocumentSource
+	// AfterPosting is told what is posted; nil: nobody is. It is a workers.AfterPosting.
+	AfterPosting ledger.AfterPosting
+}
+
+// DrainedAccounting is what became of accounting jobs.
+type DrainedAccounting struct {
+	Counts
+	// Jobs are those that were attempted, as they are now, by organization and document. Of each there are ID, OrgID,
+	// DocumentID, VersionHint, State, RunCount, ReadyAt, LastErrorCode and LastError.
+	Jobs []models.AccountingJob
+}
+
+// DrainAccounting posts every document that is due with Daybook's ledger, until nothing is due. Documents that fail do not
+// fail the test; see RequireCompleted.
+func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) DrainedAccounting {
+	tb.Helper()
+	s := store.New(pool)
+	e := engine.New(s, ledger.New(o.Documents).WithAfterPosting(o.AfterPosting), engine.Options{Direct: true, Log: logTo(tb)})
+	defer e.Close()
+	d := newDrainer(tb, s, e, o.DrainOptions)
+	d.run()
+	attempted, err := store.AttemptedDocuments(tb.Context(), pool, d.turn.ID)
+	if err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
+	return DrainedAccounting{Counts: d.counts, Jobs: attempted}
+}
+
+// RequireCompleted fails the test, and lists the others with their errors, unless every job that was attempted is completed.
+func (d DrainedAccounting) RequireCompleted(tb testing.TB) {
+	tb.Helper()
+	var others []string
+	for _, j := range d.Jobs {
+		if j.State != models.JobCompleted {
+			var code models.ErrorCode
+			var message string
+			if j.LastErrorCode != nil {
+				code = *j.LastErrorCode
+			}
+			if j.LastError != nil {
+				message = *j.LastError
+			}
+			others = append(others, "\n  document "+j.DocumentID+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+
+				failure(cmp.Or(string(code), "no error"), message))
+		}
+	}
+	if len(others) > 0 {
+		tb.Fatalf("queuetest: %d of %d documents are not posted:%s", len(others), len(d.Jobs), strings.Join(others, ""))
+	}
+}

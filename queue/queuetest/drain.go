@@ -1,0 +1,202 @@
+package queuetest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// DrainOptions say how far Drain goes. The zero value of each field is its default.
+type DrainOptions struct {
+	// Advance is how much time passes; default none. Jobs that come due within it are worked as well, each when it is its
+	// turn: retries after their delays, snoozed jobs, jobs of later. What waits longer is that much nearer to its time
+	// afterwards. Only the times of waiting jobs move; clocks do not.
+	Advance time.Duration
+	// Timeout is how long draining may take, by the clock, until the test fails; default 1 minute.
+	Timeout time.Duration
+}
+
+// Counts says how attempts ended.
+type Counts struct {
+	Completed int
+	// Retried attempts failed and were followed, or will be, by another one.
+	Retried int
+	// Rescheduled attempts were put off uncounted.
+	Rescheduled int
+	// Failed attempts left a dead letter.
+	Failed    int
+	Cancelled int
+}
+
+// Drained is what became of background jobs.
+type Drained struct {
+	Counts
+	// Jobs are those that were attempted, as they are now, in the order in which they were enqueued.
+	Jobs []Job[queue.RawPayload]
+}
+
+// Drain works every background job that is due with the handlers of the registry, until nothing is due: what handlers
+// enqueue is worked as well. Jobs of paused organizations stay. Like a worker that starts, it first makes dead letters due
+// again that had no handler, if the registry has one now.
+//
+// Handlers that fail do not fail the test; see RequireCompleted.
+func Drain(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o DrainOptions) Drained {
+	tb.Helper()
+	s := store.NewQueue(pool, store.Jobs)
+	if _, err := s.ReturnMissing(tb.Context(), registry.Names()); err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
+	e := engine.NewJobs(s, registry, engine.Options{Log: logTo(tb)})
+	defer e.Close()
+	d := newDrainer(tb, s, e, o)
+	d.run()
+	rows, err := store.EnqueuedRows(tb.Context(), pool, "", d.turn.ID)
+	if err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
+	drained := Drained{Counts: d.counts}
+	for _, r := range rows {
+		job, err := decode[queue.RawPayload](r)
+		if err != nil {
+			tb.Fatalf("queuetest: job %s: %v", r.ID, err)
+		}
+		drained.Jobs = append(drained.Jobs, job)
+	}
+	return drained
+}
+
+// States counts the jobs by state.
+func (d Drained) States() map[models.JobState]int {
+	counts := map[models.JobState]int{}
+	for _, j := range d.Jobs {
+		counts[j.State]++
+	}
+	return counts
+}
+
+// RequireCompleted fails the test, and lists the others with their errors, unless every job that was attempted is completed.
+func (d Drained) RequireCompleted(tb testing.TB) {
+	tb.Helper()
+	var others []string
+	for _, j := range d.Jobs {
+		if j.State != models.JobCompleted {
+			others = append(others, "\n  "+j.Type+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+failure(string(j.ErrorCode), j.Error)+
+				"  "+shorten(string(j.Payload.Data), 200))
+		}
+	}
+	if len(others) > 0 {
+		tb.Fatalf("queuetest: %d of %d jobs are not completed:%s", len(others), len(d.Jobs), strings.Join(others, ""))
+	}
+}
+
+// drainer works a queue until nothing is due.
+type drainer struct {
+	tb      testing.TB
+	store   *store.Store
+	engine  *engine.Engine
+	turn    store.Turn
+	advance time.Duration
+	ends    time.Time
+	timeout time.Duration
+	counts  Counts
+}
+
+func newDrainer(tb testing.TB, s *store.Store, e *engine.Engine, o DrainOptions) *drainer {
+	tb.Helper()
+	timeout := cmp.Or(o.Timeout, time.Minute)
+	return &drainer{
+		tb: tb, store: s, engine: e, advance: o.Advance, timeout: timeout, ends: time.Now().Add(timeout),
+		turn: store.Turn{ID: "queuetest/" + rand.Text(), Worker: "queuetest", WorkflowRunID: "queuetest"},
+	}
+}
+
+// run works what is due now, and what comes due within advance.
+func (d *drainer) run() {
+	d.tb.Helper()
+	ctx, cancel := context.WithDeadline(d.tb.Context(), d.ends)
+	defer cancel()
+	left := d.advance
+	for {
+		d.workDue(ctx)
+		if left <= 0 {
+			return
+		}
+		wait, some, err := d.store.NextDue(ctx)
+		d.check(err)
+		if !some {
+			return
+		}
+		wait = min(wait, left)
+		d.check(d.store.PassTime(ctx, wait))
+		// What was due in no time at all still uses some up, so that this ends.
+		left -= max(wait, time.Millisecond)
+	}
+}
+
+// How long jobs may be due that cannot be leased, and the pause between two looks.
+const (
+	stuckAfter = 5 * time.Second
+	stuckPause = 20 * time.Millisecond
+)
+
+// workDue works what is due now.
+func (d *drainer) workDue(ctx context.Context) {
+	d.tb.Helper()
+	progress := time.Now()
+	for {
+		due, err := d.store.CountDue(ctx)
+		d.check(err)
+		if due == 0 {
+			return
+		}
+		r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: d.turn, Batch: 100, Length: time.Until(d.ends)})
+		d.check(err)
+		d.add(r)
+		switch ended := r.Completed + r.Retried + r.Rescheduled + r.Failed + r.Cancelled; {
+		case ctx.Err() != nil:
+			d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last look, after %+v", d.timeout, due, d.counts)
+		case ended > 0:
+			progress = time.Now()
+		case time.Since(progress) > stuckAfter:
+			d.tb.Fatalf("queuetest: %d jobs are due and cannot be leased: end the transaction that holds their rows or documents locked", due)
+		default:
+			select {
+			case <-ctx.Done():
+			case <-time.After(stuckPause):
+			}
+		}
+	}
+}
+
+func (d *drainer) add(r engine.Report) {
+	d.counts.Completed += r.Completed
+	d.counts.Retried += r.Retried
+	d.counts.Rescheduled += r.Rescheduled
+	d.counts.Failed += r.Failed
+	d.counts.Cancelled += r.Cancelled
+}
+
+func (d *drainer) check(err error) {
+	d.tb.Helper()
+	if err != nil {
+		d.tb.Fatalf("queuetest: drain: %v", err)
+	}
+}
+
+// logTo logs what people should see into the test's output.
+func logTo(tb testing.TB) *slog.Logger {
+	tb.Helper()
+	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
