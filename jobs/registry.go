@@ -50,7 +50,7 @@ type registered struct {
 	schema  *payload.Schema
 	// One of them is set.
 	work func(ctx context.Context, job store.Job, a *attempt) error
-	many func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]error, error)
+	many func(ctx context.Context, tx pgx.Tx, jobs []store.Job, said []*attempt) ([]error, error)
 }
 
 // Registration describes a registered type.
@@ -118,12 +118,12 @@ func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 	policy.Parallel = cmp.Or(policy.Parallel, 500)
 	t := newType[P](policy)
-	t.many = func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]error, error) {
+	t.many = func(ctx context.Context, tx pgx.Tx, jobs []store.Job, said []*attempt) ([]error, error) {
 		errs := make([]error, len(jobs))
 		var decoded []*Job[P]
 		var places []int
 		for i, job := range jobs {
-			j, err := decode[P](t, job, &attempt{})
+			j, err := decode[P](t, job, said[i])
 			if err != nil {
 				errs[i] = err
 				continue

@@ -94,9 +94,13 @@ func (r *Registry) WorkMany(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([
 	if len(going) == 0 {
 		return attempts, nil
 	}
+	said := make([]*attempt, len(going))
+	for i := range said {
+		said[i] = &attempt{progress: noProgress}
+	}
 	var errs []error
 	err := protected(func() (err error) {
-		errs, err = t.many(ctx, tx, going)
+		errs, err = t.many(ctx, tx, going, said)
 		return err
 	})
 	if err != nil {
@@ -106,12 +110,21 @@ func (r *Registry) WorkMany(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([
 		return nil, err
 	}
 	for i, err := range errs {
-		attempts[places[i]] = engine.Attempt{Outcome: models.OutcomeCompleted}
+		result, resultErr := said[i].resultJSON()
+		if err = cmp.Or(err, resultErr); err == nil && len(said[i].inTx) > 0 {
+			err = Final(errors.New("a bulk handler has its transaction already: InTx is for handlers of single jobs"))
+		}
+		attempts[places[i]] = engine.Attempt{Outcome: models.OutcomeCompleted, Result: result}
 		if err != nil {
 			attempts[places[i]] = t.judge(going[i], err)
 		}
 	}
 	return attempts, nil
+}
+
+// noProgress is Progress for bulk handlers: nobody could see it before the transaction has committed.
+func noProgress(context.Context, json.RawMessage) error {
+	return errors.New("a bulk handler has no progress")
 }
 
 // Failed implements the engine's Handlers, for package workers.
@@ -133,9 +146,10 @@ func timedOut(t *registered, err error) error {
 	return WithCode(models.CodeTimeout, fmt.Errorf("not finished within %s: %w", t.policy.Timeout, err))
 }
 
-// exhausted says that no attempt is left: the last one ended with its worker.
+// exhausted says that no attempt is left: the last one ended with its worker. One that a person asked for beyond the last has
+// no take-overs.
 func (t *registered) exhausted(job store.Job) error {
-	if most := t.maxAttempts(job); job.Attempt > most {
+	if most := t.maxAttempts(job); job.Takeovers > 0 && job.Attempt > most {
 		return Final(WithCode(models.CodeReclaimed, fmt.Errorf("the worker ended in the last of %d attempts", most)))
 	}
 	return nil

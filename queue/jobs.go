@@ -149,8 +149,8 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 	return response(r), err
 }
 
-// CancelJob ends a job that waits, and a dead letter (Cancelled). A running one is Cancelling: its handler's context ends, and
-// its attempt is the last. A cancelled one is Unchanged.
+// CancelJob ends a job that waits, and a dead letter (Cancelled). A running one is Cancelling: its attempt
+// comes to its end, asks for no transaction, and is the last. A cancelled one is Unchanged.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
