@@ -152,7 +152,10 @@ func TestStoppedWorkerDrains(t *testing.T) {
 	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
 	stop := b.start(workers.Options{Name: "first"})
 	id := b.run(`{"exitWhenEmpty": true}`)
-	b.inMidTurn("first")
+	// What a lane has fetched and not begun to process stays with its turn; here all three lanes are in mid-turn.
+	b.eventually("all lanes work", 60*time.Second, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(DISTINCT turn_id) FROM daybook.attempts WHERE worker = 'first'`) == 3
+	})
 
 	stop()
 
