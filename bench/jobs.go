@@ -196,6 +196,9 @@ func (b *bench) jobsRate(ctx context.Context, name string, n, rows int, payload 
 				return err
 			}
 			rate = perSecond(n, time.Since(began))
+			if _, err := d.pool.Exec(ctx, `ANALYZE daybook.jobs, daybook.attempts, ledger`); err != nil {
+				return err
+			}
 			right, err := one[int](ctx, d.pool, `
 WITH tried AS (SELECT job_id, count(*) AS n FROM daybook.attempts GROUP BY 1), written AS (SELECT job, count(*) AS n FROM ledger GROUP BY 1)
 SELECT count(*)

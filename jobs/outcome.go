@@ -25,11 +25,17 @@ const (
 	final
 )
 
-func (o *outcome) Error() string { return o.cause.Error() }
+func (o *outcome) Error() string {
+	if o.cause == nil {
+		return "no cause was given"
+	}
+	return o.cause.Error()
+}
 func (o *outcome) Unwrap() error { return o.cause }
 
-// Snooze puts the job off for d. It is no attempt: nothing is counted and nothing has failed.
+// Snooze puts the job off for d, at least a second. It is no attempt: nothing is counted and nothing has failed.
 func Snooze(d time.Duration) error {
+	d = max(d, time.Second)
 	return &outcome{kind: snoozed, delay: d, cause: errors.New("snoozed for " + d.String())}
 }
 
@@ -40,7 +46,7 @@ func Cancel(reason string) error {
 
 // RetryAfter fails the attempt with err; if another is left, it comes after d instead of the policy's delay.
 func RetryAfter(d time.Duration, err error) error {
-	return &outcome{kind: retriedAfter, delay: d, cause: err}
+	return &outcome{kind: retriedAfter, delay: max(d, 0), cause: err}
 }
 
 // Final fails the job with err, whatever attempts are left.

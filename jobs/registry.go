@@ -167,6 +167,9 @@ func (r *Registry) add(t *registered) {
 }
 
 func (p Policy) withDefaults() Policy {
+	if p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 {
+		panic("jobs: a policy has a negative value")
+	}
 	p.MaxAttempts = cmp.Or(p.MaxAttempts, 3)
 	p.Timeout = cmp.Or(p.Timeout, 30*time.Second)
 	p.Base = cmp.Or(p.Base, 30*time.Second)

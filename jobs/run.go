@@ -30,8 +30,14 @@ func (r *Registry) Handling(jobType string) (engine.Handling, bool) {
 }
 
 // Work implements the engine's Handlers, for package workers.
-func (r *Registry) Work(ctx context.Context, job store.Job, progress engine.Progress) engine.Attempt {
+func (r *Registry) Work(ctx context.Context, job store.Job, progress engine.Progress) (ended engine.Attempt) {
 	t := r.types[job.Type]
+	defer func() {
+		// What the handler returned may panic as well: an error's text, a result's JSON.
+		if p := recover(); p != nil {
+			ended = t.judge(job, WithCode(models.CodeHandlerError, fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+		}
+	}()
 	a := &attempt{progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) }}
 	err := t.exhausted(job)
 	if err == nil {
@@ -132,6 +138,16 @@ func (r *Registry) Failed(job store.Job, err error) engine.Attempt {
 	return r.types[job.Type].judge(job, err)
 }
 
+// textOf is an error's text, whatever its Error method does.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("%T, whose Error method panics", err)
+		}
+	}()
+	return err.Error()
+}
+
 // protected calls f; its panic is an error that carries the stack.
 func protected(f func() error) (err error) {
 	defer func() {
@@ -178,15 +194,15 @@ func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P],
 
 // judge says what becomes of a job whose attempt ended with err.
 func (t *registered) judge(job store.Job, err error) engine.Attempt {
-	a := engine.Attempt{Outcome: models.OutcomeRetried, Code: codeOf(err), Message: err.Error()}
+	a := engine.Attempt{Outcome: models.OutcomeRetried, Code: codeOf(err), Message: textOf(err)}
 	ended := models.JobErrorIsFinal(a.Code)
 	a.Delay = t.policy.delay(job.ID, job.Attempt)
 	for each := range outcomes(err) {
 		switch each.kind {
 		case snoozed:
-			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeSnoozed, Message: err.Error(), Delay: each.delay}
+			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeSnoozed, Message: textOf(err), Delay: each.delay}
 		case cancelled:
-			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: models.CodeJobCancelled, Message: err.Error()}
+			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: models.CodeJobCancelled, Message: textOf(err)}
 		case retriedAfter:
 			a.Delay, ended = each.delay, false
 		case final:

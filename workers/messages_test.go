@@ -120,7 +120,7 @@ func TestCancelDrains(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.start(workers.Options{})
-	fixture.ManyReady(t, b.Pool, org, "inv-", 20_000)
+	b.ready(backlog)
 	id := b.run(`{}`)
 	b.eventually("it works", 20*time.Second, func() bool { return b.states()[models.JobCompleted] > 500 })
 

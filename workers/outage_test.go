@@ -41,7 +41,7 @@ func TestDatabaseOutage(t *testing.T) {
 	b.Pool = pool
 	b.start(workers.Options{Name: "cut-off"})
 	b.Pool = direct
-	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	b.ready(backlog)
 	id := b.run(`{}`)
 	b.inMidTurn("cut-off")
 

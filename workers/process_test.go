@@ -87,8 +87,19 @@ func (b *bundle) assertExactlyOnce(n int) {
 	assert.Equal(b.t, n, fixture.Count(b.t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE run_count = 1`), "jobs charged once")
 }
 
-// backlog is large enough that a worker is in the middle of a turn, after many refills, when a few thousand are done.
-const backlog = 30_000
+// backlog is large enough, at the pace of ready, that a worker is in the middle of a turn, after some refills and in the second
+// turn of a lane, when a few thousand are done.
+const backlog = 24_000
+
+// ready marks n documents ready, and has each chunk take a little: otherwise all would be done before the test looks.
+func (b *bundle) ready(n int) {
+	b.t.Helper()
+	fixture.ManyReady(b.t, b.Pool, org, "inv-", n)
+	_, err := b.Pool.Exec(b.t.Context(), `
+CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
+CREATE TRIGGER take_time AFTER INSERT ON daybook.attempts FOR EACH STATEMENT EXECUTE FUNCTION take_time()`)
+	require.NoError(b.t, err)
+}
 
 // inMidTurn waits until the worker has refilled its turns many times and holds leases.
 func (b *bundle) inMidTurn(worker string) {
@@ -103,7 +114,7 @@ func (b *bundle) inMidTurn(worker string) {
 func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	b.ready(backlog)
 	victim := b.process("victim")
 	id := b.run(`{"exitWhenEmpty": true}`)
 	b.inMidTurn("victim")
@@ -128,7 +139,7 @@ func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 func TestSleepingWorkerCommitsNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	b.ready(backlog)
 	sleeper := b.process("sleeper")
 	id := b.run(`{"exitWhenEmpty": true}`)
 	b.inMidTurn("sleeper")
@@ -149,7 +160,7 @@ func TestSleepingWorkerCommitsNothing(t *testing.T) {
 func TestStoppedWorkerDrains(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	fixture.ManyReady(t, b.Pool, org, "inv-", backlog)
+	b.ready(backlog)
 	stop := b.start(workers.Options{Name: "first"})
 	id := b.run(`{"exitWhenEmpty": true}`)
 	// What a lane has fetched and not begun to process stays with its turn; here all three lanes are in mid-turn.

@@ -62,5 +62,8 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 		t.request.Progress(report)
 	}
 	t.leaseNext = pick.Capped
-	return n, 0, n > 0 || !pick.Capped
+	if n == 0 {
+		return 0, pick.Again, !pick.Capped
+	}
+	return n, 0, true
 }

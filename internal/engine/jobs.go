@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,6 +83,8 @@ type stream struct {
 	done chan []ended
 	// unsettled could not be settled yet, because somebody holds their rows.
 	unsettled []ended
+	// limit is how many jobs the turn has at a time: what it can begin, and as many waiting behind.
+	limit int
 	// crowded is since when leased jobs have been waiting for room; tolerated is how many may, while more is leased.
 	crowded   time.Time
 	tolerated int
@@ -91,7 +95,7 @@ const crowdedFor = time.Second
 
 // runJobs is run for background jobs.
 func (t *turn) runJobs(ctx, work context.Context) error {
-	s := &stream{turn: t, inWork: map[string]int{}, done: make(chan []ended, laneJobs)}
+	s := &stream{turn: t, inWork: map[string]int{}, done: make(chan []ended, laneJobs), limit: laneJobs}
 	if err := t.takeOver(work, t.request.Crashed); err != nil {
 		return err
 	}
@@ -125,12 +129,15 @@ func (s *stream) loop(ctx, work context.Context) error {
 		if t.stopping(ctx) || !t.alive() {
 			return nil
 		}
+		over := !time.Now().Before(t.ends)
+		if over && t.request.Length > 0 {
+			s.leaveRest(work)
+		}
 		if err := s.begin(work); err != nil {
 			return err
 		}
-		over := !time.Now().Before(t.ends)
 		var again time.Duration
-		if room := laneJobs - s.active - len(t.queue); room > 0 && !over && !looked && len(t.queue) <= s.tolerated {
+		if room := s.limit - s.active - t.queued(); room > s.limit/4 && !over && !looked && t.queued() <= max(s.tolerated, s.active) {
 			n, wait, err := s.lease(work, min(room, t.batch))
 			if err != nil {
 				return err
@@ -140,7 +147,7 @@ func (s *stream) loop(ctx, work context.Context) error {
 			}
 			again = wait
 		}
-		if s.active == 0 && len(t.queue) == 0 && (over || !t.request.Linger && len(s.unsettled) == 0) {
+		if s.active == 0 && t.queued() == 0 && (over || !t.request.Linger && len(s.unsettled) == 0) {
 			return nil
 		}
 		if over && s.active == 0 {
@@ -152,7 +159,7 @@ func (s *stream) loop(ctx, work context.Context) error {
 			retry = time.After(skippedPause / 4)
 		}
 		var crowded <-chan time.Time
-		if len(t.queue) > s.tolerated {
+		if t.queued() > s.tolerated {
 			crowded = time.After(crowdedFor)
 		}
 		select {
@@ -177,10 +184,28 @@ func (s *stream) loop(ctx, work context.Context) error {
 	}
 }
 
+// leaveRest gives back what is not begun when the turn's time is up, so that it does not wait for what runs.
+func (s *stream) leaveRest(work context.Context) {
+	s.mu.Lock()
+	rest := s.queue
+	s.queue = nil
+	s.mu.Unlock()
+	s.giveBack(work, rest)
+}
+
+// queued counts the leased jobs that are not begun.
+func (t *turn) queued() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue)
+}
+
 // lease leases up to n jobs.
 func (s *stream) lease(work context.Context, n int) (int, time.Duration, error) {
 	t := s.turn
-	leased, err := t.engine.store.Lease(work, t.request.Turn, n)
+	turn := t.request.Turn
+	turn.Begins = true
+	leased, err := t.engine.store.Lease(work, turn, n)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -225,10 +250,20 @@ func (s *stream) begin(work context.Context) error {
 	if err := s.markWaiting(work, waiting, resumed); err != nil {
 		return err
 	}
+	if len(waiting) > s.active+len(start) {
+		s.limit = max(2*(s.active+len(start)), 2)
+	} else if len(waiting) == 0 {
+		s.limit = min(2*s.limit, laneJobs)
+	}
 	waiting = s.makeRoom(work, waiting)
 	for _, j := range start {
 		s.active++
-		go func() { s.done <- []ended{s.work(work, j)} }()
+		go func() {
+			// Even a handler that ends its goroutine ends its job: it is given back at the end of the turn.
+			e := ended{job: j, closed: true}
+			defer func() { s.done <- []ended{e} }()
+			e = s.work(work, j)
+		}()
 	}
 	for jobType, jobs := range bulk {
 		h, _ := t.engine.handlers.Handling(jobType)
@@ -323,16 +358,27 @@ func (s *stream) work(work context.Context, j store.Job) ended {
 		settled, err := s.complete(ctx, j, a)
 		if err == nil {
 			t.count(settled)
-			return ended{job: j, closed: settled != nil, attempt: Attempt{Outcome: models.OutcomeCancelled}}
+			return ended{job: j, closed: true}
 		}
-		a = t.engine.handlers.Failed(j, err)
+		a = s.notCompleted(ctx, j, err)
 	}
 	// Told to stop, and the grace is over: it is given back at the end of the turn, uncounted.
 	return ended{job: j, attempt: a, closed: a.Outcome != models.OutcomeCompleted && work.Err() != nil}
 }
 
-// complete runs what the handler wants in the transaction that completes its job. It returns nil when the job is not to be
-// completed, because it is no longer the turn's or was cancelled meanwhile.
+// notCompleted is the attempt of a job whose transaction failed with err. What is not the job's fault is not counted.
+func (s *stream) notCompleted(ctx context.Context, j store.Job, err error) Attempt {
+	if errors.Is(err, errRowHeld) || ctx.Err() == nil && (isConflict(err) || store.IsOutage(err)) {
+		return Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: time.Second}
+	}
+	return s.engine.handlers.Failed(j, err)
+}
+
+// errRowHeld says that a job's row could not be locked: somebody holds it, or it is no longer the turn's.
+var errRowHeld = errors.New("somebody holds the job's row locked")
+
+// complete runs what the handler wants in the transaction that completes its job. A job that was cancelled meanwhile ends as
+// that, and nothing is run.
 func (s *stream) complete(ctx context.Context, j store.Job, a Attempt) (store.Settled, error) {
 	t := s.turn
 	kind := t.engine.store.Kind()
@@ -341,7 +387,11 @@ func (s *stream) complete(ctx context.Context, j store.Job, a Attempt) (store.Se
 		var locked []store.Job
 		err := pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) (err error) {
 			defer recovered(&err)
-			if locked, err = kind.LockChunk(ctx, tx, t.request.Turn, []string{j.ID}); err != nil || len(locked) == 0 || locked[0].CancelRequested {
+			if locked, err = kind.LockChunk(ctx, tx, t.request.Turn, []string{j.ID}); err != nil || len(locked) == 0 {
+				return err
+			}
+			if locked[0].CancelRequested {
+				settled, err = kind.Settle(ctx, tx, t.request.Turn, []store.Settlement{{Job: j, Outcome: models.OutcomeCancelled}})
 				return err
 			}
 			if err := store.PlanFreely(ctx, tx); err != nil {
@@ -350,27 +400,40 @@ func (s *stream) complete(ctx context.Context, j store.Job, a Attempt) (store.Se
 			if a.Result, err = a.InTx(ctx, tx); err != nil {
 				return err
 			}
+			if err := store.PlanByKey(ctx, tx); err != nil {
+				return err
+			}
 			settled, err = kind.Settle(ctx, tx, t.request.Turn, []store.Settlement{a.settlement(j)})
 			return err
 		})
-		switch {
-		case err != nil && isConflict(err) && time.Since(began) < lockPatience && ctx.Err() == nil:
-		case err != nil || len(locked) > 0:
-			return settled, err
-		case time.Since(began) > lockPatience || ctx.Err() != nil:
-			return nil, ctx.Err()
+		if err == nil && len(locked) > 0 {
+			return settled, nil
+		}
+		// A connection that was cut and a lost race are nobody's attempt.
+		again := err == nil || isConflict(err) || store.IsOutage(err)
+		if !again || ctx.Err() != nil || time.Since(began) > lockPatience {
+			return nil, cmp.Or(err, ctx.Err(), errRowHeld)
 		}
 		time.Sleep(firstSkip)
 	}
 }
 
+// bulkPatience is for how many timeouts of its type the jobs of a failed bulk are worked one by one.
+const bulkPatience = 10
+
 // workMany works jobs of a bulk type in one transaction. If that fails they are worked one by one.
 func (s *stream) workMany(work context.Context, h Handling, jobs []store.Job) []ended {
 	all := make([]ended, len(jobs))
+	began := time.Now()
 	err := s.tryMany(work, h, jobs)
 	for i, j := range jobs {
 		all[i] = ended{job: j, closed: true}
 		if err == nil || work.Err() != nil {
+			continue
+		}
+		if len(jobs) > 1 && time.Since(began) > bulkPatience*h.Timeout {
+			// Each takes its time: the rest another time, uncounted.
+			s.giveBack(work, jobs[i:i+1])
 			continue
 		}
 		alone := err
@@ -378,7 +441,7 @@ func (s *stream) workMany(work context.Context, h Handling, jobs []store.Job) []
 			alone = s.tryMany(work, h, jobs[i:i+1])
 		}
 		if alone != nil {
-			all[i].attempt, all[i].closed = s.engine.handlers.Failed(j, alone), work.Err() != nil
+			all[i].attempt, all[i].closed = s.notCompleted(work, j, alone), work.Err() != nil
 		}
 	}
 	return all

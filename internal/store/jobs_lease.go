@@ -35,11 +35,14 @@ UPDATE daybook.jobs SET progress = $4::text::jsonb, updated_at = clock_timestamp
 // batches, and says how many there were. One that is to be unique while another with its payload is open stays a dead letter.
 func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) {
 	const stmt = `
+WITH f AS MATERIALIZED (
+    SELECT id FROM daybook.jobs
+     WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND id > $2
+     ORDER BY id
+     LIMIT 1000
+       FOR NO KEY UPDATE SKIP LOCKED)
 SELECT f.id, r.result
-  FROM (SELECT id FROM daybook.jobs
-         WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND id > $2
-         ORDER BY id
-         LIMIT 1000) f
+  FROM f
  CROSS JOIN LATERAL daybook.retry_job(f.id, 'reset') r
  ORDER BY f.id`
 	total, last := 0, ""

@@ -86,7 +86,8 @@ var Jobs = &Kind{
 		"{locked columns}", jobColumns,
 		// A lane leases what it begins at once.
 		"{working}", "true",
-		"{max attempts}", "coalesce(q.max_attempts, $3)",
+		// Without a number of its own the policy of its type decides, when it is begun.
+		"{max attempts}", "coalesce(q.max_attempts, greatest($3::integer, 1000))",
 		"{lost code}", "JOB_LOCK_TIMEOUT_RECLAIMED",
 		"{given back}", "",
 		"{settled}", `

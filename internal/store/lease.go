@@ -106,7 +106,7 @@ WITH due AS MATERIALIZED (
 UPDATE {queue} q
    SET state = 'leased', turn_id = $1, fence = $2, worker = $3, leased_generation = generation, run_count = run_count + 1,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
-       working = {working}, capped = q.org_id = ANY ($10::text[])
+       working = {working} AND $11, capped = q.org_id = ANY ($10::text[])
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING q.priority, q.ready_at, {columns}`
 
@@ -161,9 +161,17 @@ func (s *Store) leaseCapped(ctx context.Context, turn Turn, shares []share) ([]J
 		for i, sh := range shares {
 			orgs[i] = sh.key.org
 		}
-		locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, orgs)
-		if err != nil || len(locked) == 0 {
+		if _, err := tx.Exec(ctx, idleLimit); err != nil {
 			return err
+		}
+		locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, orgs)
+		if err != nil {
+			return err
+		}
+		if len(locked) == 0 {
+			// Somebody else is leasing these: they are parked until the next look.
+			s.ring.took(shares, make([]int, len(shares)), make([]mark, len(shares)))
+			return nil
 		}
 		batch := &pgx.Batch{}
 		s.queueLease(batch, turn, shares, locked)
@@ -181,7 +189,7 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, locked [
 		prios[i], orgs[i], ats[i], ids[i], quotas[i] = sh.key.priority, sh.key.org, sh.mark.at, sh.mark.id, int32(sh.quota)
 		mine[i] = slices.Contains(locked, sh.key.org)
 	}
-	batch.Queue(s.kind.sql(leaseStmt), turn.ID, turn.Fence, turn.Worker, prios, orgs, ats, ids, quotas, mine, locked)
+	batch.Queue(s.kind.sql(leaseStmt), turn.ID, turn.Fence, turn.Worker, prios, orgs, ats, ids, quotas, mine, locked, turn.Begins)
 }
 
 // collectLease sends a batch that ends with a lease, and moves the marks.

@@ -86,7 +86,7 @@ const maxIDBytes = 255
 
 // wakeQueue has whoever waits for work look again when the transaction has committed.
 func wakeQueue(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `SELECT daybook.wake_accounting_queue()`)
+	_, err := tx.Exec(ctx, `SELECT daybook.wake_accounting_queue(), daybook.wake_job_queue()`)
 	return wrap("wake the queue", err)
 }
 

@@ -12,8 +12,8 @@ import (
 // was small scans all of it when it has grown, until the next ANALYZE.
 const planByKey = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
-// planFreely takes planByKey back, to what the session has.
-const planFreely = `SELECT set_config(name, reset_val, true) FROM pg_catalog.pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin')`
+// planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan.
+const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true)`
 
 // batcher sends a batch: a pool (which makes it one transaction), a connection or a transaction.
 type batcher interface {

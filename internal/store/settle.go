@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,9 +45,29 @@ func PlanByKey(ctx context.Context, tx pgx.Tx) error {
 
 // PlanFreely takes back what LockChunk tells the planner, for statements that are not Daybook's.
 func PlanFreely(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, planFreely)
+	// What a session begins with is the same for all connections that are made alike, and slow to ask for.
+	key := tx.Conn().Config().ConnString()
+	own, known := sessionPlans.Load(key)
+	if !known {
+		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin') ORDER BY name`
+		rows, err := tx.Query(ctx, ask)
+		if err != nil {
+			return wrap("read the planner's settings", err)
+		}
+		values, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return wrap("read the planner's settings", err)
+		}
+		own = [3]string(values)
+		sessionPlans.Store(key, own)
+	}
+	v, _ := own.([3]string)
+	_, err := tx.Exec(ctx, planFreely, v[0], v[1], v[2])
 	return wrap("reset the planner", err)
 }
+
+// sessionPlans holds the planner's settings of new sessions, by how the connection is made.
+var sessionPlans sync.Map
 
 // Settlement is how one attempt ends.
 type Settlement struct {

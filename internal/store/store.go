@@ -57,6 +57,8 @@ type Turn struct {
 	Worker string
 	// WorkflowRunID is the run of the workflow that the turn belongs to.
 	WorkflowRunID string
+	// Begins says that background jobs which it leases are begun at once: they are charged if the worker ends.
+	Begins bool
 }
 
 // NextFence draws the next fence.

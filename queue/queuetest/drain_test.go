@@ -131,7 +131,9 @@ func TestDrainHasAnEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { return jobs.Snooze(0) })
+	jobs.Register(registry, jobs.Policy{MaxAttempts: 1000}, func(context.Context, *jobs.Job[greet]) error {
+		return jobs.RetryAfter(0, errors.New("no luck"))
+	})
 	b.enqueue(b.Pool, greet{}, queue.JobOptions{})
 	message := failure(t, func(tb *failing) {
 		queuetest.Drain(tb, b.Pool, registry, queuetest.DrainOptions{Timeout: 300 * time.Millisecond})
