@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strconv"
@@ -24,14 +25,16 @@ type Accounting struct {
 // NewAccounting returns the activities of one worker process. worker names it in leases and attempts; empty: host and
 // process id.
 func NewAccounting(c client.Client, e *engine.Engine, s Settings, worker string) *Accounting {
-	if worker == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown"
-		}
-		worker = host + "/" + strconv.Itoa(os.Getpid())
+	return &Accounting{client: c, engine: e, settings: s, worker: cmp.Or(worker, ProcessName())}
+}
+
+// ProcessName names this process by its host and its id.
+func ProcessName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
 	}
-	return &Accounting{client: c, engine: e, settings: s, worker: worker}
+	return host + "/" + strconv.Itoa(os.Getpid())
 }
 
 // ReadSettings returns what the worker's environment says.

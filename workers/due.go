@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
@@ -36,13 +36,9 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 	if log == nil {
 		log = slog.Default()
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	s := store.NewQueue(pool, store.Jobs)
 	return &DueJobs{
-		store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), worker: host + "/" + strconv.Itoa(os.Getpid()) + "/due",
+		store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), worker: activities.ProcessName() + "/due",
 	}, nil
 }
 

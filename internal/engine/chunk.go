@@ -172,20 +172,10 @@ func (t *turn) putOff(jobs []store.Job) {
 // skip remembers the jobs that could not be locked. They are looked at once more, and then given back: either somebody
 // holds them locked, or they are no longer the turn's.
 func (t *turn) skip(jobs, locked []store.Job) {
-	if len(locked) == len(jobs) {
-		return
-	}
-	got := make(map[string]bool, len(locked))
-	for _, j := range locked {
-		got[j.ID] = true
-	}
+	left := without(jobs, locked)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, j := range jobs {
-		if !got[j.ID] {
-			t.skipped = append(t.skipped, j)
-		}
-	}
+	t.skipped = append(t.skipped, left...)
 }
 
 // prepare calls the processor's first phase; its panic is its error.
@@ -381,10 +371,7 @@ func idsOf(jobs []store.Job) []string {
 
 // keep returns the jobs with one of the ids.
 func keep(jobs []store.Job, ids []string) []store.Job {
-	wanted := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		wanted[id] = true
-	}
+	wanted := setOf(ids)
 	kept := jobs[:0:0]
 	for _, j := range jobs {
 		if wanted[j.ID] {
@@ -392,4 +379,27 @@ func keep(jobs []store.Job, ids []string) []store.Job {
 		}
 	}
 	return kept
+}
+
+// without returns the jobs that are not among the others.
+func without(jobs, others []store.Job) []store.Job {
+	if len(others) == len(jobs) {
+		return nil
+	}
+	there := setOf(idsOf(others))
+	var left []store.Job
+	for _, j := range jobs {
+		if !there[j.ID] {
+			left = append(left, j)
+		}
+	}
+	return left
+}
+
+func setOf(ids []string) map[string]bool {
+	set := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }

@@ -56,10 +56,9 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 	t.count(settled)
 	t.mu.Lock()
 	t.report.Leased += n - len(later)
-	report := t.report
 	t.mu.Unlock()
-	if t.request.Progress != nil && n > 0 {
-		t.request.Progress(report)
+	if n > 0 {
+		t.tellProgress()
 	}
 	t.leaseNext = pick.Capped
 	if n == 0 {

@@ -147,11 +147,12 @@ func (s *stream) loop(ctx, work context.Context) error {
 			}
 			again = wait
 		}
-		if s.active == 0 && t.queued() == 0 && (over || !t.request.Linger && len(s.unsettled) == 0) {
-			return nil
-		}
-		if over && s.active == 0 {
+		switch {
+		case s.active > 0:
+		case over:
 			return nil // what waits for room is given back
+		case !t.request.Linger && t.queued() == 0 && len(s.unsettled) == 0:
+			return nil
 		}
 		looked = true
 		var retry <-chan time.Time
@@ -243,7 +244,7 @@ func (s *stream) begin(work context.Context) error {
 			start = append(start, j)
 		}
 		s.inWork[j.Type]++
-		if j.NotReady == waitedForRoom {
+		if j.Waiting {
 			resumed = append(resumed, j)
 		}
 	}
@@ -310,14 +311,12 @@ func (s *stream) makeRoom(work context.Context, waiting []store.Job) []store.Job
 	return kept
 }
 
-// waitedForRoom marks a leased job, in memory, that is not marked as being worked.
-const waitedForRoom = -1
-
+// markWaiting says of jobs that they have begun to wait for room, and of others that they are begun now after all.
 func (s *stream) markWaiting(work context.Context, waiting, resumed []store.Job) error {
 	var fresh []string
 	for i := range waiting {
-		if waiting[i].NotReady != waitedForRoom {
-			waiting[i].NotReady = waitedForRoom
+		if !waiting[i].Waiting {
+			waiting[i].Waiting = true
 			fresh = append(fresh, waiting[i].ID)
 		}
 	}
@@ -520,24 +519,6 @@ func (t *turn) giveBack(work context.Context, jobs []store.Job) {
 	t.report.Released += n
 }
 
-// without returns the jobs that are not among the others.
-func without(jobs, others []store.Job) []store.Job {
-	if len(others) == len(jobs) {
-		return nil
-	}
-	there := make(map[string]bool, len(others))
-	for _, j := range others {
-		there[j.ID] = true
-	}
-	var left []store.Job
-	for _, j := range jobs {
-		if !there[j.ID] {
-			left = append(left, j)
-		}
-	}
-	return left
-}
-
 // gather takes what has ended, and waits a moment for what is about to.
 func (s *stream) gather(first []ended) []ended {
 	var all []ended
@@ -635,12 +616,7 @@ func (s *stream) trySettle(work context.Context, all []ended) (map[string]bool, 
 		return nil, err
 	}
 	t.count(settled)
-	if t.request.Progress != nil {
-		t.mu.Lock()
-		report := t.report
-		t.mu.Unlock()
-		t.request.Progress(report)
-	}
+	t.tellProgress()
 	return done, nil
 }
 
@@ -667,10 +643,7 @@ func (s *stream) dropLost(work context.Context) error {
 	if err != nil {
 		return err
 	}
-	held := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		held[id] = true
-	}
+	held := setOf(ids)
 	kept := s.unsettled[:0]
 	for _, e := range s.unsettled {
 		if held[e.job.ID] && time.Since(e.since) < settleLimit {

@@ -321,12 +321,7 @@ func (t *turn) workQueue(ctx, work context.Context) error {
 				first = cmp.Or(first, err)
 				mu.Unlock()
 			}
-			if t.request.Progress != nil {
-				t.mu.Lock()
-				report := t.report
-				t.mu.Unlock()
-				t.request.Progress(report)
-			}
+			t.tellProgress()
 		})
 	}
 	wg.Wait()
@@ -442,6 +437,17 @@ func (t *turn) finish(ctx context.Context) error {
 	t.report.Released += n
 	t.report.LeftBehind, err = t.engine.store.TurnsWithLeases(ctx, []string{t.request.Turn.ID})
 	return err
+}
+
+// tellProgress says what the turn did so far to whoever listens.
+func (t *turn) tellProgress() {
+	if t.request.Progress == nil {
+		return
+	}
+	t.mu.Lock()
+	report := t.report
+	t.mu.Unlock()
+	t.request.Progress(report)
 }
 
 // count adds what a chunk was settled as.

@@ -48,7 +48,7 @@ var Accounting = &Kind{
 		"{columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
 		"{picked columns}", leaseColumns("q.run_count + 1", "clock_timestamp()"),
 		"{locked columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
-		// A lease is worked later; what is worked alone is marked then.
+		// What is taken over is worked later; what is worked alone is marked then.
 		"{working}", "false",
 		"{max attempts}", "$3",
 		"{lost code}", "WORKER_LOST",
@@ -84,7 +84,7 @@ var Jobs = &Kind{
 		"{order}", "org_id, id",
 		"{columns}", jobColumns+`, q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at`,
 		"{locked columns}", jobColumns,
-		// A lane leases what it begins at once.
+		// What is taken over is begun at once.
 		"{working}", "true",
 		// Without a number of its own the policy of its type decides, when it is begun.
 		"{max attempts}", "coalesce(q.max_attempts, greatest($3::integer, 1000))",

@@ -33,6 +33,8 @@ type Job struct {
 	MaxAttempts int
 	Key         string
 	EnqueuedAt  time.Time
+	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not being worked.
+	Waiting bool
 }
 
 // Leased is what a lease led to.
@@ -106,7 +108,7 @@ WITH due AS MATERIALIZED (
 UPDATE {queue} q
    SET state = 'leased', turn_id = $1, fence = $2, worker = $3, leased_generation = generation, run_count = run_count + 1,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
-       working = {working} AND $11, capped = q.org_id = ANY ($10::text[])
+       working = $11, capped = q.org_id = ANY ($10::text[])
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING q.priority, q.ready_at, {columns}`
 
@@ -118,7 +120,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share) ([]J
 		batch := &pgx.Batch{}
 		batch.Queue(planByKey)
 		s.queueLease(batch, turn, free, []string{})
-		got, err := s.collectLease(ctx, s.pool, batch, free)
+		got, err := s.takeShares(ctx, s.pool, batch, free)
 		if err != nil {
 			return nil, err
 		}
@@ -175,25 +177,34 @@ func (s *Store) leaseCapped(ctx context.Context, turn Turn, shares []share) ([]J
 		}
 		batch := &pgx.Batch{}
 		s.queueLease(batch, turn, shares, locked)
-		jobs, err = s.collectLease(ctx, tx, batch, shares)
+		jobs, err = s.takeShares(ctx, tx, batch, shares)
 		return err
 	})
 	return jobs, err
 }
 
 func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, locked []string) {
-	n := len(shares)
-	prios, orgs, ats, ids := make([]int16, n), make([]string, n), make([]time.Time, n), make([]string, n)
-	quotas, mine := make([]int32, n), make([]bool, n)
+	mine := make([]bool, len(shares))
 	for i, sh := range shares {
-		prios[i], orgs[i], ats[i], ids[i], quotas[i] = sh.key.priority, sh.key.org, sh.mark.at, sh.mark.id, int32(sh.quota)
 		mine[i] = slices.Contains(locked, sh.key.org)
 	}
-	batch.Queue(s.kind.sql(leaseStmt), turn.ID, turn.Fence, turn.Worker, prios, orgs, ats, ids, quotas, mine, locked, turn.Begins)
+	args := append([]any{turn.ID, turn.Fence, turn.Worker}, shareColumns(shares)...)
+	batch.Queue(s.kind.sql(leaseStmt), append(args, mine, locked, turn.Begins)...)
 }
 
-// collectLease sends a batch that ends with a lease, and moves the marks.
-func (s *Store) collectLease(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
+// shareColumns are priority, organization, mark and quota of each share, as arrays.
+func shareColumns(shares []share) []any {
+	n := len(shares)
+	prios, orgs, ats, ids, quotas := make([]int16, n), make([]string, n), make([]time.Time, n), make([]string, n), make([]int32, n)
+	for i, sh := range shares {
+		prios[i], orgs[i], ats[i], ids[i], quotas[i] = sh.key.priority, sh.key.org, sh.mark.at, sh.mark.id, int32(sh.quota)
+	}
+	return []any{prios, orgs, ats, ids, quotas}
+}
+
+// takeShares sends a batch whose last statement returns jobs of the shares, each after its priority and ready_at, and moves
+// the marks behind them.
+func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	index := make(map[placeKey]int, len(shares))
@@ -201,30 +212,27 @@ func (s *Store) collectLease(ctx context.Context, q batcher, batch *pgx.Batch, s
 		index[sh.key] = i
 	}
 	counts, last := make([]int, len(shares)), make([]mark, len(shares))
-	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) { return s.scanPlaced(row, index, counts, last) })
+	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		var key placeKey
+		var m mark
+		err := row.Scan(append([]any{&key.priority, &m.at}, s.kind.fields(&j)...)...)
+		if err != nil {
+			return j, err
+		}
+		key.org, m.id = j.OrgID, j.ID
+		i := index[key]
+		counts[i]++
+		if m.after(last[i]) {
+			last[i] = m
+		}
+		return j, nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	s.ring.took(shares, counts, last)
 	return jobs, nil
-}
-
-// scanPlaced reads a job after its priority and ready_at, and counts it to the place that it was taken from.
-func (s *Store) scanPlaced(row pgx.CollectableRow, index map[placeKey]int, counts []int, last []mark) (Job, error) {
-	var j Job
-	var key placeKey
-	var m mark
-	err := row.Scan(append([]any{&key.priority, &m.at}, s.kind.fields(&j)...)...)
-	if err != nil {
-		return j, err
-	}
-	key.org, m.id = j.OrgID, j.ID
-	i := index[key]
-	counts[i]++
-	if m.after(last[i]) {
-		last[i] = m
-	}
-	return j, nil
 }
 
 // Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue. It returns

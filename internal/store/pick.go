@@ -17,10 +17,6 @@ type Pick struct {
 	Again time.Duration
 	// Capped says that organizations have work whose jobs in flight are counted: those are to be leased.
 	Capped bool
-
-	index  map[placeKey]int
-	counts []int
-	last   []mark
 }
 
 // Pick chooses where the next jobs are to be taken from, as Lease does.
@@ -54,28 +50,13 @@ SELECT j.*
         ORDER BY q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
-	n := len(p.shares)
-	prios, orgs, ats, ids, quotas := make([]int16, n), make([]string, n), make([]time.Time, n), make([]string, n), make([]int32, n)
-	p.index = make(map[placeKey]int, n)
-	for i, s := range p.shares {
-		prios[i], orgs[i], ats[i], ids[i], quotas[i] = s.key.priority, s.key.org, s.mark.at, s.mark.id, int32(s.quota)
-		p.index[s.key] = i
-	}
-	p.counts, p.last = make([]int, n), make([]mark, n)
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
 	batch.Queue(planByKey)
-	batch.Queue(p.store.kind.sql(stmt), prios, orgs, ats, ids, quotas)
-	jobs, err := lastRows(ctx, tx, batch, p.scan)
-	if err == nil {
-		// The others go on behind these rows at once, instead of trying each of them.
-		p.store.ring.took(p.shares, p.counts, p.last)
-	}
+	batch.Queue(p.store.kind.sql(stmt), shareColumns(p.shares)...)
+	// The marks move at once: the others go on behind these rows, instead of trying each of them.
+	jobs, err := p.store.takeShares(ctx, tx, batch, p.shares)
 	return jobs, wrap("lock due jobs", err)
-}
-
-func (p *Pick) scan(row pgx.CollectableRow) (Job, error) {
-	return p.store.scanPlaced(row, p.index, p.counts, p.last)
 }
 
 // Undo says that the transaction failed, or left jobs alone: they are due as before.
