@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -181,12 +180,7 @@ func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P],
 		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
 		IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
 	}
-	err := t.schema.Validate(job.Payload)
-	if err == nil {
-		decoder := json.NewDecoder(bytes.NewReader(job.Payload))
-		err = decoder.Decode(&j.Payload)
-	}
-	if err != nil {
+	if err := t.schema.Decode(job.Payload, &j.Payload); err != nil {
 		return nil, WithCode(models.CodePayloadInvalid, err)
 	}
 	return j, nil

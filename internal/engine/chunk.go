@@ -121,6 +121,7 @@ func (t *turn) begin(jobs []store.Job, r running) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, j := range jobs {
+		r.job = j
 		t.running[j.ID] = r
 	}
 }

@@ -108,6 +108,7 @@ type turn struct {
 
 // running is a job that is being worked.
 type running struct {
+	job      store.Job
 	cancel   context.CancelFunc
 	deadline time.Time
 }

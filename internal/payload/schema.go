@@ -21,6 +21,7 @@ import (
 type Schema struct {
 	json     []byte
 	compiled *jsonschema.Schema
+	shape    *shape
 }
 
 // cache holds a Schema, or the error instead, for each type that was asked for.
@@ -54,6 +55,26 @@ func SchemaFor(t reflect.Type) (*Schema, error) {
 
 // JSON is the schema as JSON (draft 2020-12).
 func (s *Schema) JSON() []byte { return slices.Clone(s.json) }
+
+// Decode reads a payload into a value of the schema's type, or refuses it as Validate does.
+func (s *Schema) Decode(raw []byte, into any) error {
+	var doc any
+	if json.Unmarshal(raw, &doc) == nil && s.shape.fits(doc) && json.Unmarshal(raw, into) == nil {
+		return nil
+	}
+	if err := s.Validate(raw); err != nil {
+		return err
+	}
+	// The schema lets more through than the type can hold: 1.0 for an integer, a text that is no time.
+	err := json.Unmarshal(raw, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return invalid("/"+strings.ReplaceAll(wrong.Field, ".", "/"), "it does not fit a Go "+wrong.Type.String())
+	}
+	if err != nil {
+		return invalid("", err.Error())
+	}
+	return nil
+}
 
 // Validate refuses a payload that is not what the schema asks for. The error is an *Error.
 func (s *Schema) Validate(raw []byte) error {
@@ -145,7 +166,7 @@ func derive(t reflect.Type) (*Schema, error) {
 		return nil, err
 	}
 	compiled, err := c.Compile("payload.json")
-	return &Schema{json: raw, compiled: compiled}, err
+	return &Schema{json: raw, compiled: compiled, shape: shapeOf(s)}, err
 }
 
 // nullable lets maps be null, as encoding/json writes a nil one.

@@ -103,7 +103,51 @@ func TestWhatIsRefused(t *testing.T) {
 		err := s.Validate([]byte(raw))
 		assert.ErrorIs(t, err, models.ErrPayloadInvalid, raw)
 		assert.EqualError(t, err, want, raw)
+		assert.Equal(t, err, s.Decode([]byte(raw), new(letter)), raw)
 	}
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	type letter struct {
+		To    string    `json:"to"`
+		Pages uint8     `json:"pages,omitempty"`
+		Lines []address `json:"lines,omitempty"`
+		At    time.Time `json:"at,omitzero"`
+	}
+	s := schemaOf[letter](t)
+	var got letter
+	require.NoError(t, s.Decode([]byte(`{"to": "a", "pages": 255, "lines": [{"street": "s", "number": -128}]}`), &got))
+	assert.Equal(t, letter{To: "a", Pages: 255, Lines: []address{{Street: "s", Number: -128}}}, got)
+	for raw, want := range map[string]string{
+		`{"to":"a","pages":256}`: `payload field /pages: it should be at most 255`,
+		`{"to":"a","pages":-1}`:  `payload field /pages: it should be at least 0`,
+		`{"to":"a","pages":0.5}`: `payload field /pages: it is number and should be integer`,
+		`{"to":"a","pages":7.0}`: `payload field /pages: it does not fit a Go uint8`,
+		`{"to":"a","at":"noon"}`: `payload: parsing time "noon" as "2006-01-02T15:04:05Z07:00": cannot parse "noon" as "2006"`,
+	} {
+		err := s.Decode([]byte(raw), new(letter))
+		assert.ErrorIs(t, err, models.ErrPayloadInvalid, raw)
+		assert.EqualError(t, err, want, raw)
+	}
+}
+
+// FuzzDecode: what Decode takes, Validate takes.
+func FuzzDecode(f *testing.F) {
+	s, err := payload.SchemaFor(reflect.TypeFor[mail]())
+	require.NoError(f, err)
+	for _, m := range []mail{{}, {To: "a", Lines: []address{{Street: "b", Number: 127}}, Home: &address{}, Headers: map[string]string{"a": "b"}, File: []byte("x")}} {
+		raw, err := json.Marshal(m)
+		require.NoError(f, err)
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"to":"a","TO":"b","lines":[null,{"street":null}],"headers":{"a":null}}`))
+	f.Add([]byte(`{"to":null,"copies":1.5,"rate":"1","any":[{}],"raw":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if s.Decode(raw, new(mail)) == nil {
+			assert.NoError(t, s.Validate(raw), string(raw))
+		}
+	})
 }
 
 // A type that writes its own JSON is an object of whatever it likes.
@@ -159,6 +203,11 @@ func BenchmarkValidate(b *testing.B) {
 	b.Run("schema", func(b *testing.B) {
 		for b.Loop() {
 			_ = s.Validate(raw)
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		for b.Loop() {
+			_ = s.Decode(raw, new(mail))
 		}
 	})
 	b.Run("limits", func(b *testing.B) {

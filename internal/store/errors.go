@@ -34,6 +34,8 @@ var (
 	ErrKeyReused = errors.New("the idempotency key was used for other input")
 	// ErrLeaseLost: a row that was to be settled is no longer the turn's; the transaction is rolled back.
 	ErrLeaseLost = errors.New("lease lost")
+	// ErrRowHeld: somebody holds the row of a job that was to be settled locked, or it is no longer the turn's.
+	ErrRowHeld = errors.New("somebody holds the job's row locked")
 )
 
 // SQLSTATEs that Daybook's own functions and triggers raise.
@@ -50,6 +52,8 @@ const (
 	statePayloadTooLarge = "DB020"
 	statePayloadInvalid  = "DB021"
 	stateKeyReused       = "DB022"
+
+	stateLockNotAvailable = "55P03"
 )
 
 var sentinels = map[string]error{

@@ -82,8 +82,9 @@ var Jobs = &Kind{
 		"{queue}", "daybook.jobs",
 		"{state}", "daybook.job_state",
 		"{order}", "org_id, id",
-		"{columns}", jobColumns+`, q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at`,
-		"{locked columns}", jobColumns,
+		"{columns}", jobColumns("q.run_count", "q.attempt_started_at")+contentColumns,
+		"{picked columns}", jobColumns("q.run_count + 1", "clock_timestamp()")+contentColumns,
+		"{locked columns}", jobColumns("q.run_count", "q.attempt_started_at"),
 		// What is taken over is begun at once.
 		"{working}", "true",
 		// Without a number of its own the policy of its type decides, when it is begun.
@@ -98,4 +99,8 @@ var Jobs = &Kind{
 	),
 }
 
-const jobColumns = "q.id, q.org_id, '', 0::bigint, q.run_count, q.attempt_started_at, q.takeovers, 0, q.cancel_requested, 0"
+func jobColumns(attempt, startedAt string) string {
+	return "q.id, q.org_id, '', 0::bigint, " + attempt + ", " + startedAt + ", q.takeovers, 0, q.cancel_requested, 0"
+}
+
+const contentColumns = ", q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at"

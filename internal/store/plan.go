@@ -9,11 +9,12 @@ import (
 // planByKey makes the planner look rows up by their keys, until the transaction ends. Every hot statement names its rows
 // by key, a batch at a time, so a lookup through an index is right whatever the table's size. The planner cannot know
 // that: it makes a prepared statement's plan once, for the table as it is then, and a plan that was made while the table
-// was small scans all of it when it has grown, until the next ANALYZE.
-const planByKey = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+// was small scans all of it when it has grown, until the next ANALYZE. Left to itself it also plans a statement anew each
+// time it is for a few rows, which takes longer than to execute it.
+const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan.
-const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true)`
+// planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan, plan_cache_mode.
+const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true), set_config('plan_cache_mode', $4, true)`
 
 // batcher sends a batch: a pool (which makes it one transaction), a connection or a transaction.
 type batcher interface {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 	key := tx.Conn().Config().ConnString()
 	own, known := sessionPlans.Load(key)
 	if !known {
-		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin') ORDER BY name`
+		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'plan_cache_mode') ORDER BY name`
 		rows, err := tx.Query(ctx, ask)
 		if err != nil {
 			return wrap("read the planner's settings", err)
@@ -58,11 +59,11 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 		if err != nil {
 			return wrap("read the planner's settings", err)
 		}
-		own = [3]string(values)
+		own = [4]string(values)
 		sessionPlans.Store(key, own)
 	}
-	v, _ := own.([3]string)
-	_, err := tx.Exec(ctx, planFreely, v[0], v[1], v[2])
+	v, _ := own.([4]string)
+	_, err := tx.Exec(ctx, planFreely, v[0], v[1], v[2], v[3])
 	return wrap("reset the planner", err)
 }
 
@@ -93,19 +94,37 @@ type Settled map[models.Outcome]int
 // Settle ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
 // logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
 func (k *Kind) Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
-	return k.settle(ctx, tx, turn, settlements, false)
+	return k.settle(ctx, tx, turn, settlements, access{})
 }
 
 // SettlePicked is Settle for jobs that the transaction itself has locked (Pick) and nobody has leased.
 func (k *Kind) SettlePicked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
-	return k.settle(ctx, tx, turn, settlements, true)
+	return k.settle(ctx, tx, turn, settlements, access{picked: true})
+}
+
+// SettleUnlocked is Settle for jobs that the transaction has not locked, which saves that step. It waits for whoever holds a
+// row, but returns ErrRowHeld when patience is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
+func (k *Kind) SettleUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, patience time.Duration) (Settled, error) {
+	settled, err := k.settle(ctx, tx, turn, settlements, access{wait: patience})
+	if SQLState(err) == stateLockNotAvailable {
+		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
+	}
+	return settled, err
+}
+
+// access is how a transaction has the jobs that it settles.
+type access struct {
+	// picked: nobody had leased them.
+	picked bool
+	// wait: it has not locked them, and waits so long for each; 0: it has locked them, and seen which are to be cancelled.
+	wait time.Duration
 }
 
 // settle ends attempts. What was not leased has no generation to compare: nobody could ask for anything since it was locked.
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's settlement would walk all of them for each job.
-func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, picked bool) (Settled, error) {
+func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, a access) (Settled, error) {
 	const stmt = `
 WITH v AS (
     SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::bigint[], $10::boolean[],
@@ -136,7 +155,7 @@ WITH v AS (
            last_attempted_at = CASE WHEN $15 THEN v.started_at ELSE q.last_attempted_at END,
            updated_at = clock_timestamp()
       FROM v
-     WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 END
+     WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 AND NOT ($17 AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
@@ -166,14 +185,19 @@ SELECT count(*) FROM settled`
 		}
 		counts[s.Outcome]++
 	}
-	var done int
-	err := tx.QueryRow(ctx, k.sql(stmt), turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
-		attempts, started, oldVersions, turn.WorkflowRunID, picked, results).Scan(&done)
+	batch := &pgx.Batch{}
+	if a.wait > 0 {
+		batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(a.wait.Milliseconds(), 10))
+	}
+	batch.Queue(planByKey)
+	batch.Queue(k.sql(stmt), turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
+		attempts, started, oldVersions, turn.WorkflowRunID, a.picked, results, a.wait > 0)
+	done, err := lastRows(ctx, tx, batch, pgx.RowTo[int])
 	if err != nil {
 		return nil, wrap("settle", err)
 	}
-	if done != n {
-		return nil, fmt.Errorf("settle %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done, ErrLeaseLost)
+	if done[0] != n {
+		return nil, fmt.Errorf("settle %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done[0], ErrLeaseLost)
 	}
 	return counts, nil
 }

@@ -111,6 +111,8 @@ type drainer struct {
 	ends    time.Time
 	timeout time.Duration
 	counts  Counts
+	// due is how many were due at the last look.
+	due int
 }
 
 func newDrainer(tb testing.TB, s *store.Store, e *engine.Engine, o DrainOptions) *drainer {
@@ -158,7 +160,7 @@ func (d *drainer) workDue(ctx context.Context) {
 	for {
 		due, err := d.store.CountDue(ctx)
 		d.check(err)
-		if due == 0 {
+		if d.due = due; due == 0 {
 			return
 		}
 		r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: d.turn, Batch: 100, Length: time.Until(d.ends)})
@@ -166,7 +168,7 @@ func (d *drainer) workDue(ctx context.Context) {
 		d.add(r)
 		switch ended := r.Completed + r.Retried + r.Rescheduled + r.Failed + r.Cancelled; {
 		case ctx.Err() != nil:
-			d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last look, after %+v", d.timeout, due, d.counts)
+			d.check(ctx.Err())
 		case ended > 0:
 			progress = time.Now()
 		case time.Since(progress) > stuckAfter:
@@ -188,8 +190,12 @@ func (d *drainer) add(r engine.Report) {
 	d.counts.Cancelled += r.Cancelled
 }
 
+// check fails the test with err, or, if that came from it, with the end of the drainer's time.
 func (d *drainer) check(err error) {
 	d.tb.Helper()
+	if err != nil && !time.Now().Before(d.ends) {
+		d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last look, after %+v", d.timeout, d.due, d.counts)
+	}
 	if err != nil {
 		d.tb.Fatalf("queuetest: drain: %v", err)
 	}

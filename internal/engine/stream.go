@@ -1,0 +1,437 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+const (
+	// laneJobs is how many jobs a turn has begun or leased at a time, at most.
+	laneJobs = 500
+	// gatherFor is how long the first of the jobs that have ended waits for others, to be settled together; gatherEnough are
+	// not made to wait.
+	gatherFor    = 2 * time.Millisecond
+	gatherEnough = 100
+	// smallLease is the pause before a lease that is small beside what the turn works already.
+	smallLease = 20 * time.Millisecond
+	// A probe is a lease that is made although there is no room, to find jobs of other types behind those that wait. The pause
+	// before the next one doubles, from the first to the last, for as long as probes find none.
+	firstProbe = 250 * time.Millisecond
+	lastProbe  = 8 * time.Second
+	// directPause is for how long jobs are leased after some that were to be worked without it could not be.
+	directPause = time.Second
+	// Jobs that there is no room for are given back for as long as an attempt of their type takes, from shortest to longest.
+	shortestReturn = time.Second
+	longestReturn  = 30 * time.Second
+	// lastGoodbye is how long a handler whose context has ended may take to return, before its turn goes on without it.
+	lastGoodbye = 5 * time.Second
+)
+
+// stream works a turn's jobs as they come. One goroutine decides, in loop and drain: it begins what there is room for, has
+// settled what has ended, and has leased what there will be room for. Handlers, one settlement and one lease run beside it
+// and tell it when they are done.
+type stream struct {
+	*turn
+	waker <-chan struct{}
+	types map[string]*typeState
+	// active counts the jobs that are being worked, but for the abandoned ones: those whose handlers do not return.
+	active    int
+	abandoned map[string]bool
+	// checked is when handlers that do not return were last looked for, goodbye when those of a turn that was told to stop were
+	// first seen.
+	checked, goodbye time.Time
+
+	// over gets jobs as they end, each batch of a bulk handler as one. It has room for all of them, so that a handler that
+	// returns when the turn is over blocks nobody.
+	over chan []ended
+	// hand passes a job to a goroutine that has ended another one.
+	hand chan store.Job
+
+	// ended are to be settled; held could not be, because somebody holds their rows, until heldUntil.
+	ended, held []ended
+	endedSince  time.Time
+	heldUntil   time.Time
+	settling    bool
+	settles     chan settledJobs
+
+	leasing  bool
+	leases   chan leasedJobs
+	leasedAt time.Time
+	// dry: the last lease found nothing; another one is due at again, or, if that is zero, when somebody says so.
+	dry   bool
+	again time.Time
+	// nextProbe is when the next probe may be made, probePause the pause after the one before it.
+	nextProbe  time.Time
+	probePause time.Duration
+	// direct is the bulk type whose jobs are worked without being leased; until notDirect none is.
+	direct    string
+	notDirect time.Time
+
+	// alarm is when loop is to look around, whatever happens.
+	alarm time.Time
+}
+
+// typeState is what a stream knows of one type of job.
+type typeState struct {
+	// working are in a handler's hands, waiting are leased and wait for room.
+	working, waiting int
+	// recent is how many of the last lease were of the type.
+	recent int
+	// pace is about how long an attempt takes.
+	pace time.Duration
+}
+
+// leasedJobs is what came of a lease.
+type leasedJobs struct {
+	jobs []store.Job
+	// asked is how many were asked for.
+	asked int
+	// worked counts those that were worked at once, without a lease.
+	worked int
+	// notDirectly: they could not be worked without a lease.
+	notDirectly bool
+	again       time.Duration
+	err         error
+}
+
+func newStream(t *turn) *stream {
+	return &stream{
+		turn: t, types: map[string]*typeState{}, abandoned: map[string]bool{}, over: make(chan []ended, 2*laneJobs), hand: make(chan store.Job),
+		settles: make(chan settledJobs, 1), leases: make(chan leasedJobs, 1),
+	}
+}
+
+// runJobs is run for background jobs.
+func (t *turn) runJobs(ctx, work context.Context) error {
+	s := newStream(t)
+	defer close(s.hand)
+	if err := t.takeOver(work, t.request.Crashed); err != nil {
+		return err
+	}
+	sub := t.engine.waker.Subscribe(true)
+	defer sub.Close()
+	s.waker = sub.C
+	err := s.loop(ctx, work)
+	return s.drain(work, err)
+}
+
+// loop begins, settles and leases until the turn is over.
+func (s *stream) loop(ctx, work context.Context) error {
+	for {
+		if s.stopping(ctx) || !s.alive() {
+			return nil
+		}
+		now := time.Now()
+		timeUp := !now.Before(s.ends)
+		s.alarm = now.Add(time.Second)
+		if !timeUp {
+			s.wakeAt(s.ends)
+		} else if s.request.Length > 0 {
+			// What is not begun does not wait for what runs.
+			if err := s.giveBack(work, s.takeQueue(), 0); err != nil {
+				return err
+			}
+		}
+		if err := s.begin(work); err != nil {
+			return err
+		}
+		s.startSettling(work)
+		if !timeUp {
+			s.startLeasing(work)
+		}
+		if !s.busy() && (timeUp || s.dry && !s.request.Linger && s.queued() == 0) {
+			return nil
+		}
+		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
+			return err
+		}
+	}
+}
+
+// drain waits for what runs, and settles it unless the database is away: then whoever takes it over settles it.
+func (s *stream) drain(work context.Context, err error) error {
+	for {
+		if err != nil {
+			s.cancelWork()
+			s.ended, s.held = nil, nil
+		} else {
+			s.startSettling(work)
+		}
+		if !s.busy() {
+			return err
+		}
+		s.alarm = time.Now().Add(time.Second)
+		err = cmp.Or(err, s.wait(work, nil, nil))
+	}
+}
+
+// busy reports whether something is going on that the turn waits for.
+func (s *stream) busy() bool {
+	return s.active > 0 || s.leasing || s.settling || len(s.ended)+len(s.held) > 0
+}
+
+// wakeAt makes loop look around at a time, if not before.
+func (s *stream) wakeAt(at time.Time) {
+	if at.Before(s.alarm) {
+		s.alarm = at
+	}
+}
+
+// wait waits until something has happened, and takes note of it.
+func (s *stream) wait(work context.Context, cancelled, stop <-chan struct{}) error {
+	timer := time.NewTimer(time.Until(s.alarm))
+	defer timer.Stop()
+	select {
+	case some := <-s.over:
+		s.note(some)
+		// Many end together: they are taken together.
+		for range len(s.over) {
+			s.note(<-s.over)
+		}
+	case l := <-s.leases:
+		return s.noteLease(l)
+	case r := <-s.settles:
+		return s.noteSettled(r)
+	case <-s.waker:
+		s.dry = false
+	case <-timer.C:
+	case <-cancelled:
+	case <-stop:
+	}
+	if s.active > 0 && time.Since(s.checked) > time.Second {
+		s.checked = time.Now()
+		s.abandon(work)
+	}
+	return nil
+}
+
+func (s *stream) stateOf(jobType string) *typeState {
+	state := s.types[jobType]
+	if state == nil {
+		state = &typeState{}
+		s.types[jobType] = state
+	}
+	return state
+}
+
+// queued counts the leased jobs that are not begun.
+func (t *turn) queued() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue)
+}
+
+// takeQueue takes the leased jobs that are not begun.
+func (t *turn) takeQueue() []store.Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	queue := t.queue
+	t.queue = nil
+	return queue
+}
+
+// begin starts the queued jobs that there is room for. As many of each type wait as it works side by side, marked as not being
+// worked, so that they are not charged when the worker dies; the others are given back.
+func (s *stream) begin(work context.Context) error {
+	queue := s.takeQueue()
+	if len(queue) == 0 {
+		return nil
+	}
+	for _, state := range s.types {
+		state.waiting = 0
+	}
+	var start, waiting, resumed []store.Job
+	bulk, excess := map[string][]store.Job{}, map[string][]store.Job{}
+	for _, j := range queue {
+		h, ok := s.engine.handlers.Handling(j.Type)
+		state := s.stateOf(j.Type)
+		switch {
+		case ok && h.Bulk:
+			bulk[j.Type] = append(bulk[j.Type], j)
+		case !ok || state.working < h.Parallel:
+			start = append(start, j)
+		case state.waiting < h.Parallel || s.request.Length == 0:
+			state.waiting++
+			waiting = append(waiting, j)
+			continue
+		default:
+			excess[j.Type] = append(excess[j.Type], j)
+			continue
+		}
+		state.working++
+		if j.Waiting {
+			resumed = append(resumed, j)
+		}
+	}
+	if err := s.markWaiting(work, waiting, resumed); err != nil {
+		return err
+	}
+	for _, j := range start {
+		s.active++
+		s.start(work, j)
+	}
+	for jobType, jobs := range bulk {
+		s.startMany(work, jobType, jobs)
+	}
+	s.mu.Lock()
+	s.queue = append(s.queue, waiting...)
+	s.mu.Unlock()
+	for jobType, jobs := range excess {
+		if err := s.giveBack(work, jobs, min(max(s.types[jobType].pace, shortestReturn), longestReturn)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markWaiting says of jobs that they have begun to wait for room, and of others that they are begun now after all.
+func (s *stream) markWaiting(work context.Context, waiting, resumed []store.Job) error {
+	var fresh []string
+	for i := range waiting {
+		if !waiting[i].Waiting {
+			waiting[i].Waiting = true
+			fresh = append(fresh, waiting[i].ID)
+		}
+	}
+	st := s.engine.store
+	if len(fresh) > 0 {
+		if err := st.MarkWaiting(work, s.request.Turn, fresh); err != nil {
+			return err
+		}
+	}
+	if len(resumed) > 0 {
+		// What is no longer the turn's is worked in vain: its settlement is refused.
+		if _, err := st.MarkWorking(work, s.request.Turn, idsOf(resumed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack releases jobs, uncounted; what somebody holds locked is given back at the turn's end.
+func (t *turn) giveBack(work context.Context, jobs []store.Job, delay time.Duration) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	n, err := t.engine.store.Release(work, t.request.Turn, idsOf(jobs), delay)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Released += n
+	return err
+}
+
+// room is how many more jobs the turn can use, if they are of the types that the last lease brought, in the same parts. full
+// says that those types have no room at all.
+func (s *stream) room() (room int, full bool) {
+	room = laneJobs - s.active - s.queued()
+	total := 0
+	for _, state := range s.types {
+		total += state.recent
+	}
+	full = total > 0
+	for jobType, state := range s.types {
+		if state.recent == 0 {
+			continue
+		}
+		h, ok := s.engine.handlers.Handling(jobType)
+		if !ok || h.Bulk {
+			full = false
+			continue
+		}
+		if free := h.Parallel - state.working; free > 0 && state.waiting == 0 {
+			full = false
+			room = min(room, max(1, free*total/state.recent))
+		}
+	}
+	return room, full
+}
+
+// startLeasing leases more jobs, or works them at once, if there is room and there may be some.
+func (s *stream) startLeasing(work context.Context) {
+	if s.leasing {
+		return
+	}
+	now := time.Now()
+	if s.dry {
+		if s.again.IsZero() || now.Before(s.again) {
+			if !s.again.IsZero() {
+				s.wakeAt(s.again)
+			}
+			return
+		}
+	}
+	room, full := s.room()
+	switch {
+	case room <= 0:
+		return
+	case !full:
+		s.nextProbe, s.probePause = now.Add(firstProbe), firstProbe
+	case now.Before(s.nextProbe):
+		s.wakeAt(s.nextProbe)
+		return
+	default:
+		s.probePause = min(2*s.probePause, lastProbe)
+		s.nextProbe = now.Add(s.probePause)
+		room = min(room, s.request.Batch)
+	}
+	if small := s.leasedAt.Add(smallLease); 4*room < s.active && now.Before(small) {
+		s.wakeAt(small)
+		return
+	}
+	n := min(room, s.batch)
+	s.leasing, s.leasedAt = true, now
+	if s.direct != "" && now.After(s.notDirect) && !s.request.Crashed {
+		go func() { s.leases <- s.workManyDirectly(work, s.direct, n) }()
+		return
+	}
+	go func() { s.leases <- s.lease(work, n) }()
+}
+
+// lease leases up to n jobs.
+func (s *stream) lease(work context.Context, n int) leasedJobs {
+	turn := s.request.Turn
+	turn.Begins = true
+	leased, err := s.engine.store.Lease(work, turn, n)
+	if work.Err() != nil {
+		err = nil // told to stop: what it leased is given back at the end of the turn
+	}
+	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Again, err: err}
+}
+
+// noteLease takes in what a lease led to.
+func (s *stream) noteLease(l leasedJobs) error {
+	s.leasing = false
+	if l.err != nil {
+		return l.err
+	}
+	found := len(l.jobs) + l.worked
+	if l.notDirectly {
+		s.direct, s.notDirect = "", time.Now().Add(directPause)
+		if found == 0 {
+			return nil
+		}
+	}
+	s.dry, s.again = found == 0, time.Time{}
+	if l.again > 0 {
+		s.again = time.Now().Add(l.again)
+	}
+	if len(l.jobs) > 0 {
+		for _, state := range s.types {
+			state.recent = 0
+		}
+		for _, j := range l.jobs {
+			s.stateOf(j.Type).recent++
+		}
+		s.direct = s.onlyBulk(l.jobs)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Leased += found
+	s.report.More = found >= l.asked
+	s.queue = append(s.queue, l.jobs...)
+	s.batch = s.nextBatch(found)
+	return nil
+}
