@@ -486,3 +486,32 @@ func TestStopGivesBack(t *testing.T) {
 	assert.Equal(t, 4, r.Released)
 	assert.Equal(t, 4, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
 }
+
+// TestDueLater: an idle turn begins what falls due, without being called: a job for later, and the next attempt of one that
+// failed.
+func TestDueLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var calls atomic.Int32
+	jobs.Register(b.registry, jobs.Policy{}, func(_ context.Context, job *jobs.Job[greet]) error {
+		if calls.Add(1) == 1 {
+			return jobs.RetryAfter(300*time.Millisecond, errors.New("not yet"))
+		}
+		return nil
+	})
+	done := make(chan engine.Report)
+	stop := make(chan struct{})
+	turn := b.turn()
+	go func() {
+		r, err := b.engine.Process(context.Background(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+		assert.NoError(t, err)
+		done <- r
+	}()
+	b.enqueue(greet{Name: "fails once"}, queue.JobOptions{})
+	b.enqueue(greet{Name: "later"}, queue.JobOptions{RunAt: time.Now().Add(700 * time.Millisecond)})
+	require.Eventually(t, func() bool {
+		return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 2
+	}, 30*time.Second, 10*time.Millisecond)
+	close(stop)
+	assert.Equal(t, 2, (<-done).Completed)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -109,8 +110,8 @@ type Worker struct {
 	engine *engine.Engine
 	worker worker.Worker
 	fatal  chan error
-	// prepare is called when the schema is there, before the first job; nil: nothing is to be done.
-	prepare func(ctx context.Context) error
+	// tend is called when the schema is there, before the first job, and every tendEvery after that; nil: nothing is to be done.
+	tend func(ctx context.Context) error
 }
 
 // New checks the options and registers everything; nothing runs yet. Close the worker after Run.
@@ -202,8 +203,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	if w.prepare != nil {
-		if err := w.prepare(ctx); err != nil {
+	if w.tend != nil {
+		if err := w.tend(ctx); err != nil {
 			return err
 		}
 	}
@@ -211,11 +212,36 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("start the worker: %w", err)
 	}
 	defer w.worker.Stop()
+	if w.tend != nil {
+		tending, stop := context.WithCancel(ctx)
+		var background sync.WaitGroup
+		background.Go(func() { w.keepTending(tending) })
+		defer background.Wait()
+		defer stop()
+	}
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-w.fatal:
 		return fmt.Errorf("the worker ended: %w", err)
+	}
+}
+
+// tendEvery is the pause between two calls of tend.
+const tendEvery = time.Minute
+
+func (w *Worker) keepTending(ctx context.Context) {
+	ticker := time.NewTicker(tendEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := w.tend(ctx); err != nil && ctx.Err() == nil {
+			w.log.Warn("the queue could not be tended; trying again", "error", err, "in", tendEvery.String())
+		}
 	}
 }
 

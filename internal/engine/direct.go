@@ -23,7 +23,7 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 		return 0, 0, false
 	}
 	if pick.Empty() {
-		return 0, pick.Again, !pick.Capped
+		return 0, pick.Wait(), !pick.Capped
 	}
 	ctx, cancel := context.WithTimeout(work, t.engine.options.ChunkTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 	}
 	t.leaseNext = pick.Capped
 	if n == 0 {
-		return 0, pick.Again, !pick.Capped
+		return 0, pick.Wait(), !pick.Capped
 	}
 	return n, 0, true
 }

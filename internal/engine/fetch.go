@@ -118,8 +118,8 @@ const leftBehindPause = time.Second
 // wait for the turn's next activity.
 func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, *Report, error) {
 	if found || r.Wait <= 0 {
-		leased, err := e.store.Lease(ctx, turn, limit)
-		return len(leased.Jobs), nil, err
+		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
+		return n, nil, err
 	}
 	sub := e.waker.Subscribe(false)
 	defer sub.Close()
@@ -143,7 +143,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			return len(leased.Jobs), nil, err
 		}
 		select {
-		case <-after(leased.Again):
+		case <-after(leased.Wait()):
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-r.Stop:
@@ -157,6 +157,24 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			if err != nil || len(taken.Jobs) > 0 {
 				return len(taken.Jobs), nil, err
 			}
+		}
+	}
+}
+
+// leaseNow leases what is due. Nothing is due if a complete look says so, for which it waits a moment, unless something was
+// found before.
+func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found bool, stop <-chan struct{}) (int, error) {
+	for {
+		leased, err := e.store.Lease(ctx, turn, limit)
+		if err != nil || found || len(leased.Jobs) > 0 || leased.Again == 0 {
+			return len(leased.Jobs), err
+		}
+		select {
+		case <-time.After(leased.Again):
+		case <-stop:
+			return 0, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
 		}
 	}
 }

@@ -63,6 +63,8 @@ type stream struct {
 	// dry: the last lease found nothing; another one is due at again, or, if that is zero, when somebody says so.
 	dry   bool
 	again time.Time
+	// putOff counts the jobs that the turn had put off when it last looked.
+	putOff int
 	// nextProbe is when the next probe may be made, probePause the pause after the one before it.
 	nextProbe  time.Time
 	probePause time.Duration
@@ -138,6 +140,7 @@ func (s *stream) loop(ctx, work context.Context) error {
 		if err := s.begin(work); err != nil {
 			return err
 		}
+		s.noticePutOff()
 		s.startSettling(work)
 		if !timeUp {
 			s.startLeasing(work)
@@ -148,6 +151,15 @@ func (s *stream) loop(ctx, work context.Context) error {
 		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
 			return err
 		}
+	}
+}
+
+// noticePutOff has the queue looked at again when jobs were put off: when they are due nobody calls.
+func (s *stream) noticePutOff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.report.Retried + s.report.Rescheduled + s.report.Released; n != s.putOff {
+		s.putOff, s.dry = n, false
 	}
 }
 
@@ -398,7 +410,7 @@ func (s *stream) lease(work context.Context, n int) leasedJobs {
 	if work.Err() != nil {
 		err = nil // told to stop: what it leased is given back at the end of the turn
 	}
-	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Again, err: err}
+	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Wait(), err: err}
 }
 
 // noteLease takes in what a lease led to.

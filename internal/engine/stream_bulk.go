@@ -161,7 +161,7 @@ func (s *stream) workManyDirectly(work context.Context, jobType string, n int) l
 	l := leasedJobs{asked: min(n, max(1, h.Parallel))}
 	pick, err := s.engine.store.Pick(work, l.asked)
 	if err == nil && pick.Empty() {
-		l.again, l.notDirectly = pick.Again, pick.Capped
+		l.again, l.notDirectly = pick.Wait(), pick.Capped
 		return l
 	}
 	var settled store.Settled

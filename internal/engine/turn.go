@@ -227,7 +227,7 @@ func (t *turn) next(work context.Context) (n int, again time.Duration, err error
 	defer t.mu.Unlock()
 	t.report.Leased += len(leased.Jobs)
 	t.queue = append(t.queue, leased.Jobs...)
-	return len(leased.Jobs), leased.Again, nil
+	return len(leased.Jobs), leased.Wait(), nil
 }
 
 // maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many jobs.

@@ -41,8 +41,8 @@ type Job struct {
 type Leased struct {
 	// Jobs are the turn's now.
 	Jobs []Job
-	// Again is when another look may find what this one could not afford to look for; 0: it saw everything.
-	Again time.Duration
+	// Outlook is of a lease without jobs.
+	Outlook
 }
 
 // Lease claims up to limit due jobs for the turn: high priorities first, the organizations in equal shares, the oldest of
@@ -52,18 +52,18 @@ type Leased struct {
 // (look). Paused organizations get nothing; those with a cap no more than is left of it.
 func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error) {
 	var got Leased
-	looked := false
+	looked, sawAll := false, false
 	for len(got.Jobs) < limit {
 		idle := s.ring.idle()
-		if idle && (looked || len(got.Jobs) > 0) {
+		if idle && (sawAll || len(got.Jobs) > 0) {
 			break
 		}
-		if !looked {
+		if idle || !looked {
 			var err error
-			if got.Again, err = s.look(ctx, idle); err != nil {
+			if got.Outlook, err = s.look(ctx, idle); err != nil {
 				return got, err
 			}
-			looked = true
+			looked, sawAll = true, idle
 		}
 		shares := s.ring.ask(limit - len(got.Jobs))
 		if len(shares) == 0 {
@@ -76,7 +76,7 @@ func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error)
 		got.Jobs = append(got.Jobs, jobs...)
 	}
 	if len(got.Jobs) > 0 {
-		got.Again = 0
+		got.Outlook = Outlook{}
 	}
 	return got, nil
 }

@@ -314,3 +314,26 @@ func TestMarksSpareTheDead(t *testing.T) {
 	all := read(`('-infinity'::timestamptz, '')`)
 	assert.Less(t, from*5, all, "pages read from the mark on, and from the beginning")
 }
+
+// TestOutlook: who finds nothing due is told when there will be something.
+func TestOutlook(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	leased, err := b.store.Lease(t.Context(), b.turn("run/0/1"), 10)
+	require.NoError(t, err)
+	assert.Zero(t, leased.Wait(), "nothing is known of")
+	b.pending("a", 2, 1)
+	b.pending("b", 3, 2)
+	b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() + interval '1 hour' WHERE org_id = 'a'`)
+	b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() + interval '5 minutes' WHERE org_id = 'b'`)
+	// A sweep is not made again at once; the outlook says when.
+	require.Eventually(t, func() bool {
+		leased, err = b.store.Lease(t.Context(), b.turn("run/0/1"), 10)
+		require.NoError(t, err)
+		return leased.Due > 0
+	}, 10*time.Second, 10*time.Millisecond)
+	assert.Empty(t, leased.Jobs)
+	assert.Less(t, leased.Due, 5*time.Minute+time.Second)
+	assert.Greater(t, leased.Due, 4*time.Minute)
+	assert.Equal(t, leased.Due, leased.Wait())
+}

@@ -15,37 +15,53 @@ const (
 	lookShare = 49
 )
 
+// Outlook is what a look that found nothing to do says of the next one.
+type Outlook struct {
+	// Again is until another look may find what this one could not afford to look for; 0: it saw everything.
+	Again time.Duration
+	// Due is until the next job falls due; 0: none is known.
+	Due time.Duration
+}
+
+// Wait is until another look is worth while, though nobody calls; 0: it is not.
+func (o Outlook) Wait() time.Duration {
+	if o.Again == 0 || o.Due > 0 && o.Due < o.Again {
+		return o.Due
+	}
+	return o.Again
+}
+
 // look brings the ring up to date. A sweep finds everything; what it costs grows with the dead rows that an old snapshot
 // keeps in the index. When it was done a short while ago, for its cost, a glance looks from a little behind the known
 // marks on, and between the known organizations for new ones.
 //
 // While there is work a look is due every lookEvery; when there is none, at once. After a glance that leaves nothing to do
-// it returns how long to wait for a sweep, which may find more.
-func (s *Store) look(ctx context.Context, idle bool) (again time.Duration, err error) {
+// the outlook says how long to wait for a sweep, which may find more.
+func (s *Store) look(ctx context.Context, idle bool) (o Outlook, err error) {
 	if !idle {
 		// Somebody else is looking: that is enough.
 		if !s.looking.TryLock() {
-			return 0, nil
+			return o, nil
 		}
 	} else {
 		s.looking.Lock()
 	}
 	defer s.looking.Unlock()
 	if idle && !s.ring.idle() {
-		return 0, nil // somebody else has just looked
+		return o, nil // somebody else has just looked
 	}
 	now := time.Now()
 	switch {
 	case !idle && now.Before(later(s.swept, s.glanced).Add(lookEvery)):
 	case !now.Before(s.sweepAllowed):
-		err = s.sweep(ctx)
+		o.Due, err = s.sweep(ctx)
 		s.swept, s.sweepAllowed = now, time.Now().Add(lookShare*time.Since(now))
 	case idle || !now.Before(s.glanceAllowed):
 		err = s.glance(ctx)
 		s.glanced, s.glanceAllowed = now, time.Now().Add(lookShare*time.Since(now))
-		again = max(time.Until(s.sweepAllowed), time.Millisecond)
+		o.Again = max(time.Until(s.sweepAllowed), time.Millisecond)
 	}
-	return again, wrap("look for work", err)
+	return o, wrap("look for work", err)
 }
 
 func later(a, b time.Time) time.Time {
@@ -55,17 +71,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// firstDue is the first row of a place that is due.
-const firstDue = `
-           SELECT q.ready_at, q.id
-             FROM {queue} q
-            WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.ready_at <= statement_timestamp()
-              AND (q.ready_at, q.id) >= (p.at, p.id)
-            ORDER BY q.ready_at, q.id
-            LIMIT 1`
-
-// sweep finds every place that has a due row, whatever the marks say: it jumps from one organization to the next.
-func (s *Store) sweep(ctx context.Context) error {
+// sweep finds every place that has a due row, whatever the marks say: it jumps from one organization to the next. It returns
+// how long it is until another row falls due.
+func (s *Store) sweep(ctx context.Context) (due time.Duration, err error) {
 	const stmt = `
 WITH RECURSIVE place AS (
     (SELECT q.priority, q.org_id
@@ -81,17 +89,36 @@ WITH RECURSIVE place AS (
             WHERE q.state = 'pending' AND (q.priority, q.org_id) > (place.priority, place.org_id)
             ORDER BY q.priority, q.org_id LIMIT 1) n
 )
-SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL
-  FROM (SELECT priority, org_id, '-infinity'::timestamptz AS at, '' AS id FROM place) p
+SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL,
+       CASE WHEN f.ready_at <= statement_timestamp() THEN 0
+            ELSE extract(epoch FROM least(f.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())::float8 END
+  FROM place p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
- CROSS JOIN LATERAL (` + firstDue + `) f
+ CROSS JOIN LATERAL (
+       SELECT q.ready_at, q.id
+         FROM {queue} q
+        WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id
+        ORDER BY q.ready_at, q.id
+        LIMIT 1) f
  WHERE o.paused_at IS NULL`
-	all, err := byKey(ctx, s.pool, scanSeen, s.kind.sql(stmt))
+	all, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (seen, error) {
+		f := seen{due: true}
+		var in float64
+		err := row.Scan(&f.key.priority, &f.key.org, &f.first.at, &f.first.id, &f.capped, &in)
+		if in > 0 {
+			// A little later, so that it is not looked for too early.
+			wait := time.Duration(in*float64(time.Second)) + time.Millisecond
+			if f.due = false; due == 0 || wait < due {
+				due = wait
+			}
+		}
+		return f, err
+	}, s.kind.sql(stmt))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s.ring.found(all, true)
-	return nil
+	return due, nil
 }
 
 // glance looks at the known places from a little behind their marks on, and for one new organization in each gap between
@@ -104,7 +131,13 @@ WITH p AS (
 SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL
   FROM p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
- CROSS JOIN LATERAL (` + firstDue + `) f
+ CROSS JOIN LATERAL (
+       SELECT q.ready_at, q.id
+         FROM {queue} q
+        WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.ready_at <= statement_timestamp()
+          AND (q.ready_at, q.id) >= (p.at, p.id)
+        ORDER BY q.ready_at, q.id
+        LIMIT 1) f
  WHERE o.paused_at IS NULL
 UNION ALL
 SELECT f.priority, f.org_id, CASE WHEN f.ready_at <= statement_timestamp() AND o.paused_at IS NULL THEN f.ready_at END, f.id, o.max_in_flight IS NOT NULL

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,8 +12,8 @@ import (
 type Pick struct {
 	store  *Store
 	shares []share
-	// Again is when another look may find what this one could not afford to look for; 0: it saw everything.
-	Again time.Duration
+	// Outlook is of a pick that is empty.
+	Outlook
 	// Capped says that organizations have work whose jobs in flight are counted: those are to be leased.
 	Capped bool
 }
@@ -23,7 +22,7 @@ type Pick struct {
 func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
 	p := &Pick{store: s}
 	var err error
-	if p.Again, err = s.look(ctx, s.ring.idle()); err != nil {
+	if p.Outlook, err = s.look(ctx, s.ring.idle()); err != nil {
 		return nil, err
 	}
 	free, capped := splitCapped(s.ring.ask(limit))
