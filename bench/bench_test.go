@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,4 +74,23 @@ func TestAlternate(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "ababab", order)
 	assert.Equal(t, [][]float64{{1, 1, 1}, {2, 2, 2}}, values)
+}
+
+func TestDelaysRunFromTheCommitToTheFirstBeginning(t *testing.T) {
+	t.Parallel()
+	b := newBeginnings(3)
+	committed := make([]time.Time, 3)
+	for i := range committed {
+		committed[i] = time.Now().Add(-time.Duration(i) * time.Hour)
+		b.mark(i)
+	}
+	first := b.at[2].Load()
+	b.mark(2)
+	assert.Equal(t, first, b.at[2].Load(), "another attempt does not count")
+	delays, err := b.after(t.Context(), committed, 1)
+	require.NoError(t, err)
+	require.Len(t, delays, 2, "the first one only warms up")
+	hour := milliseconds(time.Hour)
+	assert.InDelta(t, hour, delays[0], hour/2)
+	assert.InDelta(t, 2*hour, delays[1], hour/2)
 }

@@ -69,10 +69,12 @@ func (b *bench) createDatabase(ctx context.Context, name, template string) (stri
 // written.
 func (d *database) settle(ctx context.Context) error {
 	if _, err := d.pool.Exec(ctx, `VACUUM (ANALYZE)`); err != nil {
-		return err
+		return fmt.Errorf("vacuum database %s: %w", d.name, err)
 	}
-	_, err := d.b.admin.Exec(ctx, `CHECKPOINT`)
-	return err
+	if _, err := d.b.admin.Exec(ctx, `CHECKPOINT`); err != nil {
+		return fmt.Errorf("write dirty pages: %w", err)
+	}
+	return nil
 }
 
 // one reads a single value.

@@ -32,25 +32,34 @@ func init() {
 }
 
 func runEnqueue(ctx context.Context, b *bench) ([]report.Row, error) {
-	n, runs := b.sized(20_000, 500), b.repeated(3)
-	many := b.sized(300_000, 5_000)
+	rows, err := b.enqueueRows(ctx, b.daybookEnqueue)
+	if err != nil {
+		return nil, err
+	}
+	rows[0].Target, rows[1].Target = report.TimesPeer(1), report.AtLeast(100_000)
+	return rows, nil
+}
+
+// enqueueRows measures both shapes beside River: one job a transaction, and many a call.
+func (b *bench) enqueueRows(ctx context.Context, daybook func(shape) enqueuing) ([]report.Row, error) {
+	n, many, runs := b.sized(20_000, 500), b.sized(300_000, 5_000), b.repeated(3)
 	rate := func(n int, enqueue enqueuing) measurement {
 		return func(ctx context.Context) (float64, error) { return b.enqueueRate(ctx, n, enqueue) }
 	}
 	rates, err := alternate(ctx, runs,
-		rate(n, b.daybookEnqueue(enqueueOne)), b.peer(rate(n, b.riverEnqueue(enqueueOne))),
-		rate(many, b.daybookEnqueue(enqueueAll)), b.peer(rate(many, b.riverEnqueue(enqueueAll))),
+		rate(n, daybook(enqueueOne)), b.peer(rate(n, b.riverEnqueue(enqueueOne))),
+		rate(many, daybook(enqueueAll)), b.peer(rate(many, b.riverEnqueue(enqueueAll))),
 	)
 	if err != nil {
 		return nil, err
 	}
 	return []report.Row{
 		report.Row{
-			Name: "one a transaction, 10 goroutines", Daybook: median(rates[0]), Unit: "transactions/s", Target: report.TimesPeer(1), Runs: runs,
+			Name: "one a transaction, 10 goroutines", Daybook: median(rates[0]), Unit: "transactions/s", Runs: runs,
 			Note: fmt.Sprintf("%s jobs; River: InsertTx.", report.Figure(float64(n))),
 		}.Beside(riverName, median(rates[1])),
 		report.Row{
-			Name: "many a call", Daybook: median(rates[2]), Unit: "rows/s", Target: report.AtLeast(100_000), Runs: runs,
+			Name: "many a call", Daybook: median(rates[2]), Unit: "rows/s", Runs: runs,
 			Note: fmt.Sprintf("%s jobs in calls of %s, four callers; River: InsertManyFast.", report.Figure(float64(many)), report.Figure(enqueueBatch)),
 		}.Beside(riverName, median(rates[3])),
 	}, nil
@@ -106,36 +115,50 @@ func enqueueAll(ctx context.Context, n int, call func(ctx context.Context, first
 	return group.Wait()
 }
 
+// enqueue hands over n jobs, each call in a transaction of its own, and says how long that took. count counts the jobs that
+// are there then.
+func (d *database) enqueue(ctx context.Context, n int, hand shape, call func(ctx context.Context, tx pgx.Tx, first, n int) error, count string) (took time.Duration, found int, err error) {
+	if err := d.settle(ctx); err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	err = hand(ctx, n, func(ctx context.Context, first, n int) error {
+		err := inTx(ctx, d.pool, func(tx pgx.Tx) error { return call(ctx, tx, first, n) })
+		if err != nil {
+			return fmt.Errorf("enqueue %d jobs from number %d on: %w", n, first, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(began)
+	if found, err = one[int](ctx, d.pool, count); err != nil {
+		return 0, 0, fmt.Errorf("count the jobs that wait: %w", err)
+	}
+	return took, found, nil
+}
+
 func (b *bench) daybookEnqueue(hand shape) enqueuing {
 	return func(ctx context.Context, n int) (took time.Duration, found int, err error) {
 		orgs := organizations()
 		job := func(i int) queue.Job {
 			return queue.Job{OrgID: orgs[i%len(orgs)], DocumentID: fmt.Sprintf("invoice-%d", i), Version: 1}
 		}
+		call := func(ctx context.Context, tx pgx.Tx, first, n int) error {
+			if n == 1 {
+				_, err := queue.Enqueue(ctx, tx, job(first))
+				return err
+			}
+			jobs := make([]queue.Job, n)
+			for i := range jobs {
+				jobs[i] = job(first + i)
+			}
+			_, err := queue.EnqueueMany(ctx, tx, jobs)
+			return err
+		}
 		err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {
-			if err := d.settle(ctx); err != nil {
-				return err
-			}
-			began := time.Now()
-			err := hand(ctx, n, func(ctx context.Context, first, n int) error {
-				return inTx(ctx, d.pool, func(tx pgx.Tx) error {
-					if n == 1 {
-						_, err := queue.Enqueue(ctx, tx, job(first))
-						return err
-					}
-					jobs := make([]queue.Job, n)
-					for i := range jobs {
-						jobs[i] = job(first + i)
-					}
-					_, err := queue.EnqueueMany(ctx, tx, jobs)
-					return err
-				})
-			})
-			if err != nil {
-				return err
-			}
-			took = time.Since(began)
-			found, err = one[int](ctx, d.pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`)
+			took, found, err = d.enqueue(ctx, n, hand, call, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`)
 			return err
 		})
 		return took, found, err
@@ -146,25 +169,15 @@ func (b *bench) riverEnqueue(hand shape) enqueuing {
 	return func(ctx context.Context, n int) (took time.Duration, found int, err error) {
 		err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
 			return withRiver(ctx, d, riverDefault, nil, func(c *riverClient) error {
-				if err := d.settle(ctx); err != nil {
-					return err
-				}
-				began := time.Now()
-				err := hand(ctx, n, func(ctx context.Context, first, n int) error {
-					return inTx(ctx, d.pool, func(tx pgx.Tx) error {
-						if n == 1 {
-							_, err := c.InsertTx(ctx, tx, riverJobs(first, 1)[0].Args, nil)
-							return err
-						}
-						_, err := c.InsertManyFastTx(ctx, tx, riverJobs(first, n))
+				call := func(ctx context.Context, tx pgx.Tx, first, n int) error {
+					if n == 1 {
+						_, err := c.InsertTx(ctx, tx, riverJobs(first, 1)[0].Args, nil)
 						return err
-					})
-				})
-				if err != nil {
+					}
+					_, err := c.InsertManyFastTx(ctx, tx, riverJobs(first, n))
 					return err
 				}
-				took = time.Since(began)
-				found, err = one[int](ctx, d.pool, `SELECT count(*) FROM river_job WHERE state = 'available'`)
+				took, found, err = d.enqueue(ctx, n, hand, call, `SELECT count(*) FROM river_job WHERE state = 'available'`)
 				return err
 			})
 		})

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,7 +59,7 @@ func runLatency(ctx context.Context, b *bench, p latencyPlan) ([]report.Row, err
 			return nil, err
 		}
 		p50, p99 = append(p50, percentile(delays, 50)), append(p99, percentile(delays, 99))
-		b.say("  Daybook: p50 %s ms, p99 %s ms, max %s ms", report.Figure(percentile(delays, 50)), report.Figure(percentile(delays, 99)), report.Figure(percentile(delays, 100)))
+		b.sayDelays("Daybook", delays)
 		if b.alone {
 			continue
 		}
@@ -68,7 +67,7 @@ func runLatency(ctx context.Context, b *bench, p latencyPlan) ([]report.Row, err
 			return nil, err
 		}
 		riverP50, riverP99 = append(riverP50, percentile(delays, 50)), append(riverP99, percentile(delays, 99))
-		b.say("  River: p50 %s ms, p99 %s ms, max %s ms", report.Figure(percentile(delays, 50)), report.Figure(percentile(delays, 99)), report.Figure(percentile(delays, 100)))
+		b.sayDelays("River", delays)
 	}
 	note := fmt.Sprintf("%d samples a run, one every %s; River: %s.", p.samples, p.pause, riverDefault)
 	row := func(name string, figure, peer, target float64) report.Row {
@@ -164,39 +163,25 @@ func postInvoice(ctx context.Context, d *database, org, id string, priority queu
 func (b *bench) riverLatency(ctx context.Context, p latencyPlan) (delays []float64, err error) {
 	n := p.warmUp + p.samples
 	err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
-		var mu sync.Mutex
-		started := map[int]time.Time{}
-		began := func(job riverInvoice) {
-			mu.Lock()
-			defer mu.Unlock()
-			started[job.Number] = time.Now()
-		}
-		committed := make([]time.Time, n)
-		err := withRiver(ctx, d, riverDefault, began, func(c *riverClient) error {
+		began := newBeginnings(n)
+		err := withRiver(ctx, d, riverDefault, func(job riverInvoice) { began.mark(job.Number) }, func(c *riverClient) error {
 			return c.started(ctx, func() error {
-				err := every(ctx, p.pause, n, func(i int) error {
-					tx, err := d.pool.Begin(ctx)
-					if err != nil {
-						return err
-					}
-					defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-					if _, err := c.InsertTx(ctx, tx, riverJobs(i, 1)[0].Args, nil); err != nil {
-						return err
-					}
-					committed[i] = time.Now()
-					return tx.Commit(ctx)
+				committed, err := d.trickle(ctx, p.pause, n, func(tx pgx.Tx, i int) error {
+					_, err := c.InsertTx(ctx, tx, riverJobs(i, 1)[0].Args, nil)
+					return err
 				})
 				if err != nil {
 					return err
 				}
-				return c.awaitCompleted(ctx, n)
+				if err := c.awaitCompleted(ctx, n); err != nil {
+					return err
+				}
+				delays, err = began.after(ctx, committed, p.warmUp)
+				return err
 			})
 		})
 		if err != nil {
 			return err
-		}
-		for i := p.warmUp; i < n; i++ {
-			delays = append(delays, milliseconds(started[i].Sub(committed[i])))
 		}
 		return verifyRiver(ctx, d, n)
 	})

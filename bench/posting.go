@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/workflows"
 )
 
 // attempted is the number that the newest attempt drew. It costs next to nothing to ask for, and is never behind the attempts
@@ -14,17 +16,16 @@ func attempted(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.attempts_id_seq'), 0)`)
 }
 
-// awaitSettled returns when no job is pending or leased any more. It does not ask the queue before as many attempts are
-// logged as there are jobs: until then the answer is known.
-func awaitSettled(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
+// awaitAttempts returns when settled says so. It does not ask before as many attempts are logged as there are jobs: until
+// then the answer is known, and a queue that is busy is expensive to ask.
+func awaitAttempts(ctx context.Context, pool *pgxpool.Pool, jobs int, settled func(context.Context) (bool, error)) error {
 	err := await(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
 		n, err := attempted(ctx, pool)
 		if err != nil || n < int64(jobs) {
 			return false, n, err
 		}
-		open, err := one[bool](ctx, pool, `SELECT EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending')
-    OR EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased')`)
-		return !open, n, err
+		ready, err := settled(ctx)
+		return ready, n, err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the queue to be empty: %w", err)
@@ -32,12 +33,21 @@ func awaitSettled(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
 	return nil
 }
 
+// awaitSettled returns when no job of the accounting queue is pending or leased any more.
+func awaitSettled(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
+	return awaitAttempts(ctx, pool, jobs, func(ctx context.Context) (bool, error) {
+		open, err := one[bool](ctx, pool, `SELECT EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending')
+    OR EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased')`)
+		return !open, err
+	})
+}
+
 // drainDaybook posts the documents that wait, by a new worker and a new run of the workflow, and returns how long it took from
 // the start of the workflow until no job was open. posted is how many documents the database has posted then.
 func (b *bench) drainDaybook(ctx context.Context, d *database, s settings, posted int) (took time.Duration, err error) {
 	err = b.withWorker(ctx, d, func(ctx context.Context, _ *worker) error {
 		began := time.Now()
-		run, err := b.startWorkflow(ctx, s)
+		run, err := b.startWorkflow(ctx, workflows.AccountingWorkflow, workflows.AccountingTaskQueue, s)
 		if err != nil {
 			return err
 		}

@@ -52,8 +52,7 @@ func migrateRiver(ctx context.Context, address string) error {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return err
 	}
-	_, err = pool.Exec(ctx, `CREATE TABLE ledger (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, job bigint NOT NULL, account text NOT NULL, amount bigint NOT NULL, currency text NOT NULL)`)
+	_, err = pool.Exec(ctx, createLedger)
 	return err
 }
 
@@ -98,30 +97,40 @@ VALUES ($1, '1200', $2::bigint + $3::bigint, 'EUR'), ($1, '4400', -$2::bigint, '
 	return err
 }
 
-// riverClient is a running client and the pool that is its own.
+// riverClient is a client, and how many of its jobs are completed in the database.
 type riverClient struct {
 	*river.Client[pgx.Tx]
-	completed *atomic.Int64
+	completed func() int64
 }
 
-// withRiver runs f with a client that is not started yet. began may be nil.
+// withRiver runs f with a client that posts invoices and that is not started yet. began may be nil.
 func withRiver(ctx context.Context, d *database, s riverSettings, began func(riverInvoice), f func(*riverClient) error) error {
+	completed := &atomic.Int64{}
+	register := func(workers *river.Workers, pool *pgxpool.Pool) {
+		river.AddWorker(workers, &riverWorker{pool: pool, began: began, completed: completed})
+	}
+	return withRiverClient(ctx, d, s, register, func(c *river.Client[pgx.Tx]) error {
+		return f(&riverClient{c, completed.Load})
+	})
+}
+
+// withRiverClient runs f with a client of the worker that register registers, and with a pool of its own. It is not started yet.
+func withRiverClient(ctx context.Context, d *database, s riverSettings, register func(*river.Workers, *pgxpool.Pool), f func(*river.Client[pgx.Tx]) error) error {
 	pool, err := openPool(ctx, d.url, s.pool)
 	if err != nil {
-		return err
+		return fmt.Errorf("open River's pool: %w", err)
 	}
 	defer pool.Close()
-	completed := &atomic.Int64{}
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &riverWorker{pool: pool, began: began, completed: completed})
+	register(workers, pool)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.maxWorkers}}, Workers: workers,
 		FetchCooldown: s.fetchCooldown, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("make River's client: %w", err)
 	}
-	return f(&riverClient{client, completed})
+	return f(client)
 }
 
 // started runs f while the client works.
@@ -132,13 +141,16 @@ func (c *riverClient) started(ctx context.Context, f func() error) error {
 	err := f()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerStop)
 	defer cancel()
-	return errors.Join(err, c.Stop(stop))
+	if stopErr := c.Stop(stop); stopErr != nil {
+		err = errors.Join(err, fmt.Errorf("stop River: %w", stopErr))
+	}
+	return err
 }
 
 // awaitCompleted returns when n jobs are completed.
 func (c *riverClient) awaitCompleted(ctx context.Context, n int) error {
 	err := await(ctx, time.Millisecond, func(context.Context) (bool, int64, error) {
-		done := c.completed.Load()
+		done := c.completed()
 		return done >= int64(n), done, nil
 	})
 	if err != nil {
@@ -157,33 +169,42 @@ func riverJobs(first, n int) []river.InsertManyParams {
 	return jobs
 }
 
-// fillRiver inserts n jobs.
-func fillRiver(ctx context.Context, c *riverClient, n int) error {
+// fillRiver inserts n of the jobs, which are made from a number on.
+func fillRiver(ctx context.Context, c *riverClient, n int, jobs func(first, n int) []river.InsertManyParams) error {
 	for begin := 0; begin < n; begin += fillBatch {
-		if _, err := c.InsertManyFast(ctx, riverJobs(begin, min(fillBatch, n-begin))); err != nil {
+		if _, err := c.InsertManyFast(ctx, jobs(begin, min(fillBatch, n-begin))); err != nil {
 			return fmt.Errorf("insert River's jobs: %w", err)
 		}
 	}
 	return nil
 }
 
-// drainRiver is drainDaybook's counterpart, on a database of its own: n jobs wait, a client starts.
+// drain is drainDaybook's counterpart: n of the jobs wait, the client starts. It returns how long it took until they were
+// completed in the database.
+func (c *riverClient) drain(ctx context.Context, d *database, n int, jobs func(first, n int) []river.InsertManyParams) (took time.Duration, err error) {
+	if err := fillRiver(ctx, c, n, jobs); err != nil {
+		return 0, err
+	}
+	if err := d.settle(ctx); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err = c.started(ctx, func() error {
+		err := c.awaitCompleted(ctx, n)
+		took = time.Since(began)
+		return err
+	})
+	return took, err
+}
+
+// drainRiver drains n invoices, on a database of its own.
 func (b *bench) drainRiver(ctx context.Context, s riverSettings, n int) (took time.Duration, err error) {
 	err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
 		return withRiver(ctx, d, s, nil, func(c *riverClient) error {
-			if err := fillRiver(ctx, c, n); err != nil {
+			if took, err = c.drain(ctx, d, n, riverJobs); err != nil {
 				return err
 			}
-			if err := d.settle(ctx); err != nil {
-				return err
-			}
-			began := time.Now()
-			err := c.started(ctx, func() error {
-				err := c.awaitCompleted(ctx, n)
-				took = time.Since(began)
-				return err
-			})
-			return errors.Join(err, verifyRiver(ctx, d, n))
+			return verifyRiver(ctx, d, n)
 		})
 	})
 	return took, err
@@ -191,16 +212,28 @@ func (b *bench) drainRiver(ctx context.Context, s riverSettings, n int) (took ti
 
 // verifyRiver fails unless each job is completed and has its three rows, which balance.
 func verifyRiver(ctx context.Context, d *database, n int) error {
-	completed, err := one[int](ctx, d.pool, `SELECT count(*) FROM river_job WHERE state = 'completed'`)
+	if err := verifyRiverCompleted(ctx, d, n); err != nil {
+		return err
+	}
+	right, err := postedOnce(ctx, d.pool)
 	if err != nil {
 		return err
 	}
-	right, err := one[int](ctx, d.pool, `SELECT count(*) FROM (SELECT FROM ledger GROUP BY job HAVING count(*) = 3 AND sum(amount) = 0) l`)
-	if err != nil {
-		return err
+	if right != n {
+		return fmt.Errorf("River: of %d jobs %d are posted exactly once", n, right)
 	}
-	if completed != n || right != n {
-		return fmt.Errorf("River: of %d jobs %d are completed and %d posted exactly once", n, completed, right)
+	return nil
+}
+
+// verifyRiverCompleted fails unless there are n jobs and each is completed.
+func verifyRiverCompleted(ctx context.Context, d *database, n int) error {
+	var all, completed int
+	err := d.pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE state = 'completed') FROM river_job`).Scan(&all, &completed)
+	if err != nil {
+		return fmt.Errorf("count River's completed jobs: %w", err)
+	}
+	if all != n || completed != n {
+		return fmt.Errorf("River: of %d jobs %d are there and %d completed", n, all, completed)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (b *bench) riverSnapshot(ctx context.Context, s snapshotRun) (rates snapsho
 	err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
 		total := s.floor
 		err := withRiver(ctx, d, riverBusy, nil, func(c *riverClient) error {
-			if err := fillRiver(ctx, c, total); err != nil {
+			if err := fillRiver(ctx, c, total, riverJobs); err != nil {
 				return err
 			}
 			if err := d.settle(ctx); err != nil {
@@ -149,7 +149,7 @@ func (b *bench) riverSnapshot(ctx context.Context, s snapshotRun) (rates snapsho
 			var done [4]int
 			feed := func(ctx context.Context) error {
 				for ctx.Err() == nil {
-					if total-int(c.completed.Load()) >= s.floor {
+					if total-int(c.completed()) >= s.floor {
 						pause(ctx, 2*time.Millisecond)
 						continue
 					}
@@ -162,7 +162,7 @@ func (b *bench) riverSnapshot(ctx context.Context, s snapshotRun) (rates snapsho
 				return nil
 			}
 			return c.started(ctx, func() error {
-				if err := d.underSnapshot(ctx, s, feed, func(i int) { at[i], done[i] = time.Now(), int(c.completed.Load()) }); err != nil {
+				if err := d.underSnapshot(ctx, s, feed, func(i int) { at[i], done[i] = time.Now(), int(c.completed()) }); err != nil {
 					return err
 				}
 				rates = snapshotRates{perSecond(done[1]-done[0], at[1].Sub(at[0])), perSecond(done[3]-done[2], at[3].Sub(at[2]))}

@@ -127,6 +127,9 @@ func (b *bench) count() int {
 	return b.counted
 }
 
+// unique is a name for a worker or a workflow run that no other has.
+func (b *bench) unique() string { return fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count()) }
+
 func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.log, format+"\n", args...) // there is nobody to tell that nothing can be told
 }

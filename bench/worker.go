@@ -82,7 +82,7 @@ func (b *bench) withWorker(ctx context.Context, d *database, f func(context.Cont
 // withWorkflow is withWorker with the workflow, which runs until f returns.
 func (b *bench) withWorkflow(ctx context.Context, d *database, s settings, f func(context.Context, *worker) error) error {
 	return b.withWorker(ctx, d, func(ctx context.Context, w *worker) error {
-		run, err := b.startWorkflow(ctx, s)
+		run, err := b.startWorkflow(ctx, workflows.AccountingWorkflow, workflows.AccountingTaskQueue, s)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (b *bench) withWorkflow(ctx context.Context, d *database, s settings, f fun
 }
 
 func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
-	w := &worker{name: fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count()), done: make(chan struct{})}
+	w := &worker{name: b.unique(), done: make(chan struct{})}
 	w.log = filepath.Join(b.dir, w.name+".log")
 	out, err := os.Create(w.log)
 	if err != nil {
@@ -119,7 +119,15 @@ func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start the worker: %w", err)
 	}
-	if err := b.awaitPolls(ctx, w); err != nil {
+	err = b.awaitPolls(ctx, workflows.AccountingTaskQueue, w.name, func() error {
+		select {
+		case <-w.done:
+			return fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
+		default:
+			return nil
+		}
+	})
+	if err != nil {
 		return nil, errors.Join(err, w.stop())
 	}
 	return w, nil
@@ -136,24 +144,23 @@ func workerEnvironment(databaseURL, temporalAddress string) []string {
 	return env
 }
 
-// awaitPolls returns when Temporal knows that the worker asks for workflow tasks and for activities.
-func (b *bench) awaitPolls(ctx context.Context, w *worker) error {
+// awaitPolls returns when Temporal knows that the worker asks for workflow tasks and for activities. ended says why the worker
+// is gone; nil while it is there.
+func (b *bench) awaitPolls(ctx context.Context, taskQueue, worker string, ended func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, workerStart)
 	defer cancel()
 	return await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
-		select {
-		case <-w.done:
-			return false, 0, fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
-		default:
+		if err := ended(); err != nil {
+			return false, 0, err
 		}
 		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
-			queue, err := b.temporal.DescribeTaskQueue(ctx, workflows.AccountingTaskQueue, kind)
+			queue, err := b.temporal.DescribeTaskQueue(ctx, taskQueue, kind)
 			if err != nil {
 				return false, 0, err
 			}
 			polls := false
 			for _, p := range queue.GetPollers() {
-				polls = polls || p.GetIdentity() == w.name
+				polls = polls || p.GetIdentity() == worker
 			}
 			if !polls {
 				return false, 0, nil
@@ -199,10 +206,9 @@ func (w *worker) tail() string {
 	return string(bytes.Join(lines[max(0, len(lines)-10):], []byte("\n")))
 }
 
-func (b *bench) startWorkflow(ctx context.Context, s settings) (client.WorkflowRun, error) {
-	run, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count()), TaskQueue: workflows.AccountingTaskQueue,
-	}, workflows.AccountingWorkflow, s.input())
+// startWorkflow starts the workflow of a queue.
+func (b *bench) startWorkflow(ctx context.Context, workflow, taskQueue string, s settings) (client.WorkflowRun, error) {
+	run, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: b.unique(), TaskQueue: taskQueue}, workflow, s.input())
 	if err != nil {
 		return nil, fmt.Errorf("start the workflow: %w", err)
 	}

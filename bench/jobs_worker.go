@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/workers"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// benchJob is what a background job of the benchmark is about.
+type benchJob struct {
+	Number int   `json:"number"`
+	Net    int64 `json:"net"`
+	Tax    int64 `json:"tax"`
+}
+
+// The same payload under the types of the three handlers.
+type (
+	noopJob   struct{ benchJob }
+	bulkJob   struct{ benchJob }
+	singleJob struct{ benchJob }
+)
+
+// JobType implements queue.Payload.
+func (noopJob) JobType() string { return "noop" }
+
+// JobType implements queue.Payload.
+func (bulkJob) JobType() string { return "post_bulk" }
+
+// JobType implements queue.Payload.
+func (singleJob) JobType() string { return "post_single" }
+
+func newBenchJob(i int) benchJob {
+	net := int64(1000 + i%100_000)
+	return benchJob{Number: i, Net: net, Tax: net * 19 / 100}
+}
+
+// postRows writes the rows of some jobs in one statement.
+const postRows = `
+INSERT INTO ledger (job, account, amount, currency)
+SELECT n, account, amount, 'EUR'
+  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS j (n, net, tax),
+       LATERAL (VALUES ('1200', net + tax), ('4400', -net), ('3800', -tax)) v (account, amount)`
+
+// benchRegistry holds the handlers. began is told when one that does nothing begins; it may be nil.
+func benchRegistry(began func(number int)) *jobs.Registry {
+	r := jobs.NewRegistry()
+	policy := jobs.Policy{Owner: "bench", Parallel: 500}
+	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[noopJob]) error {
+		if began != nil {
+			began(j.Payload.Number)
+		}
+		return nil
+	})
+	jobs.RegisterBulk(r, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[bulkJob]) ([]error, error) {
+		numbers, nets, taxes := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
+		for i, j := range all {
+			numbers[i], nets[i], taxes[i] = int64(j.Payload.Number), j.Payload.Net, j.Payload.Tax
+		}
+		_, err := tx.Exec(ctx, postRows, numbers, nets, taxes)
+		return nil, err
+	})
+	policy.Parallel = 16
+	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[singleJob]) error {
+		j.InTx(func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, postRows, []int64{int64(j.Payload.Number)}, []int64{j.Payload.Net}, []int64{j.Payload.Tax})
+			return err
+		})
+		return nil
+	})
+	return r
+}
+
+// withJobs runs f while an embedded worker works background jobs. start starts the workflow, which runs until f returns.
+func (b *bench) withJobs(ctx context.Context, d *database, began func(int), f func(ctx context.Context, start func() error) error) (err error) {
+	pool, err := openPool(ctx, d.url, 32)
+	if err != nil {
+		return fmt.Errorf("open the embedded worker's pool: %w", err)
+	}
+	defer pool.Close()
+	name := b.unique()
+	w, err := workers.NewJobs(workers.JobOptions{
+		Client: b.temporal, Pool: pool, Registry: benchRegistry(began), Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
+	})
+	if err != nil {
+		return fmt.Errorf("make the embedded worker: %w", err)
+	}
+	defer w.Close()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	working, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := w.Run(running)
+		end(errors.New("the embedded worker ended early"))
+		ended <- err
+	}()
+	defer func() {
+		stop()
+		if runErr := <-ended; runErr != nil {
+			err = errors.Join(err, fmt.Errorf("run the embedded worker: %w", runErr))
+		}
+	}()
+	if err := b.awaitPolls(working, workflows.JobsTaskQueue, name, working.Err); err != nil {
+		return fmt.Errorf("wait until the embedded worker polls: %w", errors.Join(err, context.Cause(working)))
+	}
+	var run client.WorkflowRun
+	err = f(working, func() (err error) {
+		run, err = b.startWorkflow(working, workflows.JobsWorkflow, workflows.JobsTaskQueue, settings{})
+		return err
+	})
+	if cause := context.Cause(working); err != nil && cause != nil && ctx.Err() == nil {
+		err = errors.Join(cause, err)
+	}
+	if run != nil {
+		err = errors.Join(err, b.endWorkflow(ctx, run))
+	}
+	return err
+}
