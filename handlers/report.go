@@ -14,8 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/fileblob" // reports may be written to a directory: file:///…
-	"gocloud.dev/gcerrors"
 
 	"github.com/daybook-dev/daybook/internal/export"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -32,7 +30,7 @@ const (
 	ReportTrialBalance ReportKind = "trial_balance"
 	// ReportAccountLedger has a row for each entry to an account, with the running balance.
 	ReportAccountLedger ReportKind = "account_ledger"
-	// ReportJournal has a row for each entry, as `daybook export --format csv` writes it.
+	// ReportJournal has a row for each entry, with the columns of `daybook export --format csv`.
 	ReportJournal ReportKind = "journal"
 )
 
@@ -79,11 +77,9 @@ func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*Report
 	if c.MaxRows < 0 {
 		return nil, errors.New("report: REPORTS_MAX_ROWS must not be negative")
 	}
-	bucket, err := blob.OpenBucket(ctx, c.Bucket)
+	bucket, err := openBucket(ctx, c.Bucket)
 	if err != nil {
-		scheme, _, _ := strings.Cut(c.Bucket, ":")
-		// The library's words may repeat the address, which may hold credentials.
-		return nil, errors.New("report: REPORTS_BUCKET cannot be opened: the directory must exist, and the program must know the scheme " + clip(scheme) + ":")
+		return nil, err
 	}
 	return NewReportIn(pool, bucket, c.MaxRows), nil
 }
@@ -99,7 +95,8 @@ func NewReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHa
 // Close closes the bucket.
 func (h *ReportHandler) Close() error { return h.bucket.Close() }
 
-// Handle writes one report. The file's key is the same for all attempts, so that a later one replaces what an earlier one
+// Handle writes one report. It is made for spreadsheets: a text that one would take for a formula has an apostrophe before it.
+// The file's key is the same for all attempts, so that a later one replaces what an earlier one
 // wrote; a file is there when it is complete. It fails with TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR
 // (the database), which are tried again, and finally with PAYLOAD_INVALID (the request, or too many rows), NOT_FOUND (the
 // organization, the account or the bucket) or AUTHENTICATION_FAILED (the storage refuses).
@@ -185,7 +182,7 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 	case ReportJournal:
 		fill = func(w io.Writer) (rows int64, err error) {
 			err = store.ReadExport(ctx, h.pool, store.ExportFilter{OrgID: c.orgID, From: from, To: to}, func(r *store.ExportReader) error {
-				counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV})
+				counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV, Spreadsheet: true})
 				rows = counts.Entries
 				return err
 			})
@@ -253,27 +250,6 @@ func (c *counter) Write(b []byte) (int, error) {
 		c.failed = err
 	}
 	return n, err
-}
-
-// storageFailure says what becomes of a job whose file cannot be written.
-func storageFailure(err error) *failure {
-	const format = "write the report to its bucket: %s"
-	text := clip(err.Error())
-	switch gcerrors.Code(err) {
-	case gcerrors.PermissionDenied:
-		return fail(models.CodeAuthenticationFailed, format, text)
-	case gcerrors.NotFound:
-		return fail(models.CodeNotFound, format, text)
-	case gcerrors.ResourceExhausted:
-		return fail(models.CodeRateLimited, format, text)
-	case gcerrors.DeadlineExceeded:
-		return fail(models.CodeTimeout, format, text)
-	default:
-		if isTimeout(err) {
-			return fail(models.CodeTimeout, format, text)
-		}
-		return fail(models.CodeNetworkError, format, text)
-	}
 }
 
 func init() {

@@ -123,6 +123,65 @@ func TestReportJournal(t *testing.T) {
 	assert.Equal(t, []string{"inv_a", "inv_a", "inv_b", "inv_b"}, column(t, rows, "document"))
 }
 
+// A text that begins like a formula is written so that a spreadsheet takes it for a text; an amount stays a number.
+func TestReportsHoldNoFormulas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const link, sum, command = `=HYPERLINK("https://example.com/"&A1)`, "@SUM(1+1)", "-2+3+cmd|' /C calc'!A0"
+	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+		require.NoError(t, store.PutOrganization(ctx, tx, org, org))
+		_, err := store.PutAccounts(ctx, tx, org, []models.Account{
+			{Code: "+1200", Name: sum, Type: models.AccountAsset}, {Code: "4400", Name: "Sales - all", Type: models.AccountIncome},
+		})
+		require.NoError(t, err)
+		d := fixture.Invoice(org, link, 1000)
+		d.Content.Counterparty = command
+		_, err = store.PutDocument(ctx, tx, d)
+		require.NoError(t, err)
+		day := models.NewDate(2026, 3, 2)
+		entry := func(line int, account string, side models.Side) models.Entry {
+			return models.Entry{ImpactID: 1, LineNo: line, OrgID: org, Account: account, Side: side, Amount: 1000, Currency: "EUR", RuleLineID: "=l"}
+		}
+		require.NoError(t, store.InsertPosting(ctx, tx, store.Posting{
+			Impacts: []models.Impact{{
+				ID: 1, OrgID: org, DocumentID: link, DocumentVersion: 1, Seq: 1, Kind: models.ImpactPost, RuleSetVersion: new(int64(1)), RuleID: "\tsale",
+				DocumentDate: day, PostingDate: day, EntryCount: 2, JobID: "job", Attempt: 1,
+			}},
+			Entries: []models.Entry{entry(1, "+1200", models.Debit), entry(2, "4400", models.Credit)},
+		}))
+	})
+	bucket := b.reports(0)
+	report := func(r Report) [][]string { return file(t, bucket, result[ReportResult](t, b.run(r))) }
+
+	rows := report(Report{Kind: ReportTrialBalance})
+	assert.Equal(t, []string{"'+1200", "4400"}, column(t, rows, "account"))
+	assert.Equal(t, []string{"'" + sum, "Sales - all"}, column(t, rows, "account_name"))
+	assert.Equal(t, []string{"10.00", "-10.00"}, column(t, rows, "closing"))
+	assert.Equal(t, []string{"1000", "-1000"}, column(t, rows, "closing_minor"))
+
+	rows = report(Report{Kind: ReportAccountLedger, Account: "+1200"})
+	assert.Equal(t, []string{"'+1200", "'+1200", "'+1200"}, column(t, rows, "account"))
+	assert.Equal(t, []string{"", "'" + link, ""}, column(t, rows, "document"))
+	assert.Equal(t, []string{"", "'\tsale", ""}, column(t, rows, "rule"))
+	assert.Equal(t, []string{"", "'=l", ""}, column(t, rows, "rule_line"))
+	assert.Equal(t, []string{"0.00", "10.00", "10.00"}, column(t, rows, "balance"))
+	rows = report(Report{Kind: ReportAccountLedger, Account: "4400"})
+	assert.Equal(t, []string{"0.00", "-10.00", "-10.00"}, column(t, rows, "balance"))
+
+	rows = report(Report{Kind: ReportJournal})
+	assert.Equal(t, []string{"'" + link, "'" + link}, column(t, rows, "document"))
+	assert.Equal(t, []string{"'" + command, "'" + command}, column(t, rows, "party"))
+	assert.Equal(t, []string{"'" + sum, "Sales - all"}, column(t, rows, "account_name"))
+	assert.Equal(t, []string{"10.00", "-10.00"}, column(t, rows, "amount"))
+	for _, row := range rows[1:] {
+		for i, cell := range row {
+			if rows[0][i] != "amount" {
+				assert.NotRegexp(t, "^[=+@\t\r\n-]", cell, rows[0][i])
+			}
+		}
+	}
+}
+
 func TestReportKeyIsTheJobs(t *testing.T) {
 	t.Parallel()
 	one := callFor(Report{Kind: ReportJournal})

@@ -19,9 +19,17 @@ var csvColumns = []string{
 type table struct {
 	out   *csv.Writer
 	names *names
+	// text is how a text is written that comes from a user.
+	text func(string) string
 }
 
-func newTable(out *bufio.Writer, names *names) *table { return &table{csv.NewWriter(out), names} }
+func newTable(out *bufio.Writer, names *names, spreadsheet bool) *table {
+	t := &table{out: csv.NewWriter(out), names: names, text: func(s string) string { return s }}
+	if spreadsheet {
+		t.text = guarded
+	}
+	return t
+}
 
 func (t *table) head(_ context.Context, _ *store.ExportReader, h *head) error {
 	t.names.add(h.accounts)
@@ -41,10 +49,10 @@ func (t *table) impact(m *store.ExportImpact) error {
 		}
 		a := t.names.accounts[account{m.OrgID, e.Account}]
 		row = append(row[:0],
-			m.PostingDate.String(), m.DocumentDate.String(), m.OrgID, m.DocumentID, strconv.FormatInt(m.DocumentVersion, 10),
-			strconv.FormatInt(m.ID, 10), string(m.Kind), optional(m.Reverses), optional(m.RuleSetVersion), m.RuleID, strconv.Itoa(m.Epoch), m.Counterparty,
-			strconv.Itoa(e.LineNo), e.Account, a.Name, string(a.Type), string(e.Side), number(signed(e), e.Currency), e.Currency,
-			strconv.FormatInt(e.Amount, 10), e.RuleLineID, optional(e.DocumentLine))
+			m.PostingDate.String(), m.DocumentDate.String(), t.text(m.OrgID), t.text(m.DocumentID), strconv.FormatInt(m.DocumentVersion, 10),
+			strconv.FormatInt(m.ID, 10), string(m.Kind), optional(m.Reverses), optional(m.RuleSetVersion), t.text(m.RuleID), strconv.Itoa(m.Epoch),
+			t.text(m.Counterparty), strconv.Itoa(e.LineNo), t.text(e.Account), t.text(a.Name), string(a.Type), string(e.Side),
+			number(signed(e), e.Currency), e.Currency, strconv.FormatInt(e.Amount, 10), t.text(e.RuleLineID), optional(e.DocumentLine))
 		if err := t.out.Write(row); err != nil {
 			return err
 		}

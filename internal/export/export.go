@@ -47,6 +47,9 @@ type Options struct {
 	// Assertions adds the balance of each account and currency, as the database sums it up, for the reading program to
 	// compare with its own. CSV has no such thing.
 	Assertions bool
+	// Spreadsheet has CSV keep spreadsheets from taking a text for a formula: one that begins like a formula has an apostrophe
+	// before it. Without it values are written as they are. The other formats do not change.
+	Spreadsheet bool
 }
 
 // Check refuses options that do not fit together or the filter, with ErrOptions.
@@ -136,7 +139,7 @@ func (o Options) writer(out *bufio.Writer) writer {
 	case Beancount:
 		return &beancount{out: out, names: names}
 	case CSV:
-		return newTable(out, names)
+		return newTable(out, names, o.Spreadsheet)
 	default:
 		return &journal{out: out, names: names, format: o.Format, assertions: o.Assertions}
 	}

@@ -241,3 +241,16 @@ func TestAccountThatLeftTheChart(t *testing.T) {
 		assert.ErrorContains(t, err, "account bank of organization de")
 	}
 }
+
+// Spreadsheet changes nothing where nothing begins like a formula, and nothing without it changes at all (TestGolden).
+func TestSpreadsheet(t *testing.T) {
+	t.Parallel()
+	db := ledger(t)
+	f := store.ExportFilter{OrgID: "de"}
+	plain := written(t, db, f, export.Options{Format: export.CSV})
+	assert.Equal(t, plain, written(t, db, f, export.Options{Format: export.CSV, Spreadsheet: true}))
+	_, err := db.Pool.Exec(t.Context(), `UPDATE daybook.accounts SET name = '=' || name WHERE code = '4000'`)
+	require.NoError(t, err)
+	assert.Equal(t, strings.ReplaceAll(plain, ",Sales,", ",=Sales,"), written(t, db, f, export.Options{Format: export.CSV}))
+	assert.Equal(t, strings.ReplaceAll(plain, ",Sales,", ",'=Sales,"), written(t, db, f, export.Options{Format: export.CSV, Spreadsheet: true}))
+}

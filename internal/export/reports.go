@@ -12,7 +12,7 @@ import (
 )
 
 // WriteTrialBalance writes balances as CSV, a row each, and returns how many there are. Amounts are decimals of the currency,
-// and the same again in minor units.
+// and the same again in minor units. Spreadsheets take no text in it for a formula.
 func WriteTrialBalance(w io.Writer, balances []store.SpanBalance) (int64, error) {
 	out := csv.NewWriter(w)
 	rows := [][]string{{
@@ -21,7 +21,7 @@ func WriteTrialBalance(w io.Writer, balances []store.SpanBalance) (int64, error)
 	}}
 	for _, b := range balances {
 		rows = append(rows, []string{
-			b.Account, b.Name, string(b.Type), b.Currency,
+			guarded(b.Account), guarded(b.Name), string(b.Type), b.Currency,
 			bigNumber(b.Opening, b.Currency), bigNumber(b.Debit, b.Currency), bigNumber(b.Credit, b.Currency), bigNumber(b.Closing, b.Currency),
 			b.Opening.String(), b.Debit.String(), b.Credit.String(), b.Closing.String(),
 		})
@@ -30,9 +30,11 @@ func WriteTrialBalance(w io.Writer, balances []store.SpanBalance) (int64, error)
 }
 
 // WriteAccountLedger writes what was posted to an account as CSV, a row an entry with the balance after it, and for each
-// currency a row "opening" before and a row "closing" behind. It returns how many rows there are.
+// currency a row "opening" before and a row "closing" behind. It returns how many rows there are. Spreadsheets take no text in
+// it for a formula.
 func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l store.AccountLedger) (int64, error) {
 	out := csv.NewWriter(w)
+	code = guarded(code)
 	err := out.Write([]string{
 		"posting_date", "document_date", "account", "document", "version", "impact", "kind", "line", "debit", "credit", "balance", "currency",
 		"side", "amount_minor", "balance_minor", "rule_set", "rule", "rule_line",
@@ -58,9 +60,9 @@ func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l store.
 		if e.Side == models.Credit {
 			debit, credit = "", debit
 		}
-		err := write(e.PostingDate.String(), e.DocumentDate.String(), code, e.DocumentID, strconv.FormatInt(e.DocumentVersion, 10),
+		err := write(e.PostingDate.String(), e.DocumentDate.String(), code, guarded(e.DocumentID), strconv.FormatInt(e.DocumentVersion, 10),
 			strconv.FormatInt(e.ImpactID, 10), string(e.Kind), strconv.Itoa(e.LineNo), debit, credit, bigNumber(e.Balance, e.Currency), e.Currency,
-			string(e.Side), strconv.FormatInt(e.Amount, 10), e.Balance.String(), optional(e.RuleSetVersion), e.RuleID, e.RuleLineID)
+			string(e.Side), strconv.FormatInt(e.Amount, 10), e.Balance.String(), optional(e.RuleSetVersion), guarded(e.RuleID), guarded(e.RuleLineID))
 		if err != nil {
 			return rows, err
 		}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -14,6 +15,16 @@ func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar
 	}), " ")
+}
+
+// guarded puts an apostrophe before a text that a spreadsheet would take for a formula: one that begins with = + - @, their
+// full-width forms, a tab or a line break. It is for texts, never for amounts.
+func guarded(text string) string {
+	r, _ := utf8.DecodeRuneInString(text)
+	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", r) {
+		return "'" + text
+	}
+	return text
 }
 
 // encode percent-encodes control characters, the percent sign, blanks other than the plain one, and the characters given.
