@@ -60,8 +60,8 @@ func (b *bundle) runID(id string) string {
 	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
-// identity is what says on which machine something ran.
-var identity = regexp.MustCompile(`[0-9]+@[A-Za-z0-9._-]+@?`)
+// identity is what says on which machine something ran: who did it, and the name of a worker's own task queue.
+var identity = regexp.MustCompile(`[0-9]+@[A-Za-z0-9._-]+@?|[A-Za-z0-9._-]+:[0-9a-f-]{36}`)
 
 // record writes the history of one run, without the machine's name.
 func (b *bundle) record(scenario, id, run string) {

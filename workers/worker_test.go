@@ -56,6 +56,12 @@ func (b *bundle) start(o workers.Options) (stop func()) {
 	o.Client, o.Pool = b.client, b.Pool
 	w, err := workers.New(o)
 	require.NoError(b.t, err)
+	return b.runWorker(w)
+}
+
+// runWorker runs a worker until the test, or the returned function, ends it.
+func (b *bundle) runWorker(w *workers.Worker) (stop func()) {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

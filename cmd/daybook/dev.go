@@ -176,6 +176,10 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
   daybook rules apply FILE --all-orgs
   daybook status
 
+  daybook background enqueue TYPE --org ORG --payload JSON
+  daybook background stats
+  daybook serve
+
 Ctrl-C stops everything; a second start finds the data again.
 `, ui, s.TemporalAddress, database, s.Dir, indent(accountingLoop.startCommandLine()), indent(jobsLoop.startCommandLine()))
 	return err

@@ -76,6 +76,9 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		})
 	}
 	n, err := many(ctx, db, store.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	if err != nil && n.Changed == 0 {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("after %s: %w", plural(int64(n.Changed), "job", "jobs"), err)
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -37,6 +39,9 @@ func backgroundEnqueueCommand(a *app) *cobra.Command {
 			}
 			if o.Priority, err = parsePriority(priority); err != nil {
 				return err
+			}
+			if c.Flags().Changed("max-attempts") && o.MaxAttempts < 1 {
+				return usagef("--max-attempts %d: want 1 at least", o.MaxAttempts)
 			}
 			if o.RunAt, err = parseRunAt(runAt, delay); err != nil {
 				return err
@@ -81,14 +86,26 @@ func backgroundEnqueueCommand(a *app) *cobra.Command {
 	return command
 }
 
-// readPayload reads a payload from the flag, or from the file that it names.
+// readPayload reads a payload from the flag, or from the file that it names. It says where it is no JSON; what is empty is {}.
 func (a *app) readPayload(text string) (json.RawMessage, error) {
-	path, isFile := strings.CutPrefix(text, "@")
-	if !isFile {
-		return json.RawMessage(text), nil
+	data := []byte(text)
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
+		var err error
+		if data, err = a.readInput(path); err != nil {
+			return nil, err
+		}
 	}
-	data, err := a.readInput(path)
-	return json.RawMessage(data), err
+	if len(bytes.TrimSpace(data)) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	var raw json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, tagged(queue.ErrPayloadInvalid, "--payload is no JSON: at byte %d: %v", at.Offset, err)
+		}
+		return nil, tagged(queue.ErrPayloadInvalid, "--payload is no JSON: %v", err)
+	}
+	return raw, nil
 }
 
 func parseRunAt(text string, delay time.Duration) (time.Time, error) {

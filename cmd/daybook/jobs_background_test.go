@@ -72,6 +72,24 @@ func TestBackgroundEnqueue(t *testing.T) {
 	}
 }
 
+func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := setup(t).run("background", "enqueue", "t", "--org", "acme", "--max-attempts", "0")
+	assert.Equal(t, exitUsage, r.exit)
+	assert.Contains(t, r.err, "--max-attempts 0: want 1 at least")
+}
+
+func TestBackgroundPayloadIsNoJSON(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.run("background", "enqueue", "t", "--org", "acme", "--payload", `{"url": "https://example.com"`)
+	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, "daybook: --payload is no JSON: at byte 29: unexpected end of JSON input\n", r.err)
+	r = b.run("background", "enqueue", "t", "--org", "acme", "--json", "--payload", `{'n': 1}`)
+	assert.Contains(t, r.err, `"PAYLOAD_INVALID"`)
+	assert.JSONEq(t, `{}`, string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "")).Payload))
+}
+
 func TestBackgroundSearch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -148,4 +166,7 @@ func TestBackgroundRetryAndCancel(t *testing.T) {
 	} {
 		assert.Equal(t, exitUsage, b.run(append([]string{"background"}, args...)...).exit, args)
 	}
+	r := b.run("background", "retry", "--all", "--state", "completed")
+	assert.Equal(t, exitUsage, r.exit)
+	assert.NotContains(t, r.err, "after 0 jobs")
 }

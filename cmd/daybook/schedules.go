@@ -2,19 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/daybook-dev/daybook/workflows"
@@ -43,7 +39,7 @@ func schedulesCommand(a *app) *cobra.Command {
 			func(ctx context.Context, h client.ScheduleHandle, note string) error {
 				return h.Unpause(ctx, client.ScheduleUnpauseOptions{Note: note})
 			}),
-		scheduleCommand(a, "trigger", "Have a schedule fire now, once more than it would; twice within a second is once", "triggered", nil,
+		scheduleCommand(a, "trigger", "Have a schedule fire now, once more than it would, also while it is paused; twice within a second is once", "triggered", nil,
 			func(ctx context.Context, h client.ScheduleHandle, _ string) error {
 				return h.Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL})
 			}),
@@ -99,8 +95,16 @@ func ownSchedule(ctx context.Context, h client.ScheduleHandle) error {
 	if err != nil {
 		return scheduleError(err, h.GetID())
 	}
-	if action, ok := d.Schedule.Action.(*client.ScheduleWorkflowAction); !ok || action.Workflow != workflows.ScheduledJobWorkflow {
+	if ownAction(d.Schedule.Action) == nil {
 		return tagged(errScheduleNotFound, "schedule %s is none of Daybook's: it does not start %s", h.GetID(), workflows.ScheduledJobWorkflow)
+	}
+	return nil
+}
+
+// ownAction is what a schedule of Daybook's does when it fires; nil: it is none of Daybook's.
+func ownAction(action client.ScheduleAction) *client.ScheduleWorkflowAction {
+	if own, ok := action.(*client.ScheduleWorkflowAction); ok && own.Workflow == workflows.ScheduledJobWorkflow {
+		return own
 	}
 	return nil
 }
@@ -127,105 +131,11 @@ func scheduleError(err error, id string) error {
 	var exists *serviceerror.AlreadyExists
 	switch {
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning), errors.As(err, &exists):
-		return tagged(errScheduleExists, "schedule %s exists already: delete it first, or choose another id", id)
+		return tagged(errScheduleExists, "schedule %s exists already: --replace changes it, or choose another id", id)
 	case errors.As(err, &missing):
 		return tagged(errScheduleNotFound, "there is no schedule %s: `daybook schedules list` lists them", id)
 	case errors.As(err, &invalid):
 		return tagged(errScheduleInvalid, "Temporal refuses schedule %s: %s", id, strings.TrimPrefix(invalid.Error(), "Invalid schedule spec: "))
 	}
 	return fmt.Errorf("schedule %s: %w", id, err)
-}
-
-// scheduleMemo is what is kept with a schedule for those who list them.
-type scheduleMemo struct {
-	OrgID    string          `json:"orgId"`
-	Type     string          `json:"type"`
-	When     string          `json:"when"`
-	TimeZone string          `json:"timeZone"`
-	Overlap  string          `json:"overlap"`
-	Payload  json.RawMessage `json:"payload"`
-}
-
-// memoKey is the memo's name.
-const memoKey = "daybook"
-
-// listedSchedule is a schedule, for programs.
-type listedSchedule struct {
-	ID       string          `json:"id"`
-	OrgID    string          `json:"org_id"`
-	Type     string          `json:"type"`
-	Payload  json.RawMessage `json:"payload"`
-	When     string          `json:"when"`
-	TimeZone string          `json:"time_zone"`
-	Overlap  string          `json:"overlap"`
-	Paused   bool            `json:"paused"`
-	Note     string          `json:"note,omitempty"`
-	// LastFired and NextFiring are nil when there is none.
-	LastFired  *time.Time `json:"last_fired,omitempty"`
-	NextFiring *time.Time `json:"next_firing,omitempty"`
-}
-
-func schedulesListCommand(a *app) *cobra.Command {
-	var org string
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List schedules; a change may take a moment to show",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withTemporal(c.Context(), func(temporal client.Client) error {
-				all, err := listSchedules(c.Context(), temporal, org)
-				if err != nil {
-					return err
-				}
-				return a.emit(map[string]any{"schedules": all}, func(w io.Writer) error { return a.printSchedules(w, all) })
-			})
-		},
-	}
-	command.Flags().StringVar(&org, "org", "", "only of this organization")
-	return command
-}
-
-// listSchedules reads Daybook's schedules in the order of their ids.
-func listSchedules(ctx context.Context, c client.Client, org string) ([]listedSchedule, error) {
-	entries, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list schedules: %w", err)
-	}
-	all := []listedSchedule{}
-	for entries.HasNext() {
-		e, err := entries.Next()
-		if err != nil {
-			return nil, fmt.Errorf("list schedules: %w", err)
-		}
-		var memo scheduleMemo
-		if e.WorkflowType.Name != workflows.ScheduledJobWorkflow ||
-			converter.GetDefaultDataConverter().FromPayload(e.Memo.GetFields()[memoKey], &memo) != nil || org != "" && memo.OrgID != org {
-			continue
-		}
-		s := listedSchedule{
-			ID: e.ID, OrgID: memo.OrgID, Type: memo.Type, Payload: memo.Payload, When: memo.When, TimeZone: memo.TimeZone, Overlap: memo.Overlap,
-			Paused: e.Paused, Note: e.Note,
-		}
-		if n := len(e.RecentActions); n > 0 {
-			s.LastFired = &e.RecentActions[n-1].ScheduleTime
-		}
-		if len(e.NextActionTimes) > 0 && !e.Paused {
-			s.NextFiring = &e.NextActionTimes[0]
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(x, y listedSchedule) int { return strings.Compare(x.ID, y.ID) })
-	return all, nil
-}
-
-func (a *app) printSchedules(w io.Writer, all []listedSchedule) error {
-	t := newTable("ID", "ORG", "TYPE", "WHEN", "ZONE", "OVERLAP", "LAST", "NEXT")
-	for _, s := range all {
-		next := optionalTime(s.NextFiring)
-		if s.Paused {
-			next = "paused"
-		}
-		t.add(s.ID, s.OrgID, s.Type, s.When, s.TimeZone, s.Overlap, optionalTime(s.LastFired), next)
-	}
-	return a.print(w, t)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
@@ -21,6 +23,12 @@ import (
 
 // maxScheduleID leaves room for the time in a firing's idempotency key.
 const maxScheduleID = 200
+
+// Flags that --replace leaves alone unless they are given.
+const (
+	pausedFlag = "paused"
+	noteFlag   = "note"
+)
 
 // How firings overlap.
 const (
@@ -39,7 +47,7 @@ type newSchedule struct {
 	priority, overlap         string
 	maxAttempts               int
 	catchUp                   time.Duration
-	paused                    bool
+	paused, replace           bool
 	note                      string
 }
 
@@ -47,9 +55,10 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	var s newSchedule
 	command := &cobra.Command{
 		Use:   "create ID --org ORG --type TYPE (--cron EXPRESSION | --every DURATION)",
-		Short: "Enqueue a job each time a schedule fires",
+		Short: "Enqueue a job each time a schedule fires; --replace changes one that is there",
 		Long: "Creates a Temporal schedule that enqueues a job each time it fires, once a firing whatever happens: the job's idempotency\n" +
 			"key is made of the schedule's id and the time for which the firing was planned. A worker of background jobs must run.\n\n" +
+			"There may be one of the same id already: that is an error (SCHEDULE_EXISTS) unless --replace is given.\n\n" +
 			"The payload is kept in Temporal: it may name secrets, and must not hold them.",
 		Example: "  daybook schedules create cleanup --org acme --type cleanup --cron '30 3 * * *' --time-zone Europe/Berlin\n" +
 			"  daybook schedules create ping --org acme --type webhook --payload '{\"url\": \"https://example.com/ping\"}' --every 10m",
@@ -61,11 +70,16 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.withTemporal(c.Context(), func(temporal client.Client) error {
-				if _, err := temporal.ScheduleClient().Create(c.Context(), options); err != nil {
-					return scheduleError(err, s.id+" ("+s.when()+", "+s.timeZone+")")
+				result := "created"
+				_, err := temporal.ScheduleClient().Create(c.Context(), options)
+				if err = s.refused(err); errors.Is(err, errScheduleExists) && s.replace {
+					result, err = "replaced", s.refused(replaceSchedule(c, temporal, options))
 				}
-				return a.emit(scheduleChange{ID: s.id, Result: "created"}, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "created %s\n", s.id)
+				if err != nil {
+					return err
+				}
+				return a.emit(scheduleChange{ID: s.id, Result: result}, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "%s %s\n", result, s.id)
 					return err
 				})
 			})
@@ -84,14 +98,47 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.StringVar(&s.overlap, "overlap", overlapSkip, "skip: a firing enqueues nothing while the job of an earlier one waits or runs; allow: each enqueues a job")
 	flags.DurationVar(&s.jitter, "jitter", 0, "fire up to so much later, each time by another amount")
 	flags.DurationVar(&s.catchUp, "catch-up", 24*time.Hour, "how late a firing may be that Temporal missed while it was down; later ones are left out")
-	flags.BoolVar(&s.paused, "paused", false, "create it paused")
-	flags.StringVar(&s.note, "note", "", "what it is for, for people who look at it")
+	flags.BoolVar(&s.paused, pausedFlag, false, "create it paused")
+	flags.StringVar(&s.note, noteFlag, "", "what it is for, for people who look at it")
+	flags.BoolVar(&s.replace, "replace", false, "change the schedule if there is one with this id: what its jobs are and when it fires. Whether it is paused, and its note, stay unless --paused or --note is given")
 	for _, required := range []string{"org", "type"} {
 		_ = command.MarkFlagRequired(required)
 	}
 	command.MarkFlagsOneRequired("cron", "every")
 	command.MarkFlagsMutuallyExclusive("cron", "every")
 	return command
+}
+
+// replaceSchedule makes a schedule of Daybook's what the options say, at once and without a firing too many or too few.
+func replaceSchedule(c *cobra.Command, temporal client.Client, o client.ScheduleOptions) error {
+	update := func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+		s := in.Description.Schedule
+		if ownAction(s.Action) == nil {
+			return nil, tagged(errScheduleExists, "schedule %s exists already, and is none of Daybook's: choose another id", o.ID)
+		}
+		s.Action, s.Spec = o.Action, &o.Spec
+		s.Policy.Overlap, s.Policy.CatchupWindow = o.Overlap, o.CatchupWindow
+		if c.Flags().Changed(pausedFlag) {
+			s.State.Paused = o.Paused
+		}
+		if c.Flags().Changed(noteFlag) {
+			s.State.Note = o.Note
+		}
+		return &client.ScheduleUpdate{Schedule: &s}, nil
+	}
+	return temporal.ScheduleClient().GetHandle(c.Context(), o.ID).Update(c.Context(), client.ScheduleUpdateOptions{DoUpdate: update})
+}
+
+// refused says in our words why Temporal does not take the schedule; nil: it does.
+func (s newSchedule) refused(err error) error {
+	var invalid *serviceerror.InvalidArgument
+	switch {
+	case err == nil, errors.Is(err, errScheduleExists):
+		return err
+	case errors.As(err, &invalid):
+		return scheduleError(err, s.id+" ("+s.when()+", "+s.timeZone+")")
+	}
+	return scheduleError(err, s.id)
 }
 
 // scheduleOptions checks what the flags say. When a schedule fires is Temporal's to check.
@@ -120,15 +167,15 @@ func (a *app) scheduleOptions(s newSchedule) (client.ScheduleOptions, error) {
 	job := activities.ScheduledJob{
 		ScheduleID: s.id, OrgID: s.org, Type: s.jobType, Payload: raw, Priority: priority, MaxAttempts: s.maxAttempts, Unique: s.overlap == overlapSkip,
 	}
-	memo := scheduleMemo{OrgID: s.org, Type: s.jobType, When: s.when(), TimeZone: s.timeZone, Overlap: s.overlap, Payload: raw}
 	return client.ScheduleOptions{
 		ID: s.id, Spec: s.spec(),
 		Action: &client.ScheduleWorkflowAction{
 			ID: "schedule-" + s.id, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: workflows.JobsTaskQueue, Args: []any{job},
+			Memo: map[string]any{whenKey: s.when()},
 		},
 		// Firings are short, and each is to be done: what must not overlap are the jobs.
 		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
-		CatchupWindow: s.catchUp, Paused: s.paused, Note: s.note, Memo: map[string]any{memoKey: memo},
+		CatchupWindow: s.catchUp, Paused: s.paused, Note: s.note,
 	}, nil
 }
 

@@ -172,6 +172,39 @@ func TestScheduleSkipsWhileAJobIsOpen(t *testing.T) {
 	assert.Len(t, s.jobs(), 2, "its jobs stay")
 }
 
+// TestScheduleIsReplaced changes a schedule in place: what its jobs are and when it fires, not whether it is paused.
+func TestScheduleIsReplaced(t *testing.T) {
+	s := setupSchedules(t)
+	create := func(args ...string) string {
+		return s.ok(append([]string{"schedules", "create", "nightly", "--org", "acme", "--type", "webhook"}, args...)...)
+	}
+	assert.Contains(t, create("--payload", `{"url": "https://example.com/1"}`, "--cron", "30 3 * * *", "--time-zone", "Europe/Berlin", "--note", "old", "--replace"), "created nightly")
+	s.ok("schedules", "pause", "nightly", "--note", "enough")
+	s.eventually("it is listed", func() bool { return len(s.list()) == 1 })
+	before := s.list()[0]
+	assert.Equal(t, []string{"30 3 * * *", "Europe/Berlin", "skip", "enough"}, []string{before.When, before.TimeZone, before.Overlap, before.Note})
+
+	assert.Contains(t, create("--payload", `{"url": "https://example.com/2"}`, "--every", "2h", "--offset", "5m", "--overlap", "allow", "--replace"), "replaced nightly")
+	after := s.list()[0]
+	assert.JSONEq(t, `{"url": "https://example.com/2"}`, string(after.Payload))
+	assert.Equal(t, []string{"every 2h0m0s + 5m0s", "UTC", "allow", "enough"}, []string{after.When, after.TimeZone, after.Overlap, after.Note})
+	assert.True(t, after.Paused, "it stays paused")
+	s.trigger("nightly")
+	require.Len(t, s.jobs(), 1)
+	assert.JSONEq(t, `{"url": "https://example.com/2"}`, string(s.jobs()[0].Payload.Data))
+
+	create("--cron", "@hourly", "--paused=false", "--note", "new", "--replace", "--payload", `{"url": "https://example.com/2"}`)
+	last := s.list()[0]
+	assert.Equal(t, []string{"@hourly", "new"}, []string{last.When, last.Note})
+	assert.False(t, last.Paused)
+	require.NotNil(t, last.NextFiring)
+	assert.Zero(t, last.NextFiring.Minute())
+	assert.NotNil(t, last.LastFired, "what it did before stays known")
+	r := s.run("schedules", "--json", "create", "nightly", "--every", "1h", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com/3"}`)
+	assert.Equal(t, exitConflict, r.exit)
+	assert.JSONEq(t, string(last.Payload), string(s.list()[0].Payload), "without --replace nothing changes")
+}
+
 // TestFiringWithoutASchedule starts the workflow by hand, twice under one id.
 func TestFiringWithoutASchedule(t *testing.T) {
 	s := setupSchedules(t)
@@ -221,7 +254,9 @@ func TestScheduleIsChecked(t *testing.T) {
 		"jitter":           {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), exitUsage, "USAGE", "--jitter"},
 		"id":               {append([]string{"create", "a b", "--every", "1h"}, valid...), exitUsage, "USAGE", "ID"},
 		"priority":         {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), exitUsage, "USAGE", "--priority"},
-		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), exitConflict, "SCHEDULE_EXISTS", "delete it first"},
+		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), exitConflict, "SCHEDULE_EXISTS", "--replace changes it"},
+		"not ours":         {append([]string{"create", "foreign", "--every", "1h", "--replace"}, valid...), exitConflict, "SCHEDULE_EXISTS", "none of Daybook's"},
+		"replaced wrongly": {append([]string{"create", "there", "--cron", "61 * * * *", "--replace"}, valid...), exitUsage, "INVALID_SCHEDULE", "61"},
 		"built-in payload": {
 			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "webhook_delivery", "--payload", `{"uri": 1}`},
 			exitUsage, "PAYLOAD_INVALID", "uri",
@@ -233,6 +268,7 @@ func TestScheduleIsChecked(t *testing.T) {
 		},
 		"type":           {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "not a type"}, exitUsage, "INVALID", "type"},
 		"nothing there":  {[]string{"trigger", "nobody"}, exitNotFound, "SCHEDULE_NOT_FOUND", "nobody"},
+		"not there":      {[]string{"pause", "nobody"}, exitNotFound, "SCHEDULE_NOT_FOUND", "schedules list"},
 		"somebody's own": {[]string{"delete", "foreign"}, exitNotFound, "SCHEDULE_NOT_FOUND", "none of Daybook's"},
 	} {
 		r := s.run(append([]string{"schedules", "--json"}, test.args...)...)
@@ -240,7 +276,7 @@ func TestScheduleIsChecked(t *testing.T) {
 		assert.Contains(t, r.err, `"`+test.code+`"`, name)
 		assert.Contains(t, r.err, test.says, name)
 	}
-	s.eventually("only one was created", func() bool { l := s.list(); return len(l) == 1 && l[0].ID == "there" })
+	s.eventually("only one was created", func() bool { l := s.list(); return len(l) == 1 && l[0].ID == "there" && l[0].When == "@yearly" })
 
 	r := s.run("schedules", "create", "own", "--every", "1h", "--org", "acme", "--type", "own")
 	assert.Zero(t, r.exit, r.err)

@@ -330,6 +330,8 @@ func TestSearch(t *testing.T) {
 		a := b.send(b.everything, http.MethodGet, "/api/jobs"+query, nil)
 		assert.Equal(t, "INVALID", a.code(), query)
 	}
+	a := b.send(b.everything, http.MethodGet, "/api/jobs?since=24h", nil)
+	assert.Contains(t, string(a.body), "query.since: expected a time as RFC 3339, such as 2026-01-31T09:00:00Z")
 }
 
 func TestManyDeadLetters(t *testing.T) {

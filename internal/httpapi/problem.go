@@ -182,7 +182,7 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 		part := ProblemPart{}
 		if d, ok := err.(huma.ErrorDetailer); ok {
 			detail := d.ErrorDetail()
-			part = ProblemPart{Location: detail.Location, Message: detail.Message}
+			part = ProblemPart{Location: detail.Location, Message: inWords(detail.Message)}
 		} else if err != nil {
 			part.Message = err.Error()
 		}
@@ -192,6 +192,14 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 		p.Detail = strings.TrimPrefix(p.Errors[0].Location+": "+p.Errors[0].Message, ": ")
 	}
 	return p
+}
+
+// inWords says without Go's layout of a time what huma says of a parameter that is none.
+func inWords(message string) string {
+	if strings.HasPrefix(message, "invalid date/time for format ") {
+		return "expected a time as RFC 3339, such as 2026-01-31T09:00:00Z"
+	}
+	return message
 }
 
 // huma has one place for the shape of its errors, from which it takes their schema as well, and one for lists, which are never

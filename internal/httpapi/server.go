@@ -198,7 +198,7 @@ func operation[I, O any](s *server, scope store.Scope, op huma.Operation, handle
 	op.Security = []map[string][]string{{bearer: {string(scope)}}}
 	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
 	op.BodyReadTimeout = bodyTimeout
-	op.Description = fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope)
+	op.Description = strings.TrimSpace(fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope))
 	op.Errors = append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable}, statuses...)
 	if op.Method == http.MethodPost {
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)

@@ -119,6 +119,8 @@ func TestOpenAPIDocument(t *testing.T) {
 		assert.False(t, ids[id], "%s: %s is there twice", name, id)
 		ids[id] = true
 		assert.NotEmpty(t, r.operation["summary"], name)
+		description, _ := r.operation["description"].(string)
+		assert.Equal(t, strings.TrimSpace(description), description, name)
 		assert.Len(t, r.operation["tags"], 1, name)
 		for _, security := range r.operation["security"].([]any) {
 			for scheme, scopes := range security.(map[string]any) {
