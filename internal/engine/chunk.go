@@ -27,7 +27,7 @@ const lockPatience = 3 * time.Second
 func (t *turn) workChunk(ctx context.Context, jobs []store.Job) error {
 	alone := t.engine.options.Slow || (len(jobs) == 1 && jobs[0].Takeovers > 1)
 	if alone {
-		held, err := t.engine.store.MarkWorking(ctx, t.request.Turn, idsOf(jobs))
+		held, err := t.engine.store.MarkWorking(ctx, t.identity(), idsOf(jobs))
 		if err != nil {
 			return unlessStopped(ctx, err)
 		}
@@ -103,8 +103,7 @@ func (t *turn) tryChunk(ctx context.Context, jobs []store.Job) error {
 	deadline := time.Now().Add(t.engine.options.ChunkTimeout)
 	chunkCtx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	t.begin(jobs, running{cancel: cancel, deadline: deadline})
-	defer t.end(jobs)
+	defer t.end(t.begin(&call{inHand: jobs, cancel: cancel, deadline: deadline}))
 
 	err := t.prepareAndCommit(chunkCtx, jobs)
 	if err != nil && ctx.Err() == nil && errors.Is(chunkCtx.Err(), context.DeadlineExceeded) {
@@ -117,23 +116,6 @@ func (t *turn) tryChunk(ctx context.Context, jobs []store.Job) error {
 	return err
 }
 
-func (t *turn) begin(jobs []store.Job, r running) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, j := range jobs {
-		r.job = j
-		t.running[j.ID] = r
-	}
-}
-
-func (t *turn) end(jobs []store.Job) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, j := range jobs {
-		delete(t.running, j.ID)
-	}
-}
-
 func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	commit, err := t.prepare(ctx, jobs)
 	if err != nil {
@@ -143,7 +125,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	var locked, later []store.Job
 	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
 		var err error
-		if locked, err = t.engine.store.Kind().LockChunk(ctx, tx, t.request.Turn, idsOf(jobs)); err != nil || len(locked) == 0 {
+		if locked, err = t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), idsOf(jobs)); err != nil || len(locked) == 0 {
 			return err
 		}
 		var settlements []store.Settlement
@@ -151,7 +133,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 		if err != nil {
 			return err
 		}
-		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.request.Turn, settlements)
+		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.identity(), settlements)
 		return err
 	})
 	if err != nil {
@@ -184,7 +166,7 @@ func (t *turn) prepare(ctx context.Context, jobs []store.Job) (commit Commit, er
 	defer recovered(&err)
 	in := make([]Job, len(jobs))
 	for i, j := range jobs {
-		in[i] = jobOf(t.request.Turn, j)
+		in[i] = jobOf(t.identity(), j)
 	}
 	commit, err = t.engine.processor.Prepare(ctx, in)
 	if err != nil {
@@ -205,7 +187,7 @@ func (t *turn) effect(ctx context.Context, tx pgx.Tx, commit Commit, locked []st
 			settlements = append(settlements, store.Settlement{Job: j, Outcome: models.OutcomeCancelled})
 			continue
 		}
-		going, in = append(going, j), append(in, jobOf(t.request.Turn, j))
+		going, in = append(going, j), append(in, jobOf(t.identity(), j))
 	}
 	if len(in) == 0 {
 		return settlements, nil, nil
@@ -303,7 +285,7 @@ const settleLimit = 30 * time.Second
 func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobError) (done bool, err error) {
 	var settled store.Settled
 	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
-		locked, err := t.engine.store.Kind().LockChunk(ctx, tx, t.request.Turn, []string{job.ID})
+		locked, err := t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), []string{job.ID})
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -311,7 +293,7 @@ func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobEr
 		if !locked[0].CancelRequested {
 			s = t.settlement(locked[0], cause)
 		}
-		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.request.Turn, []store.Settlement{s})
+		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.identity(), []store.Settlement{s})
 		return err
 	})
 	if err != nil {
@@ -321,7 +303,7 @@ func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobEr
 	if len(settled) > 0 {
 		return true, nil
 	}
-	held, err := t.engine.store.Held(ctx, t.request.Turn)
+	held, err := t.engine.store.Held(ctx, t.identity())
 	return !slices.Contains(held, job.ID), err
 }
 

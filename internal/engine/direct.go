@@ -43,7 +43,7 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 		if settlements, later, err = t.effect(ctx, tx, commit, jobs); err != nil {
 			return err
 		}
-		settled, err = s.Kind().SettlePicked(ctx, tx, t.request.Turn, settlements)
+		settled, err = s.Kind().SettlePicked(ctx, tx, t.identity(), settlements)
 		return err
 	})
 	if err != nil || len(later) > 0 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -56,6 +57,10 @@ type Engine struct {
 	// handlers works a queue of background jobs, in place of a processor.
 	handlers Handlers
 	options  Options
+	// life ends with the engine.
+	life     context.Context
+	end      context.CancelFunc
+	outlived outlived
 	// missed holds the types that a log line has said are not handled.
 	missed sync.Map
 }
@@ -78,11 +83,18 @@ func (e *Engine) missing(jobType string) {
 // New returns an engine on a store. Close it.
 func New(s *store.Store, p Processor, o Options) *Engine {
 	o = o.withDefaults()
-	return &Engine{store: s, waker: store.NewWaker(s.Pool(), s.Kind(), o.Log), processor: p, options: o}
+	e := &Engine{store: s, waker: store.NewWaker(s.Pool(), s.Kind(), o.Log), processor: p, options: o}
+	e.life, e.end = context.WithCancel(context.Background())
+	return e
 }
 
-// Close ends the connection on which the engine waits for work. The pool stays open.
-func (e *Engine) Close() { e.waker.Close() }
+// Close ends the connection on which the engine waits for work, and waits for jobs that have outlived their turns, for as
+// long as a turn's are waited for that was told to stop. The pool stays open.
+func (e *Engine) Close() {
+	e.end()
+	e.outlived.running.Wait()
+	e.waker.Close()
+}
 
 // startable bounds a batch by what a turn can start.
 func (e *Engine) startable(batch int) int {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -26,8 +27,10 @@ const (
 	// Jobs that there is no room for are given back for as long as an attempt of their type takes, from shortest to longest.
 	shortestReturn = time.Second
 	longestReturn  = 30 * time.Second
-	// lastGoodbye is how long a handler whose context has ended may take to return, before its turn goes on without it.
+	// lastGoodbye is how long a handler whose context has ended may take to return, before its turn goes on without it;
+	// stopGoodbye is the same after the turn was told to stop and the grace is over.
 	lastGoodbye = 5 * time.Second
+	stopGoodbye = 2 * time.Second
 )
 
 // stream works a turn's jobs as they come. One goroutine decides, in loop and drain: it begins what there is room for, has
@@ -37,18 +40,19 @@ type stream struct {
 	*turn
 	waker <-chan struct{}
 	types map[string]*typeState
-	// active counts the jobs that are being worked, but for the abandoned ones: those whose handlers do not return.
-	active    int
-	abandoned map[string]bool
-	// checked is when handlers that do not return were last looked for, goodbye when those of a turn that was told to stop were
-	// first seen.
+	// active counts the jobs that are being worked, but for those of abandoned calls.
+	active int
+	// checked is when calls that do not return were last looked for, goodbye when that was first done after the turn was told
+	// to stop.
 	checked, goodbye time.Time
 
-	// over gets jobs as they end, each batch of a bulk handler as one. It has room for all of them, so that a handler that
-	// returns when the turn is over blocks nobody.
-	over chan []ended
+	// over gets calls as they return. It has room for all of them, so that one that returns when the turn is over blocks nobody.
+	over chan returned
 	// hand passes a job to a goroutine that has ended another one.
 	hand chan store.Job
+
+	// careful: jobs are being worked that may have killed their worker.
+	careful bool
 
 	// ended are to be settled; held could not be, because somebody holds their rows, until heldUntil.
 	ended, held []ended
@@ -63,8 +67,11 @@ type stream struct {
 	// dry: the last lease found nothing; another one is due at again, or, if that is zero, when somebody says so.
 	dry   bool
 	again time.Time
-	// putOff counts the jobs that the turn had put off when it last looked.
-	putOff int
+	// called: a lease that is under way may have read the queue before somebody called.
+	called bool
+	// before is what the turn had done when it last looked. capped: organizations with a cap may have work.
+	before Report
+	capped bool
 	// nextProbe is when the next probe may be made, probePause the pause after the one before it.
 	nextProbe  time.Time
 	probePause time.Duration
@@ -95,36 +102,60 @@ type leasedJobs struct {
 	worked int
 	// notDirectly: they could not be worked without a lease.
 	notDirectly bool
-	again       time.Duration
-	err         error
+	// slow: they are not to be worked so again in this turn.
+	slow   bool
+	capped bool
+	again  time.Duration
+	err    error
+	// call is the one that worked them; nil: they are leased.
+	call *call
 }
 
 func newStream(t *turn) *stream {
 	return &stream{
-		turn: t, types: map[string]*typeState{}, abandoned: map[string]bool{}, over: make(chan []ended, 2*laneJobs), hand: make(chan store.Job),
-		settles: make(chan settledJobs, 1), leases: make(chan leasedJobs, 1),
+		turn: t, types: map[string]*typeState{}, over: make(chan returned, 2*laneJobs), hand: make(chan store.Job),
+		// One lease is under way, and perhaps a call that was abandoned.
+		settles: make(chan settledJobs, 1), leases: make(chan leasedJobs, 2),
 	}
 }
 
-// runJobs is run for background jobs.
-func (t *turn) runJobs(ctx, work context.Context) error {
+// processJobs is Process for background jobs.
+func (e *Engine) processJobs(ctx, work context.Context, t *turn, end func()) (Report, error) {
 	s := newStream(t)
-	defer close(s.hand)
-	if err := t.takeOver(work, t.request.Crashed); err != nil {
-		return err
+	left, err := s.run(ctx, work)
+	end()
+	if left {
+		return s.goOn(ctx, work)
 	}
-	sub := t.engine.waker.Subscribe(true)
+	defer t.cancelWork()
+	if err == nil {
+		err = t.finish(ctx, t.identity())
+	}
+	s.close()
+	return e.withLate(t.soFar()), err
+}
+
+// run works until the turn is over. left says that jobs are being worked that are to outlive it.
+func (s *stream) run(ctx, work context.Context) (left bool, err error) {
+	if err := s.takeOver(work, s.request.Crashed); err != nil {
+		return false, err
+	}
+	s.engine.outlived.streams.Add(1)
+	defer s.engine.outlived.streams.Add(-1)
+	sub := s.engine.waker.Subscribe(true)
 	defer sub.Close()
 	s.waker = sub.C
-	err := s.loop(ctx, work)
-	return s.drain(work, err)
+	if left, err = s.loop(ctx, work); left {
+		return left, nil
+	}
+	return false, s.drain(work, err)
 }
 
-// loop begins, settles and leases until the turn is over.
-func (s *stream) loop(ctx, work context.Context) error {
+// loop begins, settles and leases until the turn is over. left is as run's.
+func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 	for {
 		if s.stopping(ctx) || !s.alive() {
-			return nil
+			return false, nil
 		}
 		now := time.Now()
 		timeUp := !now.Before(s.ends)
@@ -134,34 +165,45 @@ func (s *stream) loop(ctx, work context.Context) error {
 		} else if s.request.Length > 0 {
 			// What is not begun does not wait for what runs.
 			if err := s.giveBack(work, s.takeQueue(), 0); err != nil {
-				return err
+				return false, err
+			}
+			if left, err := s.outlive(work); left || err != nil {
+				return left, err
 			}
 		}
 		if err := s.begin(work); err != nil {
-			return err
+			return false, err
 		}
-		s.noticePutOff()
+		s.noticeSettled()
 		s.startSettling(work)
 		if !timeUp {
 			s.startLeasing(work)
 		}
 		if !s.busy() && (timeUp || s.dry && !s.request.Linger && s.queued() == 0) {
-			return nil
+			return false, nil
 		}
 		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
 
-// noticePutOff has the queue looked at again when jobs were put off: when they are due nobody calls.
-func (s *stream) noticePutOff() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.report.Retried + s.report.Rescheduled + s.report.Released; n != s.putOff {
-		s.putOff, s.dry = n, false
+// noticeSettled has the queue looked at again, here and by those that wait, when jobs were put off: nobody calls when they are
+// due. When jobs of capped organizations have ended there may be room for others of theirs.
+func (s *stream) noticeSettled() {
+	now, before := s.soFar(), s.before
+	s.before = now
+	switch {
+	case now.Retried+now.Rescheduled+now.Released != before.Retried+before.Rescheduled+before.Released:
+		s.engine.waker.Remind()
+		s.lookAgain()
+	case s.capped && now.Completed+now.Failed+now.Cancelled != before.Completed+before.Failed+before.Cancelled:
+		s.lookAgain()
 	}
 }
+
+// lookAgain has another lease made, also if one is under way: what that has read may be older.
+func (s *stream) lookAgain() { s.dry, s.called = false, s.leasing }
 
 // drain waits for what runs, and settles it unless the database is away: then whoever takes it over settles it.
 func (s *stream) drain(work context.Context, err error) error {
@@ -208,12 +250,12 @@ func (s *stream) wait(work context.Context, cancelled, stop <-chan struct{}) err
 	case r := <-s.settles:
 		return s.noteSettled(r)
 	case <-s.waker:
-		s.dry = false
+		s.lookAgain()
 	case <-timer.C:
 	case <-cancelled:
 	case <-stop:
 	}
-	if s.active > 0 && time.Since(s.checked) > time.Second {
+	if time.Since(s.checked) > time.Second {
 		s.checked = time.Now()
 		s.abandon(work)
 	}
@@ -257,15 +299,21 @@ func (s *stream) begin(work context.Context) error {
 	}
 	var start, waiting, resumed []store.Job
 	bulk, excess := map[string][]store.Job{}, map[string][]store.Job{}
-	for _, j := range queue {
+	suspects := s.suspects(queue)
+	for i, j := range queue {
 		h, ok := s.engine.handlers.Handling(j.Type)
 		state := s.stateOf(j.Type)
 		switch {
+		case i >= suspects:
+			state.waiting++
+			waiting = append(waiting, j)
+			continue
 		case ok && h.Bulk:
 			bulk[j.Type] = append(bulk[j.Type], j)
-		case !ok || state.working < h.Parallel:
+		case !ok || state.working < s.parallel(j.Type, h):
 			start = append(start, j)
-		case state.waiting < h.Parallel || s.request.Length == 0:
+		case state.waiting < h.Parallel || !s.request.Linger:
+			// Who does not wait for work waits for what it has.
 			state.waiting++
 			waiting = append(waiting, j)
 			continue
@@ -299,6 +347,40 @@ func (s *stream) begin(work context.Context) error {
 	return nil
 }
 
+// suspects puts those of the leased jobs first that ended with their worker before, and says how many of all may be begun now. A
+// job that kills its worker must end alone, and the others are charged with it only if they are being worked: so bulks that
+// were taken over once are worked in tenths, what was taken over again one by one, and nothing else meanwhile.
+func (s *stream) suspects(queue []store.Job) int {
+	suspicion := func(j store.Job) int {
+		if h, ok := s.engine.handlers.Handling(j.Type); j.Takeovers == 1 && (!ok || !h.Bulk) {
+			return 0
+		}
+		return min(j.Takeovers, 2)
+	}
+	slices.SortStableFunc(queue, func(a, b store.Job) int {
+		return cmp.Or(cmp.Compare(suspicion(b), suspicion(a)), cmp.Compare(a.Type, b.Type)*min(1, suspicion(a)))
+	})
+	worst := suspicion(queue[0])
+	switch {
+	case worst == 0 && !s.careful:
+		return len(queue)
+	case s.active > 0:
+		return 0
+	}
+	s.careful = worst > 0
+	switch worst {
+	case 0:
+		return len(queue)
+	case 1:
+		n := 1
+		for n < laneJobs/10 && n < len(queue) && suspicion(queue[n]) == 1 && queue[n].Type == queue[0].Type {
+			n++
+		}
+		return n
+	}
+	return 1
+}
+
 // markWaiting says of jobs that they have begun to wait for room, and of others that they are begun now after all.
 func (s *stream) markWaiting(work context.Context, waiting, resumed []store.Job) error {
 	var fresh []string
@@ -310,13 +392,13 @@ func (s *stream) markWaiting(work context.Context, waiting, resumed []store.Job)
 	}
 	st := s.engine.store
 	if len(fresh) > 0 {
-		if err := st.MarkWaiting(work, s.request.Turn, fresh); err != nil {
+		if err := st.MarkWaiting(work, s.identity(), fresh); err != nil {
 			return err
 		}
 	}
 	if len(resumed) > 0 {
 		// What is no longer the turn's is worked in vain: its settlement is refused.
-		if _, err := st.MarkWorking(work, s.request.Turn, idsOf(resumed)); err != nil {
+		if _, err := st.MarkWorking(work, s.identity(), idsOf(resumed)); err != nil {
 			return err
 		}
 	}
@@ -328,7 +410,7 @@ func (t *turn) giveBack(work context.Context, jobs []store.Job, delay time.Durat
 	if len(jobs) == 0 {
 		return nil
 	}
-	n, err := t.engine.store.Release(work, t.request.Turn, idsOf(jobs), delay)
+	n, err := t.engine.store.Release(work, t.identity(), idsOf(jobs), delay)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.report.Released += n
@@ -353,7 +435,7 @@ func (s *stream) room() (room int, full bool) {
 			full = false
 			continue
 		}
-		if free := h.Parallel - state.working; free > 0 && state.waiting == 0 {
+		if free := s.parallel(jobType, h) - state.working; free > 0 && state.waiting == 0 {
 			full = false
 			room = min(room, max(1, free*total/state.recent))
 		}
@@ -396,7 +478,7 @@ func (s *stream) startLeasing(work context.Context) {
 	n := min(room, s.batch)
 	s.leasing, s.leasedAt = true, now
 	if s.direct != "" && now.After(s.notDirect) && !s.request.Crashed {
-		go func() { s.leases <- s.workManyDirectly(work, s.direct, n) }()
+		s.startDirectly(work, s.direct, n)
 		return
 	}
 	go func() { s.leases <- s.lease(work, n) }()
@@ -404,17 +486,20 @@ func (s *stream) startLeasing(work context.Context) {
 
 // lease leases up to n jobs.
 func (s *stream) lease(work context.Context, n int) leasedJobs {
-	turn := s.request.Turn
+	turn := s.identity()
 	turn.Begins = true
 	leased, err := s.engine.store.Lease(work, turn, n)
 	if work.Err() != nil {
 		err = nil // told to stop: what it leased is given back at the end of the turn
 	}
-	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Wait(), err: err}
+	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, err: err}
 }
 
 // noteLease takes in what a lease led to.
 func (s *stream) noteLease(l leasedJobs) error {
+	if l.call != nil && l.call.abandoned {
+		return nil // another lease may be under way
+	}
 	s.leasing = false
 	if l.err != nil {
 		return l.err
@@ -422,11 +507,15 @@ func (s *stream) noteLease(l leasedJobs) error {
 	found := len(l.jobs) + l.worked
 	if l.notDirectly {
 		s.direct, s.notDirect = "", time.Now().Add(directPause)
+		if l.slow {
+			s.notDirect = s.ends
+		}
 		if found == 0 {
 			return nil
 		}
 	}
-	s.dry, s.again = found == 0, time.Time{}
+	s.dry, s.called, s.again = found == 0 && !s.called, false, time.Time{}
+	s.capped = l.capped
 	if l.again > 0 {
 		s.again = time.Now().Add(l.again)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,34 +29,51 @@ func (s *stream) startMany(work context.Context, jobType string, jobs []store.Jo
 		some := jobs[:n]
 		jobs = jobs[n:]
 		s.active += n
-		go func() { s.over <- s.workMany(work, h, some) }()
+		go s.workMany(work, h, some)
 	}
 }
 
-// workMany works jobs of a bulk type in one transaction. If that fails they are worked one by one.
-func (s *stream) workMany(work context.Context, h Handling, jobs []store.Job) []ended {
+// workMany works jobs of a bulk type in one transaction. If that fails they are worked one by one. It says so when they are
+// over, even if the handler ends its goroutine: then they are given back at the end of the turn.
+func (s *stream) workMany(work context.Context, h Handling, jobs []store.Job) {
+	c := &call{jobType: jobs[0].Type, open: len(jobs), deadline: time.Now().Add(h.Timeout), cancel: func() {}}
 	all := make([]ended, len(jobs))
-	began := time.Now()
-	err := s.tryMany(work, h, jobs)
 	for i, j := range jobs {
 		all[i] = ended{job: j, closed: true}
-		if err == nil || work.Err() != nil {
-			continue
-		}
-		if len(jobs) > 1 && time.Since(began) > bulkPatience*h.Timeout {
+	}
+	defer func() { s.tell(c, all) }()
+	s.turn.begin(c)
+	defer s.turn.end(c)
+	began := time.Now()
+	lost, err := s.tryMany(work, h, c, jobs, nil)
+	if err == nil || work.Err() != nil {
+		return
+	}
+	if len(jobs) == 1 {
+		all[0].attempt, all[0].closed = lost, false
+		return
+	}
+	for i := range jobs {
+		if time.Since(began) > bulkPatience*h.Timeout {
 			// Each takes its time: the rest another time, uncounted.
-			s.leave(work, jobs[i:i+1])
-			continue
+			s.leave(work, jobs[i:])
+			return
 		}
-		alone := err
-		if len(jobs) > 1 {
-			alone = s.tryMany(work, h, jobs[i:i+1])
-		}
-		if alone != nil {
-			all[i].attempt, all[i].closed = s.notCompleted(work, j, alone), work.Err() != nil
+		alone, err := s.tryMany(work, h, c, jobs[i:i+1], jobs[i+1:])
+		switch {
+		case work.Err() != nil || s.gaveUp(c):
+			return
+		case err != nil:
+			all[i].attempt, all[i].closed = alone, false
 		}
 	}
-	return all
+}
+
+// gaveUp reports whether nobody waits for the call any more.
+func (s *stream) gaveUp(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.abandoned
 }
 
 // leave gives jobs back for a second. If that fails, they are given back at the end of the turn.
@@ -65,13 +83,15 @@ func (s *stream) leave(work context.Context, jobs []store.Job) {
 	}
 }
 
-// tryMany works leased jobs in the transaction that settles them.
-func (s *stream) tryMany(work context.Context, h Handling, jobs []store.Job) error {
+// tryMany works leased jobs in the transaction that settles them; later are those that come after them. With an error it returns
+// the attempt of a job that is alone.
+func (s *stream) tryMany(work context.Context, h Handling, c *call, jobs, later []store.Job) (lost Attempt, err error) {
 	deadline := time.Now().Add(h.Timeout)
 	ctx, cancel := context.WithDeadline(work, deadline)
 	defer cancel()
-	s.turn.begin(jobs, running{cancel: cancel, deadline: deadline})
-	defer s.turn.end(jobs)
+	s.mu.Lock()
+	c.inHand, c.later, c.deadline, c.cancel = jobs, later, deadline, cancel
+	s.mu.Unlock()
 	byID := make(map[string]store.Job, len(jobs))
 	for _, j := range jobs {
 		byID[j.ID] = j
@@ -81,9 +101,9 @@ func (s *stream) tryMany(work context.Context, h Handling, jobs []store.Job) err
 	var skipped []store.Job
 	// Another worker's lease that came too late holds rows locked for a moment.
 	for pause := firstSkip; ; pause *= 2 {
-		err := pgx.BeginFunc(ctx, s.engine.store.Pool(), func(tx pgx.Tx) (err error) {
+		err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
 			defer recovered(&err)
-			locked, err := kind.LockChunk(ctx, tx, s.request.Turn, idsOf(jobs))
+			locked, err := kind.LockChunk(ctx, tx, s.identity(), idsOf(jobs))
 			if err != nil {
 				return err
 			}
@@ -96,20 +116,22 @@ func (s *stream) tryMany(work context.Context, h Handling, jobs []store.Job) err
 				going[i].CancelRequested = l.CancelRequested
 			}
 			settlements, err := s.effects(ctx, tx, going)
-			if err == nil {
-				settled, err = kind.Settle(ctx, tx, s.request.Turn, settlements)
+			if err == nil && len(settlements) > 0 {
+				settled, err = kind.Settle(ctx, tx, s.identity(), settlements)
 			}
 			return err
 		})
 		if !errors.Is(err, store.ErrRowHeld) {
-			if err == nil {
-				s.count(settled)
-				s.leave(work, skipped)
-			}
-			return err
+			break
 		}
 		time.Sleep(pause)
 	}
+	if err != nil {
+		return s.notCompleted(ctx, jobs[0], err), err
+	}
+	s.count(settled)
+	s.leave(work, skipped)
+	return Attempt{}, nil
 }
 
 // effects has a bulk handler work jobs of its type, and says how they are to be settled.
@@ -132,7 +154,7 @@ func (s *stream) effects(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]st
 	}
 	attempts, err := s.engine.handlers.WorkMany(ctx, tx, going)
 	if err != nil {
-		return nil, err
+		return nil, ownError(tx, err)
 	}
 	for i, a := range attempts {
 		settlements = append(settlements, a.settlement(going[i]))
@@ -153,50 +175,73 @@ func (s *stream) onlyBulk(jobs []store.Job) string {
 	return jobs[0].Type
 }
 
-// workManyDirectly locks, works and settles the next jobs of a bulk type in one transaction, without leasing them first, as
-// workDirectly does with documents. What fails, and what is of another type, is leased.
-func (s *stream) workManyDirectly(work context.Context, jobType string, n int) leasedJobs {
-	began := time.Now()
+// startDirectly works the next jobs of a bulk type without leasing them first.
+func (s *stream) startDirectly(work context.Context, jobType string, n int) {
 	h, _ := s.engine.handlers.Handling(jobType)
-	l := leasedJobs{asked: min(n, max(1, h.Parallel))}
-	pick, err := s.engine.store.Pick(work, l.asked)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(work, h.Timeout)
+	c := s.turn.begin(&call{jobType: jobType, direct: true, cancel: cancel, deadline: began.Add(h.Timeout)})
+	go func() {
+		// That holds if the handler ends its goroutine.
+		l := leasedJobs{notDirectly: true}
+		defer func() {
+			cancel()
+			s.turn.end(c)
+			l.call = c
+			s.leases <- l
+		}()
+		l = s.workDirectlyMany(ctx, jobType, min(n, max(1, h.Parallel)))
+		l.slow = time.Since(began) > directLimit
+		l.notDirectly = l.notDirectly || l.slow
+	}()
+}
+
+// errOthers says that jobs of other types are due as well.
+var errOthers = errors.New("jobs of other types are due as well")
+
+// workDirectlyMany locks, works and settles the next jobs of a bulk type in one transaction, as workDirectly does with
+// documents. What fails, and what comes with jobs of other types, is leased.
+func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) leasedJobs {
+	l := leasedJobs{asked: n}
+	pick, err := s.engine.store.Pick(ctx, n)
 	if err == nil && pick.Empty() {
 		l.again, l.notDirectly = pick.Wait(), pick.Capped
 		return l
 	}
 	var settled store.Settled
 	if err == nil {
-		ctx, cancel := context.WithTimeout(work, h.Timeout)
-		defer cancel()
-		err = pgx.BeginFunc(ctx, s.engine.store.Pool(), func(tx pgx.Tx) (err error) {
+		done := false
+		defer func() {
+			if !done {
+				pick.Undo()
+			}
+		}()
+		err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
 			defer recovered(&err)
-			locked, err := pick.Lock(ctx, tx)
-			if err != nil {
+			jobs, err := pick.Lock(ctx, tx)
+			if err != nil || len(jobs) == 0 {
 				return err
 			}
-			jobs := slices.DeleteFunc(slices.Clone(locked), func(j store.Job) bool { return j.Type != jobType })
-			l.worked, l.notDirectly = len(jobs), len(jobs) < len(locked) || pick.Capped
-			if len(jobs) == 0 {
-				return nil
+			if slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType }) {
+				return errOthers
 			}
+			l.worked = len(jobs)
 			settlements, err := s.effects(ctx, tx, jobs)
 			if err == nil {
-				settled, err = s.engine.store.Kind().SettlePicked(ctx, tx, s.request.Turn, settlements)
+				settled, err = s.engine.store.Kind().SettlePicked(ctx, tx, s.identity(), settlements)
 			}
 			return err
 		})
-		if err != nil || l.notDirectly {
-			pick.Undo()
-		}
+		done = err == nil && !pick.Capped
 	}
 	if err != nil {
-		s.engine.options.Log.Debug("jobs are leased instead of being worked at once", "type", jobType, "error", err)
-		return leasedJobs{asked: l.asked, notDirectly: true}
+		s.engine.options.Log.Debug("jobs are leased instead of being worked at once", "type", jobType, "error", fmt.Sprint(err))
+		return leasedJobs{asked: n, notDirectly: true}
 	}
+	l.notDirectly = pick.Capped
 	s.count(settled)
 	if l.worked > 0 {
 		s.tellProgress()
 	}
-	l.notDirectly = l.notDirectly || time.Since(began) > directLimit
 	return l
 }

@@ -64,7 +64,7 @@ func (s *stream) settle(work context.Context, all []ended) ([]ended, error) {
 	done, err := s.trySettle(work, all)
 	switch {
 	case err != nil && isConflict(err):
-		return all, nil
+		return s.leftOver(work, all, nil)
 	case err != nil && store.IsOutage(err):
 		return nil, err
 	case err != nil:
@@ -79,7 +79,7 @@ func (s *stream) leftOver(work context.Context, all []ended, done map[string]boo
 	if len(done) == len(all) {
 		return nil, nil
 	}
-	ids, err := s.engine.store.Held(context.WithoutCancel(work), s.request.Turn)
+	ids, err := s.engine.store.Held(context.WithoutCancel(work), s.identity())
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (s *stream) settleAll(ctx context.Context, all []ended) (settled store.Sett
 		settlements[i] = e.attempt.settlement(e.job)
 		done[e.job.ID] = true
 	}
-	err = pgx.BeginFunc(ctx, s.engine.store.Pool(), func(tx pgx.Tx) (err error) {
-		settled, err = s.engine.store.Kind().SettleUnlocked(ctx, tx, s.request.Turn, settlements, settlePatience)
+	err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
+		settled, err = s.engine.store.Kind().SettleUnlocked(ctx, tx, s.identity(), settlements, settlePatience)
 		return err
 	})
 	return settled, done, err
@@ -159,8 +159,8 @@ func (s *stream) settleLocked(ctx context.Context, all []ended) (settled store.S
 		byID[e.job.ID], ids[i] = e, e.job.ID
 	}
 	done = make(map[string]bool, len(all))
-	err = pgx.BeginFunc(ctx, s.engine.store.Pool(), func(tx pgx.Tx) error {
-		locked, err := kind.LockChunk(ctx, tx, s.request.Turn, ids)
+	err = s.engine.store.InTx(ctx, func(tx pgx.Tx) error {
+		locked, err := kind.LockChunk(ctx, tx, s.identity(), ids)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -173,7 +173,7 @@ func (s *stream) settleLocked(ctx context.Context, all []ended) (settled store.S
 				settlements[i] = store.Settlement{Job: e.job, Outcome: models.OutcomeCancelled}
 			}
 		}
-		settled, err = kind.Settle(ctx, tx, s.request.Turn, settlements)
+		settled, err = kind.Settle(ctx, tx, s.identity(), settlements)
 		return err
 	})
 	return settled, done, err

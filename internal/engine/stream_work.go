@@ -25,6 +25,12 @@ type ended struct {
 	since time.Time
 }
 
+// returned is a call that has returned, with all of its jobs.
+type returned struct {
+	call *call
+	jobs []ended
+}
+
 // start works a job in a goroutine that has ended another one, whose stack has grown already, or in a new one.
 func (s *stream) start(work context.Context, j store.Job) {
 	select {
@@ -41,13 +47,26 @@ func (s *stream) start(work context.Context, j store.Job) {
 // workAndTell works a job and says that it is over, even if the handler ends its goroutine: then the job is given back at the
 // end of the turn.
 func (s *stream) workAndTell(work context.Context, j store.Job) {
+	c := &call{inHand: []store.Job{j}, jobType: j.Type, open: 1, alone: true}
 	e := ended{job: j, closed: true}
-	defer func() { s.over <- []ended{e} }()
-	e = s.work(work, j)
+	defer func() { s.tell(c, []ended{e}) }()
+	e = s.work(work, c, j)
+}
+
+// tell says that a call has returned.
+func (s *stream) tell(c *call, jobs []ended) {
+	s.over <- returned{c, jobs}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.returned = true; c.counted {
+		for _, e := range jobs {
+			s.engine.outlived.add(e.job.Type, -1)
+		}
+	}
 }
 
 // work works one job, and commits it where it asked for the transaction that does.
-func (s *stream) work(work context.Context, j store.Job) ended {
+func (s *stream) work(work context.Context, c *call, j store.Job) ended {
 	h, known := s.engine.handlers.Handling(j.Type)
 	if !known {
 		s.engine.missing(j.Type)
@@ -56,45 +75,49 @@ func (s *stream) work(work context.Context, j store.Job) ended {
 			Message: "this worker has no handler for jobs of type " + j.Type + ": they come back when a worker starts that has one",
 		}}
 	}
-	began := time.Now()
-	deadline := began.Add(h.Timeout)
-	ctx, cancel := context.WithDeadline(work, deadline)
+	c.began = time.Now()
+	c.deadline = c.began.Add(h.Timeout)
+	ctx, cancel := context.WithDeadline(work, c.deadline)
 	defer cancel()
-	s.turn.begin([]store.Job{j}, running{cancel: cancel, deadline: deadline})
-	defer s.turn.end([]store.Job{j})
+	c.cancel = cancel
+	defer s.turn.end(s.turn.begin(c))
 	a := s.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
-		return s.engine.store.SetProgress(ctx, s.request.Turn, j.ID, p)
+		s.handover.RLock()
+		defer s.handover.RUnlock()
+		return s.engine.store.SetProgress(ctx, s.identity(), j.ID, p)
 	})
 	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
 		settled, err := s.complete(ctx, j, a)
 		if err == nil {
 			s.count(settled)
-			return ended{job: j, closed: true, took: time.Since(began)}
+			return ended{job: j, closed: true, took: time.Since(c.began)}
 		}
 		a = s.notCompleted(ctx, j, err)
 	}
 	// Told to stop, and the grace is over: it is given back at the end of the turn, uncounted.
-	return ended{job: j, attempt: a, closed: a.Outcome != models.OutcomeCompleted && work.Err() != nil, took: time.Since(began)}
+	return ended{job: j, attempt: a, closed: a.Outcome != models.OutcomeCompleted && work.Err() != nil, took: time.Since(c.began)}
 }
 
-// notCompleted is the attempt of a job whose transaction failed with err. What is not the job's fault is not counted.
+// notCompleted is the attempt, whose context is ctx, of a job whose transaction failed with err. What is not the job's fault is
+// not counted.
 func (s *stream) notCompleted(ctx context.Context, j store.Job, err error) Attempt {
-	if errors.Is(err, store.ErrRowHeld) || ctx.Err() == nil && (isConflict(err) || store.IsOutage(err)) {
+	if !ownTrouble(err) && (errors.Is(err, store.ErrRowHeld) || ctx.Err() == nil && (isConflict(err) || store.IsOutage(err))) {
 		return Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: time.Second}
 	}
 	return s.engine.handlers.Failed(j, err)
 }
 
 // complete runs what the handler wants in the transaction that completes its job. A job that was cancelled meanwhile ends as
-// that, and nothing of it is done.
+// that, and nothing of it is done; of one that was lost nothing is done either.
 func (s *stream) complete(ctx context.Context, j store.Job, a Attempt) (store.Settled, error) {
 	for began := time.Now(); ; {
-		settled, err := s.tryComplete(ctx, j, a)
-		if errors.Is(err, store.ErrLeaseLost) {
-			settled, err = s.closeCancelled(ctx, j)
+		as := s.identity()
+		settled, err := s.tryComplete(ctx, as, j, a)
+		if errors.Is(err, store.ErrLeaseLost) && as == s.identity() {
+			return s.closeUncompleted(ctx, j)
 		}
 		// A connection that was cut and a lost race are nobody's attempt.
-		if err == nil || !isConflict(err) && !store.IsOutage(err) && !errors.Is(err, store.ErrRowHeld) {
+		if err == nil || ownTrouble(err) || !isConflict(err) && !store.IsOutage(err) {
 			return settled, err
 		}
 		if ctx.Err() != nil || time.Since(began) > lockPatience {
@@ -104,50 +127,69 @@ func (s *stream) complete(ctx context.Context, j store.Job, a Attempt) (store.Se
 	}
 }
 
-// tryComplete returns ErrLeaseLost, and nothing is done, when the job is no longer the turn's or is to be cancelled.
-func (s *stream) tryComplete(ctx context.Context, j store.Job, a Attempt) (settled store.Settled, err error) {
-	err = pgx.BeginFunc(ctx, s.engine.store.Pool(), func(tx pgx.Tx) (err error) {
+// tryComplete returns ErrLeaseLost, and nothing is done, when the job is no longer the turn's or is to be cancelled, and ErrRowHeld
+// when somebody holds its row for long.
+func (s *stream) tryComplete(ctx context.Context, as store.Turn, j store.Job, a Attempt) (settled store.Settled, err error) {
+	inTx := true
+	err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		if a.Result, err = a.InTx(ctx, tx); err != nil {
-			return err
+			return ownError(tx, err)
 		}
-		settled, err = s.engine.store.Kind().SettleUnlocked(ctx, tx, s.request.Turn, []store.Settlement{a.settlement(j)}, lockPatience)
+		inTx = false
+		settled, err = s.engine.store.Kind().SettleUnlocked(ctx, tx, as, []store.Settlement{a.settlement(j)}, lockPatience)
 		return err
 	})
+	if !inTx && store.IsLockTimeout(err) {
+		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
+	}
 	return settled, err
 }
 
-// closeCancelled settles a job that is to be cancelled; ErrRowHeld: it is not, or not the turn's any more, or its row is locked.
-func (s *stream) closeCancelled(ctx context.Context, j store.Job) (settled store.Settled, err error) {
-	kind := s.engine.store.Kind()
-	err = pgx.BeginFunc(ctx, s.engine.store.Pool(), func(tx pgx.Tx) error {
-		locked, err := kind.LockChunk(ctx, tx, s.request.Turn, []string{j.ID})
-		if err == nil && (len(locked) == 0 || !locked[0].CancelRequested) {
-			err = store.ErrRowHeld
-		}
-		if err != nil {
-			return err
-		}
-		settled, err = kind.Settle(ctx, tx, s.request.Turn, []store.Settlement{{Job: j, Outcome: models.OutcomeCancelled}})
+// ownError marks what a handler returned from within a transaction as its own, unless the transaction itself has failed in a way
+// that is not the handler's doing.
+func ownError(tx pgx.Tx, err error) error {
+	if tx.Conn().IsClosed() || isConflict(err) {
 		return err
-	})
-	return settled, err
+	}
+	return &processorError{err}
 }
 
-// note takes in jobs that have ended.
-func (s *stream) note(some []ended) {
+// closeUncompleted settles a job that could not be completed because it is to be cancelled. Without an error and without a
+// settlement it is no longer the turn's.
+func (s *stream) closeUncompleted(ctx context.Context, j store.Job) (store.Settled, error) {
+	pause := firstSkip
+	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
+		settled, done, err := s.settleLocked(ctx, []ended{{job: j, attempt: Attempt{Outcome: models.OutcomeCancelled}}})
+		if err != nil || done[j.ID] {
+			return settled, err
+		}
+		left, err := s.leftOver(ctx, []ended{{job: j, since: began}}, nil)
+		if err != nil || len(left) == 0 {
+			return nil, err
+		}
+		if time.Since(began) > lockPatience || ctx.Err() != nil {
+			return nil, store.ErrRowHeld
+		}
+		time.Sleep(pause)
+	}
+}
+
+// note takes in a call that has returned.
+func (s *stream) note(r returned) {
 	now := time.Now()
-	for _, e := range some {
+	for _, e := range r.jobs {
 		state := s.stateOf(e.job.Type)
 		state.working--
 		if e.took > 0 {
 			state.pace = cmp.Or(state.pace+(e.took-state.pace)/8, e.took)
 		}
-		if s.abandoned[e.job.ID] {
-			delete(s.abandoned, e.job.ID)
-			continue
-		}
-		s.active--
+	}
+	if r.call.abandoned {
+		return
+	}
+	s.active -= len(r.jobs)
+	for _, e := range r.jobs {
 		if !e.closed {
 			e.since = now
 			s.toSettle(e)
@@ -162,29 +204,50 @@ func (s *stream) toSettle(e ended) {
 	s.ended = append(s.ended, e)
 }
 
-// abandon ends the attempts of handlers that go on although their time has long been up: nothing can stop them, and the turn
-// does not wait for them. They keep their place among those of their type until they return. When the turn was told to stop,
-// nothing is said of the attempt, and the job is given back.
+// abandon gives up calls that go on although their time has long been up: nothing can stop them, and the turn does not wait
+// for them. Their jobs in hand are settled as TIMEOUT. When the turn was told to stop, nothing is said of the attempts, and
+// everything is given back.
 func (s *stream) abandon(work context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := time.Now()
 	if work.Err() != nil && s.goodbye.IsZero() {
 		s.goodbye = now
 	}
-	stopped := !s.goodbye.IsZero() && now.Sub(s.goodbye) > lastGoodbye
-	for id, r := range s.running {
-		late := now.Sub(r.deadline) > lastGoodbye
-		if !late && !stopped || s.abandoned[id] {
+	stopped := !s.goodbye.IsZero() && now.Sub(s.goodbye) > stopGoodbye
+	var back []store.Job
+	s.mu.Lock()
+	for c := range s.calls {
+		late := now.Sub(c.deadline) > lastGoodbye
+		if c.abandoned || !late && !stopped {
 			continue
 		}
-		s.abandoned[id] = true
-		s.active--
-		s.engine.options.Log.Error("a handler goes on although its context has ended; its job is not waited for",
-			"type", r.job.Type, "job", id, "attempt", r.job.Attempt)
+		c.abandoned = true
+		s.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for", "type", c.jobType, "jobs", len(c.inHand))
+		if c.direct {
+			s.leasing, s.direct, s.notDirect = false, "", s.ends
+			continue
+		}
+		s.active -= c.open
 		if late {
 			err := fmt.Errorf("the handler did not return when its context ended: %w", context.DeadlineExceeded)
-			s.toSettle(ended{job: r.job, attempt: s.engine.handlers.Failed(r.job, err), since: now})
+			for _, j := range c.inHand {
+				s.toSettle(ended{job: j, attempt: s.engine.handlers.Failed(j, err), since: now})
+			}
+			back = append(back, c.later...)
+		}
+	}
+	s.mu.Unlock()
+	s.leave(work, back)
+}
+
+// close ends the stream. Calls that were abandoned keep their place among those of their type until they return.
+func (s *stream) close() {
+	close(s.hand)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.calls {
+		if c.abandoned && !c.direct && !c.returned && !c.counted {
+			c.counted = true
+			s.engine.outlived.add(c.jobType, c.open)
 		}
 	}
 }

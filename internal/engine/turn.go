@@ -3,9 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -60,36 +60,48 @@ func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 		return Report{}, err
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
 	t := e.newTurn(r, cancel)
 
+	end := t.tend(ctx, work, e.options.RenewEvery)
+	if e.handlers != nil {
+		return e.processJobs(ctx, work, t, end)
+	}
+	err = t.run(ctx, work)
+	end()
+	if err == nil {
+		err = t.finish(ctx, t.identity())
+	}
+	cancel()
+	return t.soFar(), err
+}
+
+// tend watches over the turn until end is called: it renews its leases, and ends its work when ctx or Stop say so.
+func (t *turn) tend(ctx, work context.Context, renewEvery time.Duration) (end func()) {
 	var background sync.WaitGroup
 	over := make(chan struct{})
 	renewing, endRenewal := context.WithCancel(work)
 	background.Go(func() { t.watchStop(ctx, over) })
-	background.Go(func() { t.renew(renewing) })
-	if e.handlers != nil {
-		err = t.runJobs(ctx, work)
-	} else {
-		err = t.run(ctx, work)
+	background.Go(func() { t.renew(renewing, renewEvery) })
+	return func() {
+		close(over)
+		endRenewal()
+		background.Wait()
 	}
-	close(over)
-	endRenewal()
-	background.Wait()
-	if err == nil {
-		err = t.finish(ctx)
-	}
-	return t.report, err
 }
 
 func (e *Engine) newTurn(r TurnRequest, cancelWork context.CancelFunc) *turn {
-	return &turn{engine: e, request: r, cancelWork: cancelWork, running: map[string]running{}, batch: r.Batch, ends: time.Now().Add(r.Length)}
+	t := &turn{engine: e, request: r, cancelWork: cancelWork, calls: map[*call]bool{}, batch: r.Batch, ends: time.Now().Add(r.Length)}
+	t.named.Store(&r.Turn)
+	return t
 }
 
 // turn is one activity's pass.
 type turn struct {
-	engine     *Engine
-	request    TurnRequest
+	engine  *Engine
+	request TurnRequest
+	// named is the turn by which the leases are held. handover is locked while that changes.
+	named      atomic.Pointer[store.Turn]
+	handover   sync.RWMutex
 	cancelWork context.CancelFunc
 	ends       time.Time
 	// batch is what the next refill asks for; dry says that the last one brought nothing.
@@ -102,15 +114,46 @@ type turn struct {
 	report Report
 	// queue holds what is leased and not begun; skipped what somebody held locked when it was to be worked.
 	queue, skipped []store.Job
-	running        map[string]running
+	calls          map[*call]bool
 	skipPause      time.Duration
 }
 
-// running is a job that is being worked.
-type running struct {
-	job      store.Job
+// identity is the turn by which the leases are held.
+func (t *turn) identity() store.Turn { return *t.named.Load() }
+
+// call is one call of a processor or handler.
+type call struct {
+	// inHand are the jobs that it works now.
+	inHand   []store.Job
 	cancel   context.CancelFunc
 	deadline time.Time
+
+	// The rest is for background jobs. jobType is their type, open how many they are together. later are those that it is to
+	// work after these, one by one.
+	jobType string
+	open    int
+	later   []store.Job
+	began   time.Time
+	// alone: a job is worked by itself, outside of transactions.
+	alone bool
+	// direct: what it works is not leased.
+	direct bool
+	// abandoned: it did not return when its context had ended, and is not waited for. returned: it did, after all. counted:
+	// it is one of the engine's outlived jobs until then.
+	abandoned, returned, counted bool
+}
+
+func (t *turn) begin(c *call) *call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls[c] = true
+	return c
+}
+
+func (t *turn) end(c *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.calls, c)
 }
 
 // run works and refills until the turn is over.
@@ -150,7 +193,7 @@ func (t *turn) idle() bool {
 
 // takeOver adds to the queue what earlier activities of the turn leased.
 func (t *turn) takeOver(ctx context.Context, crashed bool) error {
-	taken, err := t.engine.store.TakeOver(ctx, t.request.Turn, []string{t.request.Turn.ID}, crashed)
+	taken, err := t.engine.store.TakeOver(ctx, t.identity(), []string{t.identity().ID}, crashed)
 	if err != nil {
 		return err
 	}
@@ -219,7 +262,7 @@ func (t *turn) next(work context.Context) (n int, again time.Duration, err error
 		}
 	}
 	t.leaseNext = false
-	leased, err := t.engine.store.Lease(work, t.request.Turn, t.engine.startable(t.batch))
+	leased, err := t.engine.store.Lease(work, t.identity(), t.engine.startable(t.batch))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -258,7 +301,7 @@ func (t *turn) stillHeld(ctx context.Context) ([]store.Job, error) {
 	if len(t.skipped) == 0 {
 		return nil, nil
 	}
-	held, err := t.engine.store.Held(ctx, t.request.Turn)
+	held, err := t.engine.store.Held(ctx, t.identity())
 	return keep(t.skipped, held), err
 }
 
@@ -372,8 +415,8 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 }
 
 // renew keeps the turn's leases young, cancels what is no longer its own, and sweeps in what a sleeping predecessor leased.
-func (t *turn) renew(ctx context.Context) {
-	ticker := time.NewTicker(t.engine.options.RenewEvery)
+func (t *turn) renew(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
@@ -381,62 +424,79 @@ func (t *turn) renew(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		before := t.inWork()
-		held, err := t.engine.store.Renew(ctx, t.request.Turn, t.overdue())
-		if err != nil {
-			t.engine.options.Log.Warn("leases were not renewed", "turn", t.request.Turn.ID, "error", err)
-			continue
-		}
-		t.cancelLost(before, held)
-		if err := t.takeOver(ctx, false); err != nil {
-			t.engine.options.Log.Warn("the turn was not swept", "turn", t.request.Turn.ID, "error", err)
-		}
+		t.renewOnce(ctx)
 	}
 }
 
-// overdue returns the running jobs whose deadline has passed: they are not renewed any more.
+func (t *turn) renewOnce(ctx context.Context) {
+	t.handover.RLock()
+	defer t.handover.RUnlock()
+	before := t.inHand()
+	held, err := t.engine.store.Renew(ctx, t.identity(), t.overdue())
+	if err != nil {
+		t.engine.options.Log.Warn("leases were not renewed", "turn", t.identity().ID, "error", err)
+		return
+	}
+	t.cancelLost(before, held)
+	if err := t.takeOver(ctx, false); err != nil {
+		t.engine.options.Log.Warn("the turn was not swept", "turn", t.identity().ID, "error", err)
+	}
+}
+
+// overdue returns the jobs in hand whose deadline has passed: they are not renewed any more.
 func (t *turn) overdue() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	ids := []string{}
-	for id, r := range t.running {
-		if now.After(r.deadline) {
-			ids = append(ids, id)
+	for c := range t.calls {
+		if now.After(c.deadline) {
+			ids = append(ids, idsOf(c.inHand)...)
 		}
 	}
 	return ids
 }
 
-// inWork returns the ids of the jobs that are being worked now.
-func (t *turn) inWork() []string {
+// inHand returns what each call works now.
+func (t *turn) inHand() map[*call][]store.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Collect(maps.Keys(t.running))
+	now := make(map[*call][]store.Job, len(t.calls))
+	for c := range t.calls {
+		if !c.direct {
+			now[c] = c.inHand
+		}
+	}
+	return now
 }
 
-// cancelLost ends the work on those of the jobs that were in work before the leases were read and are not held any more.
-func (t *turn) cancelLost(before, held []string) {
+// cancelLost ends the calls that work jobs which are not held any more. before is what was in hand before the leases were read.
+func (t *turn) cancelLost(before map[*call][]store.Job, held []string) {
+	still := setOf(held)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, id := range before {
-		if r, ok := t.running[id]; ok && !slices.Contains(held, id) {
-			r.cancel()
+	for c, jobs := range before {
+		if t.calls[c] && len(jobs) > 0 && len(c.inHand) == len(jobs) && c.inHand[0].ID == jobs[0].ID &&
+			slices.ContainsFunc(jobs, func(j store.Job) bool { return !still[j.ID] }) {
+			c.cancel()
 		}
 	}
 }
 
-// finish gives back what the turn still holds, by a context of its own, and says what it could not give back. After an
+// finish gives back what the turn still holds as as, by a context of its own, and says what it could not give back. After an
 // error it is not called: the rows stay with the turn, and its next activity takes them over.
-func (t *turn) finish(ctx context.Context) error {
+func (t *turn) finish(ctx context.Context, as store.Turn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	n, err := t.engine.store.Release(ctx, t.request.Turn, nil, 0)
+	n, err := t.engine.store.Release(ctx, as, nil, 0)
 	if err != nil {
 		return err
 	}
+	left, err := t.engine.store.TurnsWithLeases(ctx, []string{as.ID})
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.report.Released += n
-	t.report.LeftBehind, err = t.engine.store.TurnsWithLeases(ctx, []string{t.request.Turn.ID})
+	t.report.LeftBehind = left
 	return err
 }
 
@@ -445,10 +505,13 @@ func (t *turn) tellProgress() {
 	if t.request.Progress == nil {
 		return
 	}
+	t.request.Progress(t.soFar())
+}
+
+func (t *turn) soFar() Report {
 	t.mu.Lock()
-	report := t.report
-	t.mu.Unlock()
-	t.request.Progress(report)
+	defer t.mu.Unlock()
+	return t.report
 }
 
 // count adds what a chunk was settled as.

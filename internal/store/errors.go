@@ -103,6 +103,9 @@ func SQLState(err error) string {
 	return ""
 }
 
+// IsLockTimeout reports whether a statement waited for a lock for as long as it was to.
+func IsLockTimeout(err error) bool { return SQLState(err) == stateLockNotAvailable }
+
 // IsUnbalanced reports whether the database refused an impact because it does not balance.
 func IsUnbalanced(err error) bool { return SQLState(err) == stateUnbalanced }
 

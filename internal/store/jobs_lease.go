@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -18,6 +20,35 @@ UPDATE {queue} q
 RETURNING q.id`
 	_, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, ids)
 	return wrap("mark waiting", err)
+}
+
+// OutlivedPrefix begins the names of turns whose jobs go on although no activity works them any more. A process renews their
+// leases often; they are stale after OutlivedStaleAfter.
+const (
+	OutlivedPrefix     = "outlived/"
+	OutlivedStaleAfter = time.Minute
+)
+
+// HandOver makes all of these leases another turn's, or, if they are not all the turn's or somebody holds a row locked, none.
+func (s *Store) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
+	const stmt = `
+UPDATE {queue} q
+   SET turn_id = $4, last_attempted_at = clock_timestamp()
+ WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
+                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2
+                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING q.id`
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), from.ID, from.Fence, ids, to.ID)
+		if err == nil && len(handed) < len(ids) {
+			err = ErrRowHeld
+		}
+		return err
+	})
+	if errors.Is(err, ErrRowHeld) {
+		return false, nil
+	}
+	return err == nil, wrap("hand jobs over", err)
 }
 
 // SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the job is no longer the turn's.

@@ -43,6 +43,8 @@ type Leased struct {
 	Jobs []Job
 	// Outlook is of a lease without jobs.
 	Outlook
+	// Capped says that organizations were asked whose jobs in flight are counted: there may be more when some of those end.
+	Capped bool
 }
 
 // Lease claims up to limit due jobs for the turn: high priorities first, the organizations in equal shares, the oldest of
@@ -69,6 +71,7 @@ func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error)
 		if len(shares) == 0 {
 			break
 		}
+		got.Capped = got.Capped || slices.ContainsFunc(shares, func(sh share) bool { return sh.capped })
 		jobs, err := s.leaseShares(ctx, turn, shares)
 		if err != nil {
 			return got, wrap("lease", err)

@@ -106,7 +106,7 @@ func (k *Kind) SettlePicked(ctx context.Context, tx pgx.Tx, turn Turn, settlemen
 // row, but returns ErrRowHeld when patience is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
 func (k *Kind) SettleUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, patience time.Duration) (Settled, error) {
 	settled, err := k.settle(ctx, tx, turn, settlements, access{wait: patience})
-	if SQLState(err) == stateLockNotAvailable {
+	if IsLockTimeout(err) {
 		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
 	}
 	return settled, err
@@ -155,7 +155,7 @@ WITH v AS (
            last_attempted_at = CASE WHEN $15 THEN v.started_at ELSE q.last_attempted_at END,
            updated_at = clock_timestamp()
       FROM v
-     WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 AND NOT ($17 AND q.cancel_requested) END
+     WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 AND q.run_count = v.attempt AND NOT ($17 AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)

@@ -40,7 +40,7 @@ func (s *Store) TakeStale(ctx context.Context, turn Turn, limit int) (Taken, err
 	const stale = `
 SELECT id, working AS charged, true AS logged
   FROM {queue}
- WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1)
+ WHERE state = 'leased' AND {stale}
  ORDER BY last_attempted_at
  LIMIT $2
    FOR NO KEY UPDATE SKIP LOCKED`
@@ -53,7 +53,7 @@ func (s *Store) BeginFetch(ctx context.Context) (fence int64, stale bool, err er
 	const stmt = `
 SELECT nextval('daybook.fence_seq'), EXISTS (
        SELECT 1 FROM {queue}
-        WHERE state = 'leased' AND last_attempted_at < statement_timestamp() - make_interval(secs => $1))`
+        WHERE state = 'leased' AND {stale})`
 	_, err = byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
 		return struct{}{}, row.Scan(&fence, &stale)
 	}, s.kind.sql(stmt), models.StaleAfter.Seconds())

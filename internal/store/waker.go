@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,8 +37,10 @@ type Waker struct {
 	subs    map[*Subscription]struct{}
 	changed chan struct{} // closed and replaced whenever subs changes
 	started bool
-	cancel  context.CancelFunc
-	done    chan struct{}
+	// reminding: waiters are about to be told.
+	reminding atomic.Bool
+	cancel    context.CancelFunc
+	done      chan struct{}
 }
 
 // NewWaker returns a waker that connects, when somebody first waits, as pool does. Close it.
@@ -129,6 +132,19 @@ func (w *Waker) broadcast() {
 		} else {
 			time.AfterFunc(otherDelay, s.signal)
 		}
+	}
+}
+
+// remindAfter is how long reminders gather.
+const remindAfter = 20 * time.Millisecond
+
+// Remind tells the waiters, a moment later, that jobs were put off: who waits asks the queue when they are due.
+func (w *Waker) Remind() {
+	if w.reminding.CompareAndSwap(false, true) {
+		time.AfterFunc(remindAfter, func() {
+			w.reminding.Store(false)
+			w.broadcast()
+		})
 	}
 }
 

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// A turn of background jobs is over when its time is up, also when handlers take longer: nobody waits for them. Their jobs are
+// handed over to a turn that no activity belongs to, and go on in this process.
+
+// outliveAfter is how long a job has been worked when its turn ends without it.
+const outliveAfter = time.Second
+
+// outlived is what an engine knows of jobs that go on after their turns.
+type outlived struct {
+	// streams counts the turns that are being processed.
+	streams atomic.Int64
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	types map[string]int
+	// late is what has become of such jobs and was not reported yet.
+	late Report
+}
+
+// add counts jobs of a type that have outlived their turn.
+func (o *outlived) add(jobType string, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.types == nil {
+		o.types = map[string]int{}
+	}
+	o.types[jobType] += n
+}
+
+// withLate adds to a turn's report what has become of jobs that outlived earlier ones.
+func (e *Engine) withLate(r Report) Report {
+	o := &e.outlived
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r.add(o.late)
+	o.late = Report{}
+	return r
+}
+
+// add counts what has become of jobs that another report counts as leased.
+func (r *Report) add(o Report) {
+	r.Completed += o.Completed
+	r.Retried += o.Retried
+	r.Rescheduled += o.Rescheduled
+	r.Failed += o.Failed
+	r.Cancelled += o.Cancelled
+	r.Released += o.Released
+}
+
+// parallel is how many jobs of a type the turn may work side by side: the type's own number, less this turn's part of those
+// that have outlived theirs.
+func (s *stream) parallel(jobType string, h Handling) int {
+	o := &s.engine.outlived
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	streams := max(1, int(o.streams.Load()))
+	return h.Parallel - (o.types[jobType]+streams-1)/streams
+}
+
+// outlive hands the jobs that are being worked over, if the turn has nothing else to do than to wait for them.
+func (s *stream) outlive(work context.Context) (left bool, err error) {
+	if !s.request.Linger || s.active == 0 || s.leasing || s.settling || len(s.ended)+len(s.held) > 0 {
+		return false, nil
+	}
+	calls := s.longRunning()
+	if len(calls) != s.active {
+		return false, nil
+	}
+	var ids []string
+	for _, c := range calls {
+		ids = append(ids, idsOf(c.inHand)...)
+	}
+	s.handover.Lock()
+	defer s.handover.Unlock()
+	inHand := s.inHand()
+	before := s.identity()
+	after := before
+	after.ID = store.OutlivedPrefix + before.ID
+	handed, err := s.engine.store.HandOver(work, before, after, ids)
+	if err != nil {
+		return false, err
+	}
+	if !handed {
+		// Somebody holds a row for a moment, or a job is no longer the turn's.
+		held, err := s.engine.store.Held(work, before)
+		if err == nil {
+			s.cancelLost(inHand, held)
+		}
+		return false, err
+	}
+	s.named.Store(&after)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range calls {
+		if !c.returned {
+			c.counted = true
+			s.engine.outlived.add(c.jobType, c.open)
+		}
+	}
+	return true, nil
+}
+
+// longRunning returns the calls that have worked a job by itself for a while.
+func (s *stream) longRunning() []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var calls []*call
+	for c := range s.calls {
+		if c.alone && !c.abandoned && time.Since(c.began) >= outliveAfter {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// goOn ends the turn for its activity, and waits for its jobs in the background.
+func (s *stream) goOn(ctx, work context.Context) (Report, error) {
+	err := s.finish(ctx, s.request.Turn)
+	s.mu.Lock()
+	report := s.report
+	s.report = Report{}
+	s.mu.Unlock()
+	// Nobody listens any more.
+	s.request.Progress = nil
+	e := s.engine
+	end := s.tend(e.life, work, store.OutlivedStaleAfter/4)
+	e.outlived.running.Go(func() {
+		defer s.cancelWork()
+		if err := s.drain(work, nil); err != nil {
+			e.options.Log.Error("jobs that outlived their turn could not be settled; they are taken over", "turn", s.identity().ID, "error", err)
+		} else if err := s.finish(work, s.identity()); err != nil {
+			e.options.Log.Warn("what a turn still held was not given back", "turn", s.identity().ID, "error", err)
+		}
+		end()
+		s.close()
+		late := s.soFar()
+		e.outlived.mu.Lock()
+		defer e.outlived.mu.Unlock()
+		e.outlived.late.add(late)
+	})
+	return e.withLate(report), err
+}

@@ -1,0 +1,167 @@
+package jobs_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// short works a turn whose time is up at once, and that would wait for more.
+func (b *bundle) short(e *engine.Engine, stop <-chan struct{}) engine.Report {
+	b.t.Helper()
+	r, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: 100 * time.Millisecond, Linger: true, Stop: stop})
+	require.NoError(b.t, err)
+	return r
+}
+
+// TestJobOutlivesItsTurn: a turn does not wait for a handler that takes long, and what the handler does counts.
+func TestJobOutlivesItsTurn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE TABLE greeted (name text)`)
+	goOn, told, finish := make(chan struct{}), make(chan error, 1), make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[greet]) error {
+		if job.Payload.Name == "quick" {
+			return nil
+		}
+		<-goOn
+		told <- job.Progress(ctx, map[string]int{"percent": 80})
+		<-finish
+		job.InTx(func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name)
+			return err
+		})
+		return nil
+	})
+	slow := b.enqueue(greet{Name: "slow"}, queue.JobOptions{})
+	r := b.short(b.engine, nil)
+	assert.Equal(t, 1, r.Leased)
+	assert.Zero(t, r.Completed)
+	assert.Empty(t, r.LeftBehind, "nobody is to take it over")
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased' AND working AND turn_id LIKE 'outlived/%'`, slow))
+
+	// The lane works on, and leaves the job alone.
+	b.enqueue(greet{Name: "quick"}, queue.JobOptions{})
+	assert.Equal(t, 1, b.short(b.engine, nil).Completed)
+
+	close(goOn)
+	require.NoError(t, <-told)
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND progress = '{"percent": 80}'`, slow))
+	close(finish)
+	require.Eventually(t, func() bool { return b.row(slow).State == models.JobCompleted }, 20*time.Second, 10*time.Millisecond)
+	assert.Equal(t, 1, b.row(slow).RunCount)
+	assert.Equal(t, 1, b.row(slow).Attempts)
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
+	// A later turn reports it.
+	reported := 0
+	require.Eventually(t, func() bool {
+		reported += b.short(b.engine, nil).Completed
+		return reported > 0
+	}, 20*time.Second, 10*time.Millisecond)
+	assert.Equal(t, 1, reported)
+}
+
+// TestOutlivedJobsCount: they keep their place among those of their type.
+func TestOutlivedJobsCount(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var now, most atomic.Int32
+	finish := make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(context.Context, *jobs.Job[greet]) error {
+		most.Store(max(most.Load(), now.Add(1)))
+		<-finish
+		now.Add(-1)
+		return nil
+	})
+	for range 6 {
+		b.enqueue(greet{}, queue.JobOptions{})
+	}
+	for range 3 {
+		b.due()
+		b.short(b.engine, nil)
+	}
+	assert.EqualValues(t, 2, now.Load())
+	close(finish)
+	require.Eventually(t, func() bool {
+		b.due()
+		b.short(b.engine, nil)
+		return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 6
+	}, 60*time.Second, 10*time.Millisecond)
+	assert.LessOrEqual(t, most.Load(), int32(2))
+	assert.Equal(t, 6, b.count(`SELECT count(*) FROM daybook.attempts`))
+}
+
+// TestOutlivedJobsAreStopped: closing the engine ends what outlived its turn, after the grace, and gives it back uncounted.
+func TestOutlivedJobsAreStopped(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(e *engine.Engine, stop chan struct{}){
+		"by the worker's stop": func(e *engine.Engine, stop chan struct{}) { close(stop); e.Close() },
+		"by Close":             func(e *engine.Engine, _ chan struct{}) { e.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+			jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, _ *jobs.Job[greet]) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			id := b.enqueue(greet{}, queue.JobOptions{})
+			stop := make(chan struct{})
+			b.short(e, stop)
+			require.Equal(t, models.JobLeased, b.row(id).State)
+			end(e, stop)
+			j := b.row(id)
+			assert.Equal(t, models.JobPending, j.State)
+			assert.Zero(t, j.RunCount)
+			assert.Zero(t, j.Attempts)
+		})
+	}
+}
+
+// TestOutlivedJobsAreTakenOver: when their process is not heard of for a minute.
+func TestOutlivedJobsAreTakenOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var calls atomic.Int32
+	finish := make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error {
+		if calls.Add(1) == 1 {
+			<-finish
+		}
+		return nil
+	})
+	id := b.enqueue(greet{}, queue.JobOptions{})
+	b.short(b.engine, nil)
+	other := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(other.Close)
+	f, err := other.Fetch(t.Context(), engine.FetchRequest{Turn: b.turn(), Batch: 10})
+	require.NoError(t, err)
+	assert.Zero(t, f.Leased, "it is renewed")
+	b.exec(`UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - interval '61 seconds' WHERE id = $1`, id)
+	turn := b.turn()
+	f, err = other.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 10})
+	require.NoError(t, err)
+	assert.Equal(t, 1, f.Lost)
+	r, err := other.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 10, Length: 0})
+	require.NoError(t, err)
+	assert.Equal(t, 1, r.Completed)
+	close(finish)
+	b.engine.Close()
+	j := b.row(id)
+	assert.Equal(t, models.JobCompleted, j.State)
+	assert.Equal(t, 2, j.RunCount)
+	assert.Equal(t, 2, j.Attempts, "one lost, one completed")
+}
