@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -20,8 +24,30 @@ func (a *app) builtinJobs(pool *pgxpool.Pool) (*jobs.Registry, *handlers.Builtin
 	if err != nil {
 		return nil, nil, usagef("%v", err)
 	}
-	a.log.Debug("job types", "worked", builtin.Types, "not configured", builtin.Missing)
+	a.log.Debug("job types", "worked", builtin.Types)
 	return registry, builtin, nil
+}
+
+// builtinPayloads are the payloads of the built-in types.
+var builtinPayloads = []queue.Payload{handlers.Webhook{}, handlers.Email{}, handlers.Report{}, handlers.Cleanup{}, handlers.DBFunction{}}
+
+// checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.
+func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
+	if jobType == handlers.WebhookPolicy().Aliases[0] {
+		jobType = handlers.Webhook{}.JobType()
+	}
+	for _, p := range builtinPayloads {
+		if p.JobType() != jobType {
+			continue
+		}
+		schema, err := payload.SchemaFor(reflect.TypeOf(p))
+		if err != nil {
+			return err
+		}
+		return schema.Validate(raw)
+	}
+	a.say("Note: %s is none of Daybook's own types. Its jobs are dead letters (HANDLER_MISSING) unless a worker of yours has a handler for it.", jobType)
+	return nil
 }
 
 // dueJobs lets the HTTP API work due jobs.
@@ -43,6 +69,9 @@ func (a *app) workBoth(ctx context.Context, pool *pgxpool.Pool, options workers.
 		return err
 	}
 	defer func() { err = errors.Join(err, builtin.Close()) }()
+	if len(builtin.Missing) > 0 {
+		a.log.Info("some built-in job types are not configured: their jobs become dead letters (HANDLER_MISSING)", "types", builtin.Missing)
+	}
 	accounting, err := workers.New(options)
 	if err != nil {
 		return fmt.Errorf("set the worker up: %w", err)

@@ -29,6 +29,8 @@ func backgroundEnqueueCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "enqueue TYPE --org ORG [--payload JSON]",
 		Short: "Enqueue a background job",
+		Long: "Enqueues a background job. The payload of one of Daybook's own types is checked against the type's schema\n" +
+			"(docs/job-types.md); of every other type only its worker knows the schema, and checks it.",
 		Example: "  daybook background enqueue webhook --org acme --payload '{\"url\": \"https://example.com/hook\"}' --key order-17-paid\n" +
 			"  daybook background enqueue report --org acme --payload @report.json --run-at 2026-04-01T06:00:00Z",
 		Args: cobra.ExactArgs(1),
@@ -53,12 +55,21 @@ func backgroundEnqueueCommand(a *app) *cobra.Command {
 				}
 				o.Links = append(o.Links, queue.Link{Kind: l.Kind, ID: l.ID})
 			}
+			job := queue.RawPayload{Type: args[0], Data: raw}
+			if err := queue.CheckJob(org, job, o); err != nil {
+				return err
+			}
+			if !o.SkipValidation {
+				if err := a.checkBuiltin(job.Type, raw); err != nil {
+					return err
+				}
+			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			done, err := queue.EnqueueJob(c.Context(), db.Pool, org, queue.RawPayload{Type: args[0], Data: raw}, o)
+			done, err := queue.EnqueueJob(c.Context(), db.Pool, org, job, o)
 			if err != nil {
 				return err
 			}
@@ -82,6 +93,7 @@ func backgroundEnqueueCommand(a *app) *cobra.Command {
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 0, "after how many attempts it is a dead letter (default the policy of the type's handler)")
 	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
+	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	_ = command.MarkFlagRequired("org")
 	return command
 }

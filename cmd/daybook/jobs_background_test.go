@@ -51,7 +51,7 @@ func TestBackgroundEnqueue(t *testing.T) {
 
 	again := []string{"background", "enqueue", "webhook", "--org", "acme", "--key", "k", "--payload"}
 	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
-	r := b.run(append(again, `{}`, "--json")...)
+	r := b.run(append(again, `{"url":"https://example.com/other"}`, "--json")...)
 	assert.Equal(t, exitConflict, r.exit)
 	assert.Contains(t, r.err, "KEY_REUSED")
 
@@ -70,6 +70,31 @@ func TestBackgroundEnqueue(t *testing.T) {
 		r := b.run(append([]string{"background", "enqueue", "--json"}, args...)...)
 		assert.Contains(t, r.err, `"`+code+`"`)
 	}
+}
+
+func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	enqueue := func(args ...string) result {
+		return b.run(append([]string{"background", "enqueue", "--org", "acme", "--payload", `{"uri":1}`}, args...)...)
+	}
+	for _, name := range []string{"webhook", "webhook_delivery", "email", "report", "cleanup", "db_function"} {
+		r := enqueue(name, "--json")
+		assert.Equal(t, exitUsage, r.exit, name)
+		assert.Contains(t, r.err, `"PAYLOAD_INVALID"`, name)
+	}
+	var l struct{ Jobs []struct{ ID string } }
+	b.json(&l, "background", "list")
+	assert.Empty(t, l.Jobs, "nothing was enqueued")
+
+	r := enqueue("webhook")
+	assert.Contains(t, r.err, "uri")
+	r = enqueue("webhook", "--skip-validation")
+	assert.Zero(t, r.exit, r.err)
+	assert.Empty(t, r.err)
+	r = enqueue("own")
+	assert.Zero(t, r.exit, r.err)
+	assert.Contains(t, r.err, "Note: own is none of Daybook's own types")
 }
 
 func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
@@ -93,8 +118,8 @@ func TestBackgroundPayloadIsNoJSON(t *testing.T) {
 func TestBackgroundSearch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	hook := b.background("webhook", "--org", "acme", "--link", "order=17", "--key", "k")
-	mail := b.background("email", "--org", "other")
+	hook := b.background("webhook", "--org", "acme", "--link", "order=17", "--key", "k", "--skip-validation")
+	mail := b.background("email", "--org", "other", "--skip-validation")
 	b.deadLetter(mail, "TIMEOUT")
 	list := func(args ...string) []string {
 		var l struct{ Jobs []struct{ ID string } }

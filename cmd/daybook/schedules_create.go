@@ -2,21 +2,16 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/activities"
-	"github.com/daybook-dev/daybook/handlers"
-	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -70,11 +65,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.withTemporal(c.Context(), func(temporal client.Client) error {
-				result := "created"
-				_, err := temporal.ScheduleClient().Create(c.Context(), options)
-				if err = s.refused(err); errors.Is(err, errScheduleExists) && s.replace {
-					result, err = "replaced", s.refused(replaceSchedule(c, temporal, options))
-				}
+				result, err := s.put(c, temporal.ScheduleClient(), options)
 				if err != nil {
 					return err
 				}
@@ -107,38 +98,6 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	command.MarkFlagsOneRequired("cron", "every")
 	command.MarkFlagsMutuallyExclusive("cron", "every")
 	return command
-}
-
-// replaceSchedule makes a schedule of Daybook's what the options say, at once and without a firing too many or too few.
-func replaceSchedule(c *cobra.Command, temporal client.Client, o client.ScheduleOptions) error {
-	update := func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-		s := in.Description.Schedule
-		if ownAction(s.Action) == nil {
-			return nil, tagged(errScheduleExists, "schedule %s exists already, and is none of Daybook's: choose another id", o.ID)
-		}
-		s.Action, s.Spec = o.Action, &o.Spec
-		s.Policy.Overlap, s.Policy.CatchupWindow = o.Overlap, o.CatchupWindow
-		if c.Flags().Changed(pausedFlag) {
-			s.State.Paused = o.Paused
-		}
-		if c.Flags().Changed(noteFlag) {
-			s.State.Note = o.Note
-		}
-		return &client.ScheduleUpdate{Schedule: &s}, nil
-	}
-	return temporal.ScheduleClient().GetHandle(c.Context(), o.ID).Update(c.Context(), client.ScheduleUpdateOptions{DoUpdate: update})
-}
-
-// refused says in our words why Temporal does not take the schedule; nil: it does.
-func (s newSchedule) refused(err error) error {
-	var invalid *serviceerror.InvalidArgument
-	switch {
-	case err == nil, errors.Is(err, errScheduleExists):
-		return err
-	case errors.As(err, &invalid):
-		return scheduleError(err, s.id+" ("+s.when()+", "+s.timeZone+")")
-	}
-	return scheduleError(err, s.id)
 }
 
 // scheduleOptions checks what the flags say. When a schedule fires is Temporal's to check.
@@ -215,32 +174,10 @@ func (s newSchedule) spec() client.ScheduleSpec {
 func (s newSchedule) when() string {
 	text := strings.Join(s.crons, ", ")
 	if s.every > 0 {
-		text = "every " + s.every.String()
+		text = "every " + formatDuration(s.every)
 	}
 	if s.offset > 0 {
-		text += " + " + s.offset.String()
+		text += " + " + formatDuration(s.offset)
 	}
 	return text
-}
-
-// builtinPayloads are the payloads of the built-in types.
-var builtinPayloads = []queue.Payload{handlers.Webhook{}, handlers.Email{}, handlers.Report{}, handlers.Cleanup{}, handlers.DBFunction{}}
-
-// checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.
-func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
-	if jobType == handlers.WebhookPolicy().Aliases[0] {
-		jobType = handlers.Webhook{}.JobType()
-	}
-	for _, p := range builtinPayloads {
-		if p.JobType() != jobType {
-			continue
-		}
-		schema, err := payload.SchemaFor(reflect.TypeOf(p))
-		if err != nil {
-			return err
-		}
-		return schema.Validate(raw)
-	}
-	a.say("Note: %s is none of Daybook's own types. Its jobs are dead letters (HANDLER_MISSING) unless a worker of yours has a handler for it.", jobType)
-	return nil
 }

@@ -142,11 +142,23 @@ func decode(kept, to any) bool {
 func (a *app) printSchedules(w io.Writer, all []listedSchedule) error {
 	t := newTable("ID", "ORG", "TYPE", "WHEN", "ZONE", "OVERLAP", "LAST", "NEXT")
 	for _, s := range all {
-		next := optionalTime(s.NextFiring)
+		next := s.inZone(s.NextFiring)
 		if s.Paused {
 			next = "paused"
 		}
-		t.add(s.ID, s.OrgID, s.Type, s.When, s.TimeZone, s.Overlap, optionalTime(s.LastFired), next)
+		t.add(s.ID, s.OrgID, s.Type, s.When, s.TimeZone, s.Overlap, s.inZone(s.LastFired), next)
 	}
 	return a.print(w, t)
+}
+
+// inZone writes a time in the schedule's time zone, and in UTC, marked by a Z, if this machine does not know the zone.
+func (s *listedSchedule) inZone(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	zone, err := time.LoadLocation(s.TimeZone)
+	if err != nil {
+		return t.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return t.In(zone).Format("2006-01-02 15:04:05")
 }

@@ -166,6 +166,7 @@ func TestScheduleSkipsWhileAJobIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	next := l.NextFiring.In(berlin).Format("15:04")
 	assert.Contains(t, []string{"03:30", "12:00"}, next)
+	assert.Contains(t, s.ok("schedules", "list"), "  "+l.NextFiring.In(berlin).Format("2006-01-02 15:04:05")+"\n", "as the clocks there show it")
 
 	s.ok("schedules", "delete", "nightly")
 	s.eventually("it is gone", func() bool { return len(s.list()) == 0 })
@@ -187,7 +188,7 @@ func TestScheduleIsReplaced(t *testing.T) {
 	assert.Contains(t, create("--payload", `{"url": "https://example.com/2"}`, "--every", "2h", "--offset", "5m", "--overlap", "allow", "--replace"), "replaced nightly")
 	after := s.list()[0]
 	assert.JSONEq(t, `{"url": "https://example.com/2"}`, string(after.Payload))
-	assert.Equal(t, []string{"every 2h0m0s + 5m0s", "UTC", "allow", "enough"}, []string{after.When, after.TimeZone, after.Overlap, after.Note})
+	assert.Equal(t, []string{"every 2h + 5m", "UTC", "allow", "enough"}, []string{after.When, after.TimeZone, after.Overlap, after.Note})
 	assert.True(t, after.Paused, "it stays paused")
 	s.trigger("nightly")
 	require.Len(t, s.jobs(), 1)
@@ -256,6 +257,9 @@ func TestScheduleIsChecked(t *testing.T) {
 		"priority":         {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), exitUsage, "USAGE", "--priority"},
 		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), exitConflict, "SCHEDULE_EXISTS", "--replace changes it"},
 		"not ours":         {append([]string{"create", "foreign", "--every", "1h", "--replace"}, valid...), exitConflict, "SCHEDULE_EXISTS", "none of Daybook's"},
+		"never":            {append([]string{"create", "a", "--cron", "30 3 31 2 *"}, valid...), exitUsage, "INVALID_SCHEDULE", "never fire"},
+		"never, paused":    {append([]string{"create", "a", "--cron", "0 0 1 1 * 2020", "--paused"}, valid...), exitUsage, "INVALID_SCHEDULE", "never fire"},
+		"replaced by none": {append([]string{"create", "there", "--cron", "30 3 31 2 *", "--replace", "--note", "x"}, valid...), exitUsage, "INVALID_SCHEDULE", "never fire"},
 		"replaced wrongly": {append([]string{"create", "there", "--cron", "61 * * * *", "--replace"}, valid...), exitUsage, "INVALID_SCHEDULE", "61"},
 		"built-in payload": {
 			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "webhook_delivery", "--payload", `{"uri": 1}`},
@@ -277,6 +281,9 @@ func TestScheduleIsChecked(t *testing.T) {
 		assert.Contains(t, r.err, test.says, name)
 	}
 	s.eventually("only one was created", func() bool { l := s.list(); return len(l) == 1 && l[0].ID == "there" && l[0].When == "@yearly" })
+	l := s.list()[0]
+	assert.Empty(t, l.Note, "what could not be replaced is what it was")
+	assert.NotNil(t, l.NextFiring)
 
 	r := s.run("schedules", "create", "own", "--every", "1h", "--org", "acme", "--type", "own")
 	assert.Zero(t, r.exit, r.err)

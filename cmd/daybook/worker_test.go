@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,7 +37,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	defer stop()
 	ended := make(chan result, 1)
 	go func() {
-		ended <- call(ctx, "", "--database-url", b.URL, "worker", "--name", "w1", "--log-level", "warn")
+		ended <- call(ctx, "", "--database-url", b.URL, "worker", "--name", "w1")
 	}()
 
 	c := server.Client(t, namespace)
@@ -50,6 +51,17 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	stop()
 	r := <-ended
 	assert.Equal(t, exitOK, r.exit, r.err)
+	said := ""
+	for line := range strings.Lines(r.err) {
+		if strings.Contains(line, "not configured") {
+			assert.Empty(t, said, "once")
+			said = line
+		}
+	}
+	for _, missing := range []string{"email", "DAYBOOK_SMTP_HOST", "report", "DAYBOOK_REPORTS_BUCKET", "db_function", "DAYBOOK_DB_FUNCTIONS"} {
+		assert.Contains(t, said, missing)
+	}
+	assert.NotContains(t, said, "webhook")
 
 	var d jobDetails
 	b.json(&d, "jobs", "show", "es", "invoice-1")

@@ -86,6 +86,7 @@ func (s *server) accounting() {
 	operation(s, store.ScopeEnqueue, huma.Operation{
 		OperationID: "enqueueAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/enqueue", Tags: []string{tagAccounting},
 		Summary: "Ask for a document version to be posted", Description: "There is one job a document: a newer version takes the place of an older one, never the reverse.",
+		Metadata: map[string]any{exampleKey: `{"documentId": "invoice-17", "version": 1}`},
 	}, s.enqueueAccountingJob, http.StatusNotFound)
 	operation(s, store.ScopeRead, huma.Operation{
 		OperationID: "listAccountingJobs", Method: http.MethodGet, Path: "/api/accounting/jobs", Tags: []string{tagAccounting},

@@ -17,13 +17,13 @@ func (s *server) deadLetters() {
 		OperationID: "retryJobs", Method: http.MethodPost, Path: "/api/jobs/retry", Tags: []string{tagJobs},
 		Summary:     "Try all jobs again that match",
 		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
-		Metadata:    map[string]any{limitKey: runTimeout},
+		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`},
 	}, s.retryJobs, http.StatusNotFound)
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
 		Summary:     "Cancel all jobs that match",
 		Description: "Dead letters, unless the filter names another state.",
-		Metadata:    map[string]any{limitKey: runTimeout},
+		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true}`},
 	}, s.cancelJobs, http.StatusNotFound)
 }
 
@@ -39,13 +39,10 @@ type BulkFilter struct {
 }
 
 // bulkJobs makes of a filter what the store takes.
-func bulkJobs(ctx context.Context, f *BulkFilter, state string, all, dryRun bool) (store.BulkJobs, error) {
+func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (store.BulkJobs, error) {
 	org, err := caller(ctx).reach(f.OrgID)
 	if err != nil {
 		return store.BulkJobs{}, err
-	}
-	if !all && !dryRun {
-		return store.BulkJobs{}, fmt.Errorf(`%w: this changes every job that matches: send "all": true, or "dryRun": true to count them first`, errNotAll)
 	}
 	if state == "" {
 		state = string(models.JobFailed)
@@ -57,6 +54,30 @@ func bulkJobs(ctx context.Context, f *BulkFilter, state string, all, dryRun bool
 		},
 		All: true, DryRun: dryRun,
 	}, nil
+}
+
+// notAllError says that a request does not say that all are meant, and what to send. huma asks for it while it checks the rest
+// of the request, so that it is told beside what else is missing.
+type notAllError string
+
+// Error implements error.
+func (e notAllError) Error() string { return string(e) }
+
+// Unwrap returns errNotAll.
+func (notAllError) Unwrap() error { return errNotAll }
+
+// ErrorDetail implements huma.ErrorDetailer.
+func (e notAllError) ErrorDetail() *huma.ErrorDetail {
+	return &huma.ErrorDetail{Location: "body.all", Message: string(e)}
+}
+
+// saysAll returns what is wrong if neither all are meant nor they are only counted. What else is missing is appended.
+func saysAll(all, dryRun bool, missing string) []error {
+	if all || dryRun {
+		return nil
+	}
+	return []error{notAllError(fmt.Sprintf(
+		`%v: this changes every job that matches: send "all": true, or "dryRun": true to count them first%s`, errNotAll, missing))}
 }
 
 type bulkOutput struct {
@@ -87,19 +108,32 @@ type retryJobsInput struct {
 	Body struct {
 		All          bool        `json:"all,omitempty" doc:"Must be true, unless dryRun is: every job that matches is meant"`
 		Filter       RetryFilter `json:"filter,omitzero" required:"false" doc:"Which jobs are meant; none: every one that the token reaches"`
-		Mode         string      `json:"mode" enum:"now,later,reset"`
-		DelaySeconds float64     `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"Until they are due; default at once, with later in 5 minutes"`
+		Mode         string      `json:"mode" enum:"now,later,reset" doc:"now and later keep the count of attempts, reset begins anew"`
+		DelaySeconds float64     `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"With mode later: until they are due; default 5 minutes"`
 		DryRun       bool        `json:"dryRun,omitempty" doc:"Count them and change nothing"`
 	}
 }
 
+// Resolve implements huma.Resolver.
+func (in *retryJobsInput) Resolve(huma.Context) []error {
+	missing := ""
+	if in.Body.Mode == "" {
+		missing = `; and a "mode": "now", "later" or "reset"`
+	}
+	return saysAll(in.Body.All, in.Body.DryRun, missing)
+}
+
 func (s *server) retryJobs(ctx context.Context, in *retryJobsInput) (*bulkOutput, error) {
 	b := &in.Body
-	r, err := bulkJobs(ctx, &b.Filter.BulkFilter, b.Filter.State, b.All, b.DryRun)
+	delay, err := retryDelay(b.Mode, b.DelaySeconds)
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Listing.RetryQueuedJobs(ctx, s.pool, r, b.Mode, seconds(b.DelaySeconds))
+	r, err := bulkJobs(ctx, &b.Filter.BulkFilter, b.Filter.State, b.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Listing.RetryQueuedJobs(ctx, s.pool, r, b.Mode, delay)
 	return bulkDone(done, b.DryRun, err)
 }
 
@@ -117,9 +151,14 @@ type cancelJobsInput struct {
 	}
 }
 
+// Resolve implements huma.Resolver.
+func (in *cancelJobsInput) Resolve(huma.Context) []error {
+	return saysAll(in.Body.All, in.Body.DryRun, "")
+}
+
 func (s *server) cancelJobs(ctx context.Context, in *cancelJobsInput) (*bulkOutput, error) {
 	b := &in.Body
-	r, err := bulkJobs(ctx, &b.Filter.BulkFilter, b.Filter.State, b.All, b.DryRun)
+	r, err := bulkJobs(ctx, &b.Filter.BulkFilter, b.Filter.State, b.DryRun)
 	if err != nil {
 		return nil, err
 	}

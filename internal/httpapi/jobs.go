@@ -74,6 +74,7 @@ func (s *server) jobs() {
 				Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[EnqueuedJob](), true, ""),
 			}},
 		}},
+		Metadata: map[string]any{exampleKey: `{"type": "webhook", "payload": {"url": "https://example.com/hook"}}`},
 	}, s.enqueueJob, http.StatusNotFound, http.StatusConflict)
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "runJobs", Method: http.MethodPost, Path: "/api/jobs/run", Tags: []string{tagJobs},
@@ -90,7 +91,8 @@ func (s *server) jobs() {
 	}, s.getJob, http.StatusNotFound)
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "retryJob", Method: http.MethodPost, Path: "/api/jobs/{id}/retry", Tags: []string{tagJobs},
-		Summary: "Make a dead letter or a cancelled job due again, or move a pending one",
+		Summary:  "Make a dead letter or a cancelled job due again, or move a pending one",
+		Metadata: map[string]any{exampleKey: `{"mode": "now"}, or as mode "later" or "reset"`},
 	}, s.retryJob, http.StatusNotFound, http.StatusConflict)
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "cancelJob", Method: http.MethodPost, Path: "/api/jobs/{id}/cancel", Tags: []string{tagJobs},
@@ -197,15 +199,27 @@ type retryJobInput struct {
 	JobInput
 	Body struct {
 		Mode         string  `json:"mode" enum:"now,later,reset" doc:"now and later keep the count of attempts, reset begins anew"`
-		DelaySeconds float64 `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"Until it is due; default at once, with later in 5 minutes"`
+		DelaySeconds float64 `json:"delaySeconds,omitempty" minimum:"0" maximum:"31536000" doc:"With mode later: until it is due; default 5 minutes"`
 	}
 }
 
+// retryDelay returns how long a job that is tried again is to wait. Only later waits.
+func retryDelay(mode string, delaySeconds float64) (time.Duration, error) {
+	if delaySeconds > 0 && mode != string(queue.RetryLater) {
+		return 0, invalid("body.delaySeconds", fmt.Sprintf(`delaySeconds goes with "mode": "later" alone, not with %q`, mode))
+	}
+	return seconds(delaySeconds), nil
+}
+
 func (s *server) retryJob(ctx context.Context, in *retryJobInput) (*changeOutput, error) {
+	delay, err := retryDelay(in.Body.Mode, in.Body.DelaySeconds)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.visible(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return requested(queue.RetryJob(ctx, s.pool, in.ID, queue.RetryMode(in.Body.Mode), seconds(in.Body.DelaySeconds)))
+	return requested(queue.RetryJob(ctx, s.pool, in.ID, queue.RetryMode(in.Body.Mode), delay))
 }
 
 func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, error) {

@@ -250,7 +250,10 @@ func TestRetryAndCancel(t *testing.T) {
 		assert.Equal(t, http.StatusConflict, a.status, what)
 		assert.Equal(t, "JOB_COMPLETED", a.code(), what)
 	}
-	for _, body := range []string{`{}`, `{"mode":"sometime"}`, `{"mode":"now","delaySeconds":-1}`, `{"mode":"now","delaySeconds":1e300}`} {
+	for _, body := range []string{
+		`{}`, `{"mode":"sometime"}`, `{"mode":"later","delaySeconds":-1}`, `{"mode":"later","delaySeconds":1e300}`,
+		`{"mode":"now","delaySeconds":60}`, `{"mode":"reset","delaySeconds":60}`,
+	} {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/"+id+"/retry", body)
 		assert.Equal(t, "INVALID", a.code(), body)
 	}
@@ -359,6 +362,53 @@ func TestManyDeadLetters(t *testing.T) {
 	assert.JSONEq(t, `{"matched":2,"changed":2,"left":0,"dryRun":false}`, many("cancel", object{"all": true}))
 	assert.Equal(t, []string{"pending", "cancelled", "pending", "cancelled", "pending", "pending"}, b.states(append(ids, waiting)...))
 	assert.Zero(t, b.job(ids[0]).Attempts)
+}
+
+func TestOnlyLaterTakesADelay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, path := range []string{"/api/jobs/" + b.enqueue(nil) + "/retry", "/api/jobs/retry"} {
+		body := object{"mode": "now", "delaySeconds": 60}
+		if path == "/api/jobs/retry" {
+			body["all"] = true
+		}
+		a := b.send(b.everything, http.MethodPost, path, body)
+		assert.Equal(t, http.StatusUnprocessableEntity, a.status, path)
+		assert.Equal(t, "INVALID", a.code(), path)
+		assert.Contains(t, string(a.body), `body.delaySeconds`, path)
+		body["mode"] = "later"
+		assert.Equal(t, http.StatusOK, b.send(b.everything, http.MethodPost, path, body).status, path)
+	}
+}
+
+func TestWhatToSendIsSaid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	one := "/api/jobs/" + b.enqueue(nil) + "/retry"
+	for _, test := range []struct {
+		path, body, code string
+		says             []string
+	}{
+		{one, ``, "MALFORMED", []string{`request body is required: send for instance {"mode": "now"}`, `"later" or "reset"`}},
+		{one, `{}`, "INVALID", []string{`property mode`, `send for instance {"mode": "now"}`}},
+		{"/api/jobs/retry", ``, "MALFORMED", []string{`send for instance {"all": true, "mode": "now"}`}},
+		{"/api/jobs/retry", `{}`, "ALL_NOT_SAID", []string{`send "all": true`, `"dryRun": true`, `a "mode": "now", "later" or "reset"`}},
+		{"/api/jobs/retry", `{"mode":"now"}`, "ALL_NOT_SAID", []string{`send "all": true`}},
+		{"/api/jobs/retry", `{"all":true}`, "INVALID", []string{`property mode`, `send for instance {"all": true, "mode": "now"}`}},
+		{"/api/jobs/retry", `{"all":`, "MALFORMED", nil},
+		{"/api/jobs/cancel", ``, "MALFORMED", []string{`send for instance {"all": true}`}},
+		{"/api/jobs/cancel", `{}`, "ALL_NOT_SAID", []string{`send "all": true`}},
+		{"/api/jobs/enqueue", ``, "MALFORMED", []string{`{"type": "webhook", "payload": {`}},
+		{"/api/accounting/jobs/enqueue", ``, "MALFORMED", []string{`{"documentId": `}},
+	} {
+		a := b.send(b.everything, http.MethodPost, test.path, test.body)
+		assert.Equal(t, test.code, a.code(), "%s %s: %s", test.path, test.body, a.body)
+		var p struct{ Detail string }
+		a.into(t, &p)
+		for _, says := range test.says {
+			assert.Contains(t, p.Detail, says, "%s %s", test.path, test.body)
+		}
+	}
 }
 
 func TestHistory(t *testing.T) {

@@ -70,7 +70,6 @@ var errAway = errors.New("the database cannot be reached or asks to try again: t
 // statusTable names what huma refuses before a handler is called.
 var statusTable = map[int]struct{ code, title string }{
 	http.StatusBadRequest:            {"MALFORMED", "The request cannot be read"},
-	http.StatusNotAcceptable:         {"NOT_ACCEPTABLE", "Only JSON is answered"},
 	http.StatusRequestTimeout:        {"REQUEST_TIMEOUT", "The request did not arrive in time"},
 	http.StatusRequestEntityTooLarge: {"BODY_TOO_LARGE", "The request is too large"},
 	http.StatusUnsupportedMediaType:  {"UNSUPPORTED_MEDIA_TYPE", "Only JSON is understood"},
@@ -178,18 +177,47 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 		return p
 	}
 	p := newProblem(row.code, status, row.title, message)
+	// Whoever does not say that all are meant is told so first, whatever else is wrong with the request.
+	unsaid := status == http.StatusUnprocessableEntity && errors.Is(errors.Join(errs...), errNotAll)
+	if unsaid {
+		p = problemOf(errNotAll)
+	}
 	for _, err := range errs {
 		part := ProblemPart{}
 		if d, ok := err.(huma.ErrorDetailer); ok {
 			detail := d.ErrorDetail()
 			part = ProblemPart{Location: detail.Location, Message: inWords(detail.Message)}
+			if unsaid && errors.Is(err, errNotAll) {
+				p.Detail = detail.Message
+			}
 		} else if err != nil {
 			part.Message = err.Error()
 		}
 		p.Errors = append(p.Errors, part)
 	}
-	if len(p.Errors) > 0 {
+	if len(p.Errors) > 0 && !unsaid {
 		p.Detail = strings.TrimPrefix(p.Errors[0].Location+": "+p.Errors[0].Message, ": ")
+	}
+	return p
+}
+
+// bodyMissing is what huma says of a request without the body that its operation wants, and fieldMissing how it begins to say
+// that a field is missing.
+const (
+	bodyMissing  = "request body is required"
+	fieldMissing = "expected required property "
+)
+
+// problemOfRequest is problemOfHuma for a request whose operation is known: it says what to send to whoever leaves it out.
+func problemOfRequest(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+	err := problemOfHuma(status, message, errs...)
+	p, ok := err.(*Problem)
+	if !ok || ctx == nil || ctx.Operation() == nil {
+		return err
+	}
+	example, ok := ctx.Operation().Metadata[exampleKey].(string)
+	if ok && (message == bodyMissing || len(p.Errors) > 0 && strings.HasPrefix(p.Errors[0].Message, fieldMissing)) {
+		p.Detail += ": send for instance " + example
 	}
 	return p
 }
@@ -206,5 +234,6 @@ func inWords(message string) string {
 // null here.
 func init() {
 	huma.NewError = problemOfHuma
+	huma.NewErrorWithContext = problemOfRequest
 	huma.DefaultArrayNullable = false
 }

@@ -180,9 +180,11 @@ func schemaName(t reflect.Type, hint string) string {
 
 const (
 	bearer = "bearer"
-	// What an operation's metadata holds: the scope that it wants, and how long it may take if not answerTimeout.
-	scopeKey = "scope"
-	limitKey = "limit"
+	// What an operation's metadata holds: the scope that it wants, how long it may take if not answerTimeout, and a body that it
+	// takes, for those who send none.
+	scopeKey   = "scope"
+	limitKey   = "limit"
+	exampleKey = "example"
 
 	tagJobs       = "jobs"
 	tagAccounting = "accounting"
@@ -194,7 +196,7 @@ const (
 // with, beyond those that every operation may.
 func operation[I, O any](s *server, scope store.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error), statuses ...int) {
 	limit, _ := op.Metadata[limitKey].(time.Duration)
-	op.Metadata = map[string]any{scopeKey: scope}
+	op.Metadata = map[string]any{scopeKey: scope, exampleKey: op.Metadata[exampleKey]}
 	op.Security = []map[string][]string{{bearer: {string(scope)}}}
 	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
 	op.BodyReadTimeout = bodyTimeout

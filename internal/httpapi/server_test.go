@@ -48,6 +48,20 @@ func TestUnknownAddressesAndMethods(t *testing.T) {
 	assert.Equal(t, "GET, HEAD", a.header.Get("Allow"))
 }
 
+func TestJSONIsAnsweredWhateverIsAccepted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, accept := range []string{"", "*/*", "application/json", "application/xml", "text/html;q=0.9"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/api/jobs", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+b.everything)
+		r.Header.Set("Accept", accept)
+		a := b.do(r)
+		assert.Equal(t, http.StatusOK, a.status, accept)
+		assert.Equal(t, "application/json", a.header.Get("Content-Type"), accept)
+	}
+}
+
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
