@@ -165,3 +165,74 @@ func TestOutlivedJobsAreTakenOver(t *testing.T) {
 	assert.Equal(t, 2, j.RunCount)
 	assert.Equal(t, 2, j.Attempts, "one lost, one completed")
 }
+
+// TestFetchBeginsWhatComes: what comes while a fetch waits is begun at once, and reported by the turn that follows.
+func TestFetchBeginsWhatComes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { return nil })
+	turn := b.turn()
+	done := make(chan engine.Fetched, 1)
+	go func() {
+		f, err := b.engine.Fetch(context.Background(), engine.FetchRequest{Turn: turn, Batch: 50, Wait: time.Minute})
+		assert.NoError(t, err)
+		done <- f
+	}()
+	id := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
+	require.Eventually(t, func() bool { return b.row(id).State == models.JobCompleted }, 30*time.Second, 5*time.Millisecond)
+	f := <-done
+	assert.Equal(t, 1, f.Leased, "so that the turn goes on")
+	assert.Nil(t, f.Worked)
+	var total engine.Report
+	require.Eventually(t, func() bool {
+		r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: 100 * time.Millisecond, Linger: true})
+		require.NoError(t, err)
+		total.Leased += r.Leased
+		total.Completed += r.Completed
+		return total.Completed > 0
+	}, 20*time.Second, 10*time.Millisecond)
+	assert.Equal(t, 1, total.Leased)
+	assert.Equal(t, 1, total.Completed)
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts`))
+}
+
+// TestFetchBeginsLongJobs: they count among those of their type when the fetch is over.
+func TestFetchBeginsLongJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var now, most atomic.Int32
+	finish := make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{Parallel: 1}, func(context.Context, *jobs.Job[greet]) error {
+		most.Store(max(most.Load(), now.Add(1)))
+		<-finish
+		now.Add(-1)
+		return nil
+	})
+	done := make(chan engine.Fetched, 1)
+	go func() {
+		f, err := b.engine.Fetch(context.Background(), engine.FetchRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute})
+		assert.NoError(t, err)
+		done <- f
+	}()
+	first := b.enqueue(greet{}, queue.JobOptions{RunAt: time.Now().Add(300 * time.Millisecond)})
+	<-done
+	require.Eventually(t, func() bool { return now.Load() == 1 }, 20*time.Second, 5*time.Millisecond)
+	// The bridge is over when it has given back what it has no room for.
+	second := b.enqueue(greet{}, queue.JobOptions{})
+	require.Eventually(t, func() bool {
+		return b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'pending' AND ready_at > created_at + interval '500 ms'`, second) == 1 ||
+			b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased'`, second) == 1
+	}, 20*time.Second, 5*time.Millisecond)
+	time.Sleep(1500 * time.Millisecond) // longer than the bridge
+	b.due()
+	b.short(b.engine, nil)
+	assert.EqualValues(t, 1, most.Load())
+	close(finish)
+	require.Eventually(t, func() bool {
+		b.due()
+		b.short(b.engine, nil)
+		return b.row(first).State == models.JobCompleted && b.row(second).State == models.JobCompleted
+	}, 60*time.Second, 10*time.Millisecond)
+	assert.EqualValues(t, 1, most.Load())
+	assert.Equal(t, 2, b.count(`SELECT count(*) FROM daybook.attempts`))
+}

@@ -613,7 +613,7 @@ BEGIN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
-    IF due <= clock_timestamp() THEN
+    IF due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -684,7 +684,7 @@ BEGIN
           FROM hashed h CROSS JOIN jsonb_array_elements(h.links) l
          WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE
     )
-    SELECT array_agg(h.n), array_agg(h.id), bool_or(h.due <= clock_timestamp()) INTO fresh, ids, now_due
+    SELECT array_agg(h.n), array_agg(h.id), bool_or(h.due <= clock_timestamp() + interval '1 minute') INTO fresh, ids, now_due
       FROM hashed h
      WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE;
 
@@ -961,7 +961,7 @@ BEGIN
         result := 'unchanged';
         RETURN;
     END;
-    IF due <= clock_timestamp() THEN
+    IF due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END

@@ -27,7 +27,7 @@ type FetchRequest struct {
 
 // Fetched is what a fetch found.
 type Fetched struct {
-	// Leased counts the jobs that the turn holds now.
+	// Leased counts the jobs that the turn holds now, or that are being worked already.
 	Leased int
 	// Full says that as many were due as were asked for: there may be more.
 	Full bool
@@ -114,8 +114,8 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, stale bool, r Fetch
 const leftBehindPause = time.Second
 
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
-// left behind to be unlocked. What comes while it waits is worked at once where that needs no lease, so that it need not
-// wait for the turn's next activity.
+// left behind to be unlocked. What comes while it waits is worked at once where that needs no lease, and begun at once if it is
+// background jobs, so that it need not wait for the turn's next activity.
 func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, *Report, error) {
 	if found || r.Wait <= 0 {
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
@@ -138,7 +138,13 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 				return n, &t.report, nil
 			}
 		}
-		leased, err := e.store.Lease(ctx, turn, limit)
+		lease := e.store.Lease
+		if waited && e.handlers != nil && !r.Again {
+			lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+				return e.bridge(ctx, turn, limit, r.Stop)
+			}
+		}
+		leased, err := lease(ctx, turn, limit)
 		if err != nil || len(leased.Jobs) > 0 {
 			return len(leased.Jobs), nil, err
 		}

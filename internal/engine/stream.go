@@ -51,6 +51,8 @@ type stream struct {
 	// hand passes a job to a goroutine that has ended another one.
 	hand chan store.Job
 
+	// unattended: no activity waits for the stream.
+	unattended bool
 	// careful: jobs are being worked that may have killed their worker.
 	careful bool
 

@@ -47,8 +47,9 @@ func (e *Engine) withLate(r Report) Report {
 	return r
 }
 
-// add counts what has become of jobs that another report counts as leased.
+// add counts what another report counts.
 func (r *Report) add(o Report) {
+	r.Leased += o.Leased
 	r.Completed += o.Completed
 	r.Retried += o.Retried
 	r.Rescheduled += o.Rescheduled
@@ -69,6 +70,10 @@ func (s *stream) parallel(jobType string, h Handling) int {
 
 // outlive hands the jobs that are being worked over, if the turn has nothing else to do than to wait for them.
 func (s *stream) outlive(work context.Context) (left bool, err error) {
+	if s.unattended {
+		s.countOutlived(s.longRunning())
+		return false, nil
+	}
 	if !s.request.Linger || s.active == 0 || s.leasing || s.settling || len(s.ended)+len(s.held) > 0 {
 		return false, nil
 	}
@@ -99,15 +104,20 @@ func (s *stream) outlive(work context.Context) (left bool, err error) {
 		return false, err
 	}
 	s.named.Store(&after)
+	s.countOutlived(calls)
+	return true, nil
+}
+
+// countOutlived counts the jobs of calls among the outlived ones, until they return.
+func (s *stream) countOutlived(calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range calls {
-		if !c.returned {
+		if !c.returned && !c.counted {
 			c.counted = true
 			s.engine.outlived.add(c.jobType, c.open)
 		}
 	}
-	return true, nil
 }
 
 // longRunning returns the calls that have worked a job by itself for a while.
@@ -134,19 +144,48 @@ func (s *stream) goOn(ctx, work context.Context) (Report, error) {
 	s.request.Progress = nil
 	e := s.engine
 	end := s.tend(e.life, work, store.OutlivedStaleAfter/4)
-	e.outlived.running.Go(func() {
-		defer s.cancelWork()
-		if err := s.drain(work, nil); err != nil {
-			e.options.Log.Error("jobs that outlived their turn could not be settled; they are taken over", "turn", s.identity().ID, "error", err)
-		} else if err := s.finish(work, s.identity()); err != nil {
-			e.options.Log.Warn("what a turn still held was not given back", "turn", s.identity().ID, "error", err)
-		}
-		end()
-		s.close()
-		late := s.soFar()
-		e.outlived.mu.Lock()
-		defer e.outlived.mu.Unlock()
-		e.outlived.late.add(late)
-	})
+	e.outlived.running.Go(func() { s.endAlone(work, s.drain(work, nil), end) })
 	return e.withLate(report), err
+}
+
+// endAlone ends a stream that no activity waits for; err is its own.
+func (s *stream) endAlone(work context.Context, err error, end func()) {
+	defer s.cancelWork()
+	o, log := &s.engine.outlived, s.engine.options.Log
+	if err != nil {
+		log.Error("jobs that outlived their turn could not be settled; they are taken over", "turn", s.identity().ID, "error", err)
+	} else if err := s.finish(work, s.identity()); err != nil {
+		log.Warn("what a turn still held was not given back", "turn", s.identity().ID, "error", err)
+	}
+	end()
+	s.close()
+	late := s.soFar()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.late.add(late)
+}
+
+// bridgeFor is how long a bridge takes more jobs.
+const bridgeFor = time.Second
+
+// bridge leases jobs for a fetch that has waited, and begins them at once, in the background: the turn's next activity is a hop
+// through Temporal away. For a second it takes what else comes.
+func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
+	turn.ID = store.OutlivedPrefix + turn.ID + "/fetched"
+	turn.Begins = true
+	leased, err := e.store.Lease(ctx, turn, limit)
+	if err != nil || len(leased.Jobs) == 0 {
+		return leased, err
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t := e.newTurn(TurnRequest{Turn: turn, Batch: limit, Length: bridgeFor, Linger: true, Stop: stop}, cancel)
+	t.queue, t.report.Leased = leased.Jobs, len(leased.Jobs)
+	s := newStream(t)
+	s.unattended = true
+	end := t.tend(e.life, work, store.OutlivedStaleAfter/4)
+	e.outlived.running.Go(func() {
+		_, err := s.run(e.life, work)
+		s.endAlone(work, err, end)
+	})
+	return leased, nil
 }
