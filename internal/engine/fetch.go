@@ -132,24 +132,31 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		again = ticker.C
 	}
 	for waited := false; ; waited = true {
+		var wait time.Duration
+		looked := false
 		if waited && e.options.Direct && !r.Again {
 			t := e.newTurn(TurnRequest{Turn: turn, Batch: limit}, nil)
-			if n, _, ok := t.workDirectly(ctx); ok && n > 0 {
+			var n int
+			if n, wait, looked = t.workDirectly(ctx); looked && n > 0 {
 				return n, &t.report, nil
 			}
 		}
-		lease := e.store.Lease
-		if waited && e.handlers != nil && !r.Again {
-			lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
-				return e.bridge(ctx, turn, limit, r.Stop)
+		// One look a time: a second one would only be a glance, and ask for a third.
+		if !looked {
+			lease := e.store.Lease
+			if waited && e.handlers != nil && !r.Again {
+				lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+					return e.bridge(ctx, turn, limit, r.Stop)
+				}
 			}
-		}
-		leased, err := lease(ctx, turn, limit)
-		if err != nil || len(leased.Jobs) > 0 {
-			return len(leased.Jobs), nil, err
+			leased, err := lease(ctx, turn, limit)
+			if err != nil || len(leased.Jobs) > 0 {
+				return len(leased.Jobs), nil, err
+			}
+			wait = leased.Wait()
 		}
 		select {
-		case <-after(leased.Wait()):
+		case <-after(wait):
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-r.Stop:
