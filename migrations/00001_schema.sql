@@ -156,8 +156,15 @@ CREATE TABLE daybook.attempts (
     turn_id         text COLLATE "C" NOT NULL,
     fence           bigint NOT NULL,
     workflow_run_id text NOT NULL DEFAULT '',
-    CHECK ((outcome IN ('retried', 'failed')) <= (error_code IS NOT NULL))
+    -- A row may stand for several attempts in a row that came to the same: its other columns are those of the last.
+    times            integer NOT NULL DEFAULT 1 CHECK (times > 0),
+    first_started_at timestamptz,
+    CHECK ((outcome IN ('retried', 'failed')) <= (error_code IS NOT NULL)),
+    CHECK ((times > 1) = (first_started_at IS NOT NULL))
 );
+COMMENT ON COLUMN daybook.attempts.times IS
+    'How many attempts the row stands for: rescheduled ones with the same number, version and error code are kept as one row, the last of them';
+COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of several attempts began; null: it stands for one';
 CREATE INDEX attempts_job ON daybook.attempts (job_id, id);
 
 CREATE TABLE daybook.impacts (

@@ -1118,17 +1118,29 @@ CREATE TABLE daybook.attempts (
     turn_id text NOT NULL COLLATE pg_catalog."C",
     fence bigint NOT NULL,
     workflow_run_id text DEFAULT ''::text NOT NULL,
+    times integer DEFAULT 1 NOT NULL,
+    first_started_at timestamp with time zone,
     kind text DEFAULT 'accounting'::text NOT NULL,
     type text COLLATE pg_catalog."C",
     CONSTRAINT attempts_attempt_check CHECK ((attempt > 0)),
     CONSTRAINT attempts_check CHECK (((outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome])) <= (error_code IS NOT NULL))),
+    CONSTRAINT attempts_check1 CHECK (((times > 1) = (first_started_at IS NOT NULL))),
     CONSTRAINT attempts_kind CHECK (
 CASE kind
     WHEN 'accounting'::text THEN ((document_id IS NOT NULL) AND (version IS NOT NULL) AND (type IS NULL))
     WHEN 'jobs'::text THEN ((document_id IS NULL) AND (version IS NULL) AND (type IS NOT NULL))
     ELSE false
-END)
+END),
+    CONSTRAINT attempts_times_check CHECK ((times > 0))
 );
+
+-- Name: COLUMN attempts.times; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.attempts.times IS 'How many attempts the row stands for: rescheduled ones with the same number, version and error code are kept as one row, the last of them';
+
+-- Name: COLUMN attempts.first_started_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of several attempts began; null: it stands for one';
 
 -- Name: job_links; Type: TABLE; Schema: daybook; Owner: -
 

@@ -117,6 +117,10 @@ type JobAttempt struct {
 	TurnID        string     `gorm:"column:turn_id" json:"turn_id"`
 	Fence         int64      `gorm:"column:fence" json:"fence"`
 	WorkflowRunID string     `gorm:"column:workflow_run_id" json:"workflow_run_id"`
+	// Times is how many attempts in a row the row stands for: those that were rescheduled for the same reason are one row, whose
+	// other fields are the last one's. FirstStartedAt is when the first of them began; nil when Times is 1.
+	Times          int        `gorm:"column:times" json:"times"`
+	FirstStartedAt *time.Time `gorm:"column:first_started_at" json:"first_started_at,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

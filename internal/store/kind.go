@@ -61,6 +61,7 @@ var Accounting = &Kind{
 		"{log columns}", "document_id, version",
 		"{lost log}", "q.document_id, q.version_hint",
 		"{settled log}", "q.document_id AS log_1, v.old_version AS log_2",
+		"{log version}", "version",
 	),
 }
 
@@ -101,6 +102,7 @@ var Jobs = &Kind{
 		"{log columns}", "kind, type",
 		"{lost log}", "'jobs', q.type",
 		"{settled log}", "'jobs' AS log_1, q.type AS log_2",
+		"{log version}", "type",
 	),
 }
 

@@ -122,6 +122,9 @@ type access struct {
 
 // settle ends attempts. What was not leased has no generation to compare: nobody could ask for anything since it was locked.
 //
+// An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
+// ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
+//
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's settlement would walk all of them for each job.
 func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, a access) (Settled, error) {
@@ -157,11 +160,24 @@ WITH v AS (
       FROM v
      WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 AND q.run_count = v.attempt AND NOT ($17 AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
+), again AS (
+    SELECT s.job_id, s.error, s.started_at, a.id AS log_id
+      FROM settled s
+     CROSS JOIN LATERAL (SELECT * FROM daybook.attempts a WHERE a.job_id = s.job_id ORDER BY a.id DESC LIMIT 1) a
+     WHERE s.outcome = 'rescheduled' AND NOT s.unlogged AND a.outcome = 'rescheduled' AND a.attempt = s.attempt
+       AND a.error_code IS NOT DISTINCT FROM s.code AND a.{log version} = s.log_2
+), folded AS (
+    UPDATE daybook.attempts a
+       SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at),
+           error = again.error, started_at = again.started_at, ended_at = clock_timestamp(), worker = $3, turn_id = $1, fence = $2, workflow_run_id = $14
+      FROM again
+     WHERE a.job_id = again.job_id AND a.id = again.log_id
+    RETURNING a.job_id
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
     SELECT job_id, org_id, log_1, log_2, attempt, outcome::daybook.attempt_outcome, code, error, started_at, $3, $1, $2, $14
-      FROM settled
-     WHERE NOT unlogged
+      FROM settled s
+     WHERE NOT unlogged AND NOT EXISTS (SELECT FROM folded f WHERE f.job_id = s.job_id)
 )
 SELECT count(*) FROM settled`
 	n := len(settlements)
