@@ -83,22 +83,48 @@ func (s *stream) leave(work context.Context, jobs []store.Job) {
 	}
 }
 
-// tryMany works leased jobs in the transaction that settles them; later are those that come after them. With an error it returns
-// the attempt of a job that is alone.
+// tryMany works leased jobs in the transaction that settles them; later are those that come after them. What the database does to
+// that transaction is tried again. With an error it returns the attempt of a job that is alone.
 func (s *stream) tryMany(work context.Context, h Handling, c *call, jobs, later []store.Job) (lost Attempt, err error) {
-	deadline := time.Now().Add(h.Timeout)
-	ctx, cancel := context.WithDeadline(work, deadline)
-	defer cancel()
 	s.mu.Lock()
-	c.inHand, c.later, c.deadline, c.cancel = jobs, later, deadline, cancel
+	c.inHand, c.later = jobs, later
 	s.mu.Unlock()
+	for try := 1; ; try++ {
+		ctx, cancel := s.anew(work, c, h.Timeout)
+		settled, skipped, err := s.tryManyOnce(ctx, jobs)
+		switch {
+		case err == nil:
+			cancel()
+			s.count(settled)
+			s.leave(work, skipped)
+			return Attempt{}, nil
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			err = late(h.Timeout, err)
+		}
+		lostLease := ctx.Err() != nil
+		cancel()
+		again := !ownTrouble(err) && !lostLease && (isConflict(err) || store.IsOutage(err))
+		switch {
+		case again && s.away(work, c):
+			try = 0 // that was no try
+		case again && try >= chunkTries:
+			err = &notCompletedError{tries: try, cause: err}
+			again = false
+		}
+		if !again || work.Err() != nil {
+			return s.notCompleted(work, jobs[0], err), err
+		}
+	}
+}
+
+// tryManyOnce is one try of tryMany. It returns those that another transaction holds locked for longer than a moment, or that are no
+// longer the turn's.
+func (s *stream) tryManyOnce(ctx context.Context, jobs []store.Job) (settled store.Settled, skipped []store.Job, err error) {
 	byID := make(map[string]store.Job, len(jobs))
 	for _, j := range jobs {
 		byID[j.ID] = j
 	}
 	kind := s.engine.store.Kind()
-	var settled store.Settled
-	var skipped []store.Job
 	// Another worker's lease that came too late holds rows locked for a moment.
 	for pause := firstSkip; ; pause *= 2 {
 		err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
@@ -122,16 +148,10 @@ func (s *stream) tryMany(work context.Context, h Handling, c *call, jobs, later 
 			return err
 		})
 		if !errors.Is(err, store.ErrRowHeld) {
-			break
+			return settled, skipped, err
 		}
 		time.Sleep(pause)
 	}
-	if err != nil {
-		return s.notCompleted(ctx, jobs[0], err), err
-	}
-	s.count(settled)
-	s.leave(work, skipped)
-	return Attempt{}, nil
 }
 
 // effects has a bulk handler work jobs of its type, and says how they are to be settled.

@@ -15,6 +15,9 @@ import (
 // outliveAfter is how long a job has been worked when its turn ends without it.
 const outliveAfter = time.Second
 
+// handOverPause is the pause before another try at a hand-over that a completion held off.
+const handOverPause = 20 * time.Millisecond
+
 // outlived is what an engine knows of jobs that go on after their turns.
 type outlived struct {
 	// streams counts the turns that are being processed.
@@ -85,13 +88,22 @@ func (s *stream) outlive(work context.Context) (left bool, err error) {
 	for _, c := range calls {
 		ids = append(ids, idsOf(c.inHand)...)
 	}
-	s.handover.Lock()
+	if !s.handover.TryLock() {
+		// A job is being completed, or the leases renewed: what runs beside them is not to wait.
+		s.wakeAt(time.Now().Add(handOverPause))
+		return false, nil
+	}
 	defer s.handover.Unlock()
 	inHand := s.inHand()
 	before := s.identity()
 	after := before
 	after.ID = store.OutlivedPrefix + before.ID
-	handed, err := s.engine.store.HandOver(work, before, after, ids)
+	var handed bool
+	// A connection that breaks leaves it open who holds the jobs: nothing else is done before that is known.
+	err = s.engine.persist(work, "hand jobs over", func() (err error) {
+		handed, err = s.engine.store.HandOver(work, before, after, ids)
+		return err
+	})
 	if err != nil {
 		return false, err
 	}

@@ -3,11 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -87,92 +84,16 @@ func (s *stream) work(work context.Context, c *call, j store.Job) ended {
 		return s.engine.store.SetProgress(ctx, s.identity(), j.ID, p)
 	})
 	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
-		settled, err := s.complete(ctx, j, a)
+		done := &completion{stream: s, call: c, timeout: h.Timeout, job: j, attempt: a}
+		settled, err := done.run(ctx, work)
 		if err == nil {
 			s.count(settled)
 			return ended{job: j, closed: true, took: time.Since(c.began)}
 		}
-		a = s.notCompleted(ctx, j, err)
+		a = s.notCompleted(work, j, err)
 	}
 	// Told to stop, and the grace is over: it is given back at the end of the turn, uncounted.
 	return ended{job: j, attempt: a, closed: a.Outcome != models.OutcomeCompleted && work.Err() != nil, took: time.Since(c.began)}
-}
-
-// notCompleted is the attempt, whose context is ctx, of a job whose transaction failed with err. What is not the job's fault is
-// not counted.
-func (s *stream) notCompleted(ctx context.Context, j store.Job, err error) Attempt {
-	if !ownTrouble(err) && (errors.Is(err, store.ErrRowHeld) || ctx.Err() == nil && (isConflict(err) || store.IsOutage(err))) {
-		return Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: time.Second}
-	}
-	return s.engine.handlers.Failed(j, err)
-}
-
-// complete runs what the handler wants in the transaction that completes its job. A job that was cancelled meanwhile ends as
-// that, and nothing of it is done; of one that was lost nothing is done either.
-func (s *stream) complete(ctx context.Context, j store.Job, a Attempt) (store.Settled, error) {
-	for began := time.Now(); ; {
-		as := s.identity()
-		settled, err := s.tryComplete(ctx, as, j, a)
-		if errors.Is(err, store.ErrLeaseLost) && as == s.identity() {
-			return s.closeUncompleted(ctx, j)
-		}
-		// A connection that was cut and a lost race are nobody's attempt.
-		if err == nil || ownTrouble(err) || !isConflict(err) && !store.IsOutage(err) {
-			return settled, err
-		}
-		if ctx.Err() != nil || time.Since(began) > lockPatience {
-			return nil, err
-		}
-		time.Sleep(firstSkip)
-	}
-}
-
-// tryComplete returns ErrLeaseLost, and nothing is done, when the job is no longer the turn's or is to be cancelled, and ErrRowHeld
-// when somebody holds its row for long.
-func (s *stream) tryComplete(ctx context.Context, as store.Turn, j store.Job, a Attempt) (settled store.Settled, err error) {
-	inTx := true
-	err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
-		defer recovered(&err)
-		if a.Result, err = a.InTx(ctx, tx); err != nil {
-			return ownError(tx, err)
-		}
-		inTx = false
-		settled, err = s.engine.store.Kind().SettleUnlocked(ctx, tx, as, []store.Settlement{a.settlement(j)}, lockPatience)
-		return err
-	})
-	if !inTx && store.IsLockTimeout(err) {
-		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
-	}
-	return settled, err
-}
-
-// ownError marks what a handler returned from within a transaction as its own, unless the transaction itself has failed in a way
-// that is not the handler's doing.
-func ownError(tx pgx.Tx, err error) error {
-	if tx.Conn().IsClosed() || isConflict(err) {
-		return err
-	}
-	return &processorError{err}
-}
-
-// closeUncompleted settles a job that could not be completed because it is to be cancelled. Without an error and without a
-// settlement it is no longer the turn's.
-func (s *stream) closeUncompleted(ctx context.Context, j store.Job) (store.Settled, error) {
-	pause := firstSkip
-	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
-		settled, done, err := s.settleLocked(ctx, []ended{{job: j, attempt: Attempt{Outcome: models.OutcomeCancelled}}})
-		if err != nil || done[j.ID] {
-			return settled, err
-		}
-		left, err := s.leftOver(ctx, []ended{{job: j, since: began}}, nil)
-		if err != nil || len(left) == 0 {
-			return nil, err
-		}
-		if time.Since(began) > lockPatience || ctx.Err() != nil {
-			return nil, store.ErrRowHeld
-		}
-		time.Sleep(pause)
-	}
 }
 
 // note takes in a call that has returned.

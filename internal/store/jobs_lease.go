@@ -29,15 +29,18 @@ const (
 	OutlivedStaleAfter = time.Minute
 )
 
-// HandOver makes all of these leases another turn's, or, if they are not all the turn's or somebody holds a row locked, none.
+// HandOver makes all of these leases another turn's, or, if they are not all the turn's or another transaction holds a row locked,
+// none. It may be called again after an error that left its result unknown: what was handed over already counts as such.
 func (s *Store) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	const stmt = `
 UPDATE {queue} q
    SET turn_id = $4, last_attempted_at = clock_timestamp()
  WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
-                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2
+                          WHERE id = ANY ($3) AND turn_id IN ($1, $4) AND fence = $2
                           ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), from.ID, from.Fence, ids, to.ID)
 		if err == nil && len(handed) < len(ids) {
@@ -49,6 +52,17 @@ RETURNING q.id`
 		return false, nil
 	}
 	return err == nil, wrap("hand jobs over", err)
+}
+
+// PutOff says how often an attempt at a job was put off, uncounted, because of the database.
+func (s *Store) PutOff(ctx context.Context, id string, attempt int) (n int, err error) {
+	const stmt = `
+SELECT count(*) FROM daybook.attempts
+ WHERE job_id = $1 AND attempt = $2 AND outcome = 'rescheduled' AND error_code = 'DATABASE_ERROR'`
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, stmt, id, attempt).Scan(&n)
+	return n, wrap("count what was put off", err)
 }
 
 // SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the job is no longer the turn's.
