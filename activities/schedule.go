@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -53,8 +55,12 @@ type EnqueueScheduledOutput struct {
 // EnqueueScheduledJob enqueues a firing's job, once however often it is called.
 func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduledInput) (EnqueueScheduledOutput, error) {
 	j := in.Job
-	done, err := queue.EnqueueJob(ctx, s.pool, j.OrgID, queue.RawPayload{Type: j.Type, Data: j.Payload}, queue.JobOptions{
-		IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Unique: j.Unique,
+	var done queue.EnqueuedJob
+	err := store.Begin(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		done, err = queue.EnqueueJob(ctx, tx, j.OrgID, queue.RawPayload{Type: j.Type, Data: j.Payload}, queue.JobOptions{
+			IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Unique: j.Unique,
+		})
+		return err
 	})
 	if isInvalidJob(err) {
 		return EnqueueScheduledOutput{}, temporal.NewNonRetryableApplicationError(err.Error(), ErrTypeInvalidJob, err)

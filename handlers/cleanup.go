@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -132,7 +133,13 @@ func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupSt
 			total.More = true
 			return nil
 		}
-		removed, next, err := s.clean(ctx, h.pool, r, cursor)
+		var removed store.Cleaned
+		var next store.CleanupCursor
+		err := store.Begin(ctx, h.pool, func(tx pgx.Tx) error {
+			var err error
+			removed, next, err = s.clean(ctx, tx, r, cursor)
+			return err
+		})
 		if err != nil {
 			return err
 		}

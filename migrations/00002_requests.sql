@@ -8,12 +8,13 @@
 -- +goose StatementBegin
 
 -- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while somebody waits: a
--- waiter holds the exclusive lock, and then the shared one is not to be had.
+-- waiter holds the exclusive lock, and then the shared one is not to be had. PostgreSQL refuses PREPARE TRANSACTION after a
+-- NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the poll interval.
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) THEN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_accounting', '');
     END IF;
 END

@@ -985,7 +985,7 @@ CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) THEN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_accounting', '');
     END IF;
 END
@@ -997,7 +997,7 @@ CREATE FUNCTION daybook.wake_job_queue() RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 2) THEN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 2) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_jobs', '');
     END IF;
 END

@@ -78,7 +78,7 @@ func accountsImportCommand(a *app) *cobra.Command {
 
 func putAccounts(ctx context.Context, db *database, org string, accounts []models.Account) (activated, error) {
 	var done store.Activated
-	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+	err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 		var err error
 		done, err = store.PutAccounts(ctx, tx, org, accounts)
 		return err

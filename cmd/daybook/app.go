@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/term"
 
@@ -138,7 +139,24 @@ func (a *app) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
 	}
+	config.AfterConnect = nameDefaults
 	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// nameDefaults has the session begin transactions as Daybook's own, also those of a single statement, and gives no statement
+// less time than it takes. What the address itself says is left alone.
+func nameDefaults(ctx context.Context, conn *pgx.Conn) error {
+	said := conn.Config().RuntimeParams
+	statements := ""
+	for _, d := range []struct{ name, value string }{
+		{"default_transaction_isolation", "'read committed'"}, {"statement_timeout", "0"}, {"lock_timeout", "0"}, {"idle_session_timeout", "0"},
+	} {
+		if _, ok := said[d.name]; !ok && !strings.Contains(said["options"], d.name) {
+			statements += "SET " + d.name + " = " + d.value + ";"
+		}
+	}
+	_, err := conn.Exec(ctx, statements)
+	return err
 }
 
 // checkDatabaseURL refuses an address that cannot be read, without repeating any of it: what is wrong may be the password.

@@ -134,7 +134,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	orgs := d.documents.organizations()
 	d.say("Applying the sample chart of accounts and the sample rules to %s.", plural(int64(len(orgs)), "organization", "organizations"))
 	for _, org := range orgs {
-		err := pgx.BeginFunc(ctx, d.db.Pool, func(tx pgx.Tx) error {
+		err := store.Begin(ctx, d.db.Pool, func(tx pgx.Tx) error {
 			if _, err := store.PutAccounts(ctx, tx, org, sample.Chart()); err != nil {
 				return err
 			}

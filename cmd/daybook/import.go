@@ -197,7 +197,7 @@ func (i *documentImporter) write(ctx context.Context, items []importItem) ([]sto
 		}
 	}
 	puts := make([]store.PutResult, len(items))
-	err := pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
 		for n := range items {
 			d := &items[n].document
 			var err error
@@ -225,7 +225,7 @@ func (i *documentImporter) makeKnown(ctx context.Context, item importItem) error
 	if ok && (item.name == "" || name == item.name) {
 		return nil
 	}
-	err := pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
 		return store.PutOrganization(ctx, tx, item.document.OrgID, item.name)
 	})
 	if err == nil {

@@ -109,7 +109,7 @@ func (a *app) changeFlows(ctx context.Context, orgs *organizationFlags, change f
 	results := make([]changedFlow, 0, len(ids))
 	for _, id := range ids {
 		r := changedFlow{OrgID: id}
-		err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+		err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 			var err error
 			r.Flow, err = change(ctx, tx, id)
 			return err

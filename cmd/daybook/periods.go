@@ -102,7 +102,7 @@ func periodsAddCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error { return store.AddPeriods(c.Context(), tx, org, periods) })
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error { return store.AddPeriods(c.Context(), tx, org, periods) })
 			if store.SQLState(err) == uniqueViolation {
 				return tagged(store.ErrInvalid, "organization %s has a period that begins on one of these days already; `daybook periods list` shows it", org)
 			}
@@ -170,7 +170,7 @@ func periodsChangeCommand(a *app, name, short, long string, change periodChange)
 			}
 			defer db.close()
 			var p changedPeriod
-			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error {
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				done, err := change(c.Context(), tx, org, wanted.StartsOn)
 				if err != nil {
 					return err
@@ -247,7 +247,7 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 			}
 			defer db.close()
 			var done store.Activated
-			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error {
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				var err error
 				done, err = store.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0]))
 				return err

@@ -154,7 +154,7 @@ func rulesApplyCommand(a *app) *cobra.Command {
 
 func applyRules(ctx context.Context, db *database, org string, source []byte, rules *posting.RuleSet, activate bool) (activated, error) {
 	result := activated{OrgID: org}
-	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+	err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 		stored, err := store.PutRuleSet(ctx, tx, org, rules.Name(), string(source))
 		if err != nil {
 			return err

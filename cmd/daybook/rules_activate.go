@@ -41,7 +41,7 @@ func rulesActivateCommand(a *app) *cobra.Command {
 				return fmt.Errorf("version %d cannot be used: %w", version, err)
 			}
 			result := activated{OrgID: org, Version: version}
-			err = pgx.BeginFunc(c.Context(), db.Pool, func(tx pgx.Tx) error {
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				done, err := store.ActivateRuleSet(c.Context(), tx, org, version)
 				if err != nil {
 					return err

@@ -123,7 +123,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	}
 	var settled store.Settled
 	var locked, later []store.Job
-	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
+	err = t.engine.store.InTx(ctx, func(tx pgx.Tx) error {
 		var err error
 		if locked, err = t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), idsOf(jobs)); err != nil || len(locked) == 0 {
 			return err
@@ -284,7 +284,7 @@ const settleLimit = 30 * time.Second
 // trySettle settles a job if its row can be locked, or is no longer the turn's.
 func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobError) (done bool, err error) {
 	var settled store.Settled
-	err = pgx.BeginFunc(ctx, t.engine.store.Pool(), func(tx pgx.Tx) error {
+	err = t.engine.store.InTx(ctx, func(tx pgx.Tx) error {
 		locked, err := t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), []string{job.ID})
 		if err != nil || len(locked) == 0 {
 			return err

@@ -29,7 +29,7 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 	defer cancel()
 	var settled store.Settled
 	var later []store.Job
-	err = pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+	err = s.InTx(ctx, func(tx pgx.Tx) error {
 		jobs, err := pick.Lock(ctx, tx)
 		if err != nil || len(jobs) == 0 {
 			return err

@@ -100,8 +100,7 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 		o.Limit = defaultFindings
 	}
 	r := AuditReport{OrgID: o.OrgID}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, auditSettings); err != nil {
 			return err
 		}

@@ -108,8 +108,7 @@ func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter,
 		limit = DefaultLimit
 	}
 	var l AccountLedger
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		var err error
 		if l.Balances, err = Balances(ctx, tx, f); err != nil {
 			return err

@@ -1,6 +1,12 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // MarkForTest is where a place's mark stands.
 type MarkForTest struct {
@@ -17,4 +23,12 @@ func (s *Store) Marks() (int, []MarkForTest) {
 		all = append(all, MarkForTest{At: at.mark.at, ID: at.mark.id})
 	}
 	return len(all), all
+}
+
+// ReadSnapshot is readSnapshot.
+var ReadSnapshot = readSnapshot
+
+// ByKey is byKey on a pool.
+func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	return byKey(ctx, pool, scan, stmt, args...)
 }

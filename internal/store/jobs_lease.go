@@ -41,7 +41,7 @@ UPDATE {queue} q
 RETURNING q.id`
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
 		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), from.ID, from.Fence, ids, to.ID)
 		if err == nil && len(handed) < len(ids) {
 			err = ErrRowHeld
@@ -68,9 +68,10 @@ SELECT count(*) FROM daybook.attempts
 // SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the job is no longer the turn's.
 func (s *Store) SetProgress(ctx context.Context, turn Turn, id string, progress []byte) error {
 	const stmt = `
-UPDATE daybook.jobs SET progress = $4::text::jsonb, updated_at = clock_timestamp() WHERE id = $3 AND turn_id = $1 AND fence = $2`
-	tag, err := s.pool.Exec(ctx, stmt, turn.ID, turn.Fence, id, string(progress))
-	if err == nil && tag.RowsAffected() == 0 {
+UPDATE daybook.jobs SET progress = $4::text::jsonb, updated_at = clock_timestamp() WHERE id = $3 AND turn_id = $1 AND fence = $2
+RETURNING id`
+	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, id, string(progress))
+	if err == nil && len(written) == 0 {
 		return fmt.Errorf("job %s: %w", id, ErrLeaseLost)
 	}
 	return wrap("store progress", err)
@@ -92,18 +93,24 @@ SELECT f.id, r.result
  ORDER BY f.id`
 	total, last := 0, ""
 	for {
-		rows, err := s.pool.Query(ctx, stmt, types, last)
-		if err != nil {
-			return total, wrap("return jobs whose handler was missing", err)
-		}
-		n := 0
-		var result string
-		_, err = pgx.ForEachRow(rows, []any{&last, &result}, func() error {
-			if n++; result != "unchanged" {
-				total++
+		n, returned := 0, 0
+		err := s.InTx(ctx, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, stmt, types, last)
+			if err != nil {
+				return err
 			}
-			return nil
+			var result string
+			_, err = pgx.ForEachRow(rows, []any{&last, &result}, func() error {
+				if n++; result != "unchanged" {
+					returned++
+				}
+				return nil
+			})
+			return err
 		})
+		if err == nil {
+			total += returned
+		}
 		if err != nil || n == 0 {
 			return total, wrap("return jobs whose handler was missing", err)
 		}

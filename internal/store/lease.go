@@ -120,8 +120,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share) ([]J
 	free, capped := splitCapped(shares)
 	var jobs []Job
 	if len(free) > 0 {
-		batch := &pgx.Batch{}
-		batch.Queue(planByKey)
+		batch := batchByKey(s.pool)
 		s.queueLease(batch, turn, free, []string{})
 		got, err := s.takeShares(ctx, s.pool, batch, free)
 		if err != nil {
@@ -161,13 +160,10 @@ func splitCapped(shares []share) (free, capped []share) {
 func (s *Store) leaseCapped(ctx context.Context, turn Turn, shares []share) ([]Job, error) {
 	const lock = `SELECT o FROM unnest($1::text[]) AS o WHERE pg_try_advisory_xact_lock(1684109668, hashtext(o))`
 	var jobs []Job
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
 		orgs := make([]string, len(shares))
 		for i, sh := range shares {
 			orgs[i] = sh.key.org
-		}
-		if _, err := tx.Exec(ctx, idleLimit); err != nil {
-			return err
 		}
 		locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, orgs)
 		if err != nil {

@@ -13,6 +13,9 @@ import (
 // time it is for a few rows, which takes longer than to execute it.
 const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
+// planAlone is planByKey for a batch without a transaction around it, whose statements get the time that Begin gives.
+const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
+
 // planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan, plan_cache_mode.
 const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true), set_config('plan_cache_mode', $4, true)`
 
@@ -45,8 +48,20 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	batch := &pgx.Batch{}
-	batch.Queue(planByKey)
+	batch := batchByKey(q)
 	batch.Queue(stmt, args...)
 	return lastRows(ctx, q, batch, scan)
+}
+
+// batchByKey returns a batch whose statements have their plans by key, and which is READ COMMITTED though no transaction is
+// begun around it.
+func batchByKey(q batcher) *pgx.Batch {
+	batch := &pgx.Batch{}
+	if _, inside := q.(pgx.Tx); inside {
+		batch.Queue(planByKey)
+		return batch
+	}
+	batch.Queue(readCommitted)
+	batch.Queue(planAlone)
+	return batch
 }

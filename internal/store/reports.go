@@ -52,8 +52,7 @@ func AccountingStatus(ctx context.Context, pool *pgxpool.Pool, org string) (Queu
 	for _, state := range models.JobStates() {
 		s.Counts[state] = 0
 	}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		if err := countStates(ctx, tx, org, &s); err != nil {
 			return err
 		}

@@ -47,11 +47,6 @@ func (s *Store) Kind() *Kind { return s.kind }
 // Pool returns the pool that the store was made with.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// InTx runs f in a transaction whose session ends when it idles in it for ten seconds: a worker that sleeps keeps nothing locked.
-func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'`}, f)
-}
-
 // Turn is who leases: one bounded pass of a lane.
 type Turn struct {
 	// ID is made of the workflow's run, the lane and a counter.

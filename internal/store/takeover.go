@@ -65,7 +65,7 @@ func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, 
 	var t Taken
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
 		var ids []string
 		var charged, logged []bool
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {

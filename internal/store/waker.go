@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// lockTick is the pause between two tries for the exclusive lock, which an open enqueuing transaction holds off;
-	// after lockFastTries tries the pause is lockSlowTick: another process waits already and keeps the lock.
-	lockTick      = 25 * time.Millisecond
-	lockFastTries = 40
-	lockSlowTick  = time.Second
+	// lockTick is the pause between two tries for the exclusive lock that an open enqueuing transaction holds off. Until the
+	// lock is held nothing notifies, so the waiters look at each tick.
+	lockTick = 75 * time.Millisecond
+	// otherTick is the pause between two tries while another process holds the lock. Enqueuers notify all processes then, and
+	// a process that gives the lock up notifies the others; the tick is for one that died.
+	otherTick = 500 * time.Millisecond
 	// lockLinger is how long the lock is kept after the last waiter left: the next one usually comes within a hop.
 	lockLinger = time.Second
 	// otherDelay lets one waiter of this process win over the others: a lingering turn over a waiting fetch, which is a
@@ -26,8 +27,10 @@ const (
 )
 
 // Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
-// what the kind's wake function notifies, and the exclusive advisory lock that makes enqueuers notify. It is a courtesy: whoever
-// waits also looks again by itself after its poll interval.
+// what the kind's wake function notifies, and the exclusive advisory lock that makes enqueuers notify. While it cannot have the
+// lock, because an enqueuing transaction stays open, and while it has no connection, it tells the waiters to look every
+// lockTick: a wake-up becomes polling, and never waits for another transaction. Each waiter also looks again by itself after
+// its poll interval.
 type Waker struct {
 	config *pgx.ConnConfig
 	kind   *Kind
@@ -151,19 +154,31 @@ func (w *Waker) Remind() {
 // run keeps the connection alive until ctx ends.
 func (w *Waker) run(ctx context.Context) {
 	defer close(w.done)
-	pause := lockTick
-	for ctx.Err() == nil {
+	for pause := lockTick; ctx.Err() == nil; pause = min(pause*2, 10*time.Second) {
 		err := w.listen(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		w.log.Debug("the wake-up connection ended; polling meanwhile", "error", err, "retry_in", pause)
+		w.poll(ctx, pause)
+	}
+}
+
+// poll has the waiters look every lockTick, for d.
+func (w *Waker) poll(ctx context.Context, d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	tick := time.NewTicker(lockTick)
+	defer tick.Stop()
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-over.C:
+			return
+		case <-tick.C:
+			w.broadcast()
 		}
-		pause = min(pause*2, 10*time.Second)
 	}
 }
 
@@ -180,7 +195,8 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, conn.Close(closeCtx))
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+w.kind.channel); err != nil {
+	// The session idles by design, whatever limit the role or the database has.
+	if _, err := conn.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+w.kind.channel); err != nil {
 		return err
 	}
 	// While another process holds the lock, work is notified and heard from here on; what was committed before is found
@@ -211,11 +227,40 @@ func (w *Waker) awaitWaiter(ctx context.Context) error {
 	}
 }
 
-// serve waits for notifications for as long as somebody waits. Success at the lock means that no enqueuing transaction
+// lockState is what a try for the exclusive lock found.
+type lockState string
+
+const (
+	// lockHeld: this waker has it. No enqueuing transaction is open, and each later one notifies.
+	lockHeld lockState = "held"
+	// lockElsewhere: another process waits and has it. Enqueuing transactions notify.
+	lockElsewhere lockState = "elsewhere"
+	// lockOpen: enqueuing transactions are open that did not notify.
+	lockOpen lockState = "open"
+)
+
+// tryLock tries for the exclusive lock. The shared one tells the two reasons apart for which it may not be had.
+func (w *Waker) tryLock(ctx context.Context, conn *pgx.Conn) (lockState, error) {
+	const try = `
+SELECT CASE WHEN pg_try_advisory_lock(1684109666, $1) THEN 'held'
+            WHEN NOT pg_try_advisory_lock_shared(1684109666, $1) THEN 'elsewhere'
+            WHEN pg_advisory_unlock_shared(1684109666, $1) THEN 'open' END`
+	var state lockState
+	err := conn.QueryRow(ctx, try, w.kind.key).Scan(&state)
+	return state, err
+}
+
+// unlock gives the lock up. The notification has a process that waits on take it at once: until one has it, nothing else
+// notifies.
+func (w *Waker) unlock(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, '')`, w.kind.key, w.kind.channel)
+	return err
+}
+
+// serve waits for notifications for as long as there are waiters. Success at the lock means that no enqueuing transaction
 // is open and each later one will notify; so every waiter looks once more after it.
 func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
-	held := false
-	tries := 0
+	state := lockOpen
 	idleSince := time.Time{}
 	for {
 		n, _ := w.waiters()
@@ -225,21 +270,29 @@ func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
 		case idleSince.IsZero():
 			idleSince = time.Now()
 		case time.Since(idleSince) >= lockLinger:
-			if held {
-				_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1)`, w.kind.key)
-				return err
+			if state == lockHeld {
+				return w.unlock(ctx, conn)
 			}
 			return nil
 		}
 		tick := lockLinger
-		if !held {
-			if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(1684109666, $1)`, w.kind.key).Scan(&held); err != nil {
+		if state != lockHeld {
+			var err error
+			before := state
+			if state, err = w.tryLock(ctx, conn); err != nil {
 				return err
 			}
-			if tries++; held {
+			switch {
+			case state == lockOpen:
+				tick = lockTick
 				w.broadcast()
-			} else if tick = lockTick; tries > lockFastTries {
-				tick = lockSlowTick
+			case state == lockElsewhere:
+				tick = otherTick
+				if before == lockOpen {
+					w.broadcast()
+				}
+			default:
+				w.broadcast()
 			}
 		}
 		waitCtx, cancel := context.WithTimeout(ctx, tick)

@@ -228,6 +228,7 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 
 	sub.Close()
 	require.Eventually(t, func() bool { return len(b.holders()) == 0 }, 10*time.Second, 10*time.Millisecond, "the lock is given back when nobody waits any more")
+	assert.Equal(t, 1, b.heard(conn), "who gives the lock up tells the other processes")
 	b.exec(now, 3)
 	assert.Zero(t, b.heard(conn), "nobody waits any more")
 }
@@ -319,7 +320,7 @@ func TestLongEnqueuingTransaction(t *testing.T) {
 	}()
 	// The waiter has tried and failed when its session has been seen asking for the lock.
 	require.Eventually(t, func() bool {
-		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'SELECT pg_try_advisory_lock(%'`, b.Name) == 1
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query ~ '^\s*SELECT CASE WHEN pg_try_advisory_lock'`, b.Name) == 1
 	}, 10*time.Second, 5*time.Millisecond)
 	assert.Empty(t, b.holders())
 	require.NoError(t, tx.Commit(t.Context()))

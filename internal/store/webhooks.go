@@ -28,15 +28,16 @@ type WebhookReceipt struct {
 
 // WriteWebhookReceipt keeps a receipt. An attempt that is made again, after its worker was lost, replaces its own unless
 // that says that the webhook was delivered.
-func WriteWebhookReceipt(ctx context.Context, db DB, r WebhookReceipt) error {
+func WriteWebhookReceipt(ctx context.Context, q batcher, r WebhookReceipt) error {
 	const stmt = `
 INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at)
 VALUES ($1, $2, $3, nullif($4, 0), $5, nullif($6, ''), $7, $8)
 ON CONFLICT (job_id, attempt) DO UPDATE
    SET url = excluded.url, status = excluded.status, ok = excluded.ok, error_code = excluded.error_code,
        duration_ms = excluded.duration_ms, sent_at = excluded.sent_at
- WHERE NOT w.ok`
-	_, err := db.Exec(ctx, stmt, r.JobID, r.Attempt, r.URL, r.Status, r.OK, string(r.ErrorCode), r.Duration.Milliseconds(), r.SentAt)
+ WHERE NOT w.ok
+RETURNING w.job_id`
+	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, r.JobID, r.Attempt, r.URL, r.Status, r.OK, string(r.ErrorCode), r.Duration.Milliseconds(), r.SentAt)
 	return wrap("write the webhook's receipt", err)
 }
 

@@ -1,0 +1,216 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/queue/queuetest"
+)
+
+// reconnect returns a pool whose sessions begin with the settings, which target (the database, or the role in it) gets.
+func (b *bundle) reconnect(target string, settings ...string) *pgxpool.Pool {
+	b.t.Helper()
+	for _, s := range settings {
+		b.exec(target + ` SET ` + s)
+	}
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(b.t, err)
+	config.MaxConns = 16
+	pool, err := pgxpool.NewWithConfig(b.t.Context(), config)
+	require.NoError(b.t, err)
+	b.t.Cleanup(pool.Close)
+	return pool
+}
+
+// decoys makes a schema in which everything that Daybook has bears the same name and is of no use.
+func (b *bundle) decoys() {
+	b.exec(`
+DO $$
+DECLARE
+    r record;
+BEGIN
+    CREATE SCHEMA decoy;
+    FOR r IN SELECT relname FROM pg_class WHERE relnamespace = 'daybook'::regnamespace AND relkind IN ('r', 'v', 'S') LOOP
+        EXECUTE format('CREATE TABLE decoy.%I (nothing integer)', r.relname);
+    END LOOP;
+    FOR r IN SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'daybook'::regnamespace AND t.typtype = 'e' LOOP
+        EXECUTE format('CREATE TYPE decoy.%I AS ENUM (''nothing'')', r.typname);
+    END LOOP;
+    FOR r IN SELECT oid, proname, pg_get_function_identity_arguments(oid) AS arguments FROM pg_proc
+              WHERE pronamespace = 'daybook'::regnamespace AND prorettype <> 'trigger'::regtype AND proargmodes IS NULL LOOP
+        EXECUTE format('CREATE FUNCTION decoy.%I(%s) RETURNS void LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION ''''a decoy was called''''; END''', r.proname, r.arguments);
+    END LOOP;
+END
+$$`)
+}
+
+// hostile are defaults that an application may have reasons for, and that must not matter to Daybook.
+var hostile = []string{
+	`search_path = decoy, public`, `"TimeZone" = 'Pacific/Kiritimati'`, `"DateStyle" = 'SQL, DMY'`, `"IntervalStyle" = 'sql_standard'`,
+	`statement_timeout = '5s'`, `lock_timeout = '5s'`, `bytea_output = 'escape'`, `extra_float_digits = 0`, `enable_indexscan = off`,
+	`default_transaction_deferrable = on`, `check_function_bodies = off`,
+}
+
+type ping struct {
+	N int `json:"n"`
+}
+
+func (ping) JobType() string { return "ping" }
+
+// The whole way of a document and of a background job, under defaults of the database, or of the role, that are not PostgreSQL's.
+func TestNoDefaultOfTheDatabaseMatters(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"repeatable read", "serializable"} {
+		for _, kind := range []string{"database", "role"} {
+			t.Run(kind+", "+level, func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.decoys()
+				target := `ALTER DATABASE ` + b.Name
+				if kind == "role" {
+					target = `ALTER ROLE CURRENT_USER IN DATABASE ` + b.Name
+				}
+				pool := b.reconnect(target, append(hostile, `default_transaction_isolation = '`+level+`'`)...)
+				b.walk(pool)
+			})
+		}
+	}
+}
+
+// walk enqueues, posts, closes a period, and works jobs, all on one pool.
+func (b *bundle) walk(pool *pgxpool.Pool) {
+	t := b.t
+	const other = "org_2"
+	fixture.Organization(t, pool, other)
+	fixture.Ready(t, pool, fixture.Invoice(other, "inv-1", 1000), fixture.Invoice(other, "inv-2", 2000))
+	most := 1
+	require.NoError(t, store.Begin(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := store.CapOrganization(t.Context(), tx, other, &most)
+		return err
+	}))
+	e := engine.New(store.New(pool), ledger.New(nil), engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
+	defer e.Close()
+	report, err := e.Process(t.Context(), request(1))
+	require.NoError(t, err)
+	assert.Equal(t, 2, report.Completed, "%+v", report)
+	assert.EqualValues(t, 3570, fixture.Balance(t, pool, other, "1200", "EUR"))
+
+	require.NoError(t, store.Begin(t.Context(), pool, func(tx pgx.Tx) error {
+		err := store.AddPeriods(t.Context(), tx, other, []models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
+		if err != nil {
+			return err
+		}
+		return store.ClosePeriod(t.Context(), tx, other, models.NewDate(2026, 3, 1))
+	}))
+	fixture.Ready(t, pool, fixture.Invoice(other, "inv-3", 1000))
+	report, err = e.Process(t.Context(), request(2))
+	require.NoError(t, err)
+	assert.Equal(t, 1, report.Failed, "%+v", report)
+	assert.Equal(t, models.CodePeriodClosed, *fixture.Job(t, pool, other, "inv-3").LastErrorCode)
+
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, j *jobs.Job[ping]) error { return j.Progress(ctx, map[string]bool{"half": true}) })
+	for n := range 3 {
+		_, err := queue.EnqueueJob(t.Context(), pool, other, ping{N: n}, queue.JobOptions{IdempotencyKey: fmt.Sprint("key ", n)})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 3, queuetest.Drain(t, pool, registry, queuetest.DrainOptions{}).Completed)
+
+	audit, err := store.Audit(t.Context(), pool, store.AuditOptions{})
+	require.NoError(t, err)
+	assert.Zero(t, audit.Wrong(), "%+v", audit)
+}
+
+// Lanes that lease, post and settle side by side disturb each other no more than under READ COMMITTED.
+func TestLanesUnderStricterIsolation(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			fixture.ManyReady(t, b.Pool, org, "doc-", 900)
+			pool := b.reconnect(`ALTER DATABASE `+b.Name, `default_transaction_isolation = '`+level+`'`)
+			e := engine.New(store.New(pool), ledger.New(nil), engine.Options{Direct: true, ChunkSize: 50, Log: slog.New(slog.DiscardHandler)})
+			defer e.Close()
+			var lanes sync.WaitGroup
+			for lane := range 3 {
+				lanes.Go(func() {
+					for k := range 40 {
+						tn := store.Turn{ID: fmt.Sprintf("run/%d/%d", lane, k), Worker: "test", WorkflowRunID: "run"}
+						f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: tn, Batch: 20})
+						if !assert.NoError(t, err) || f.Leased == 0 {
+							return
+						}
+						_, err = e.Process(t.Context(), engine.TurnRequest{Turn: tn, Batch: 20, Length: time.Second})
+						assert.NoError(t, err)
+					}
+				})
+			}
+			lanes.Wait()
+			assert.Equal(t, 900, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed' AND run_count = 1`))
+			assert.Equal(t, 900, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
+		})
+	}
+}
+
+// between stops in the chunk's transaction, after its first statement and before the ledger reads.
+type between struct {
+	inner   engine.Processor
+	reached chan struct{}
+	proceed chan struct{}
+}
+
+func (g *between) Prepare(ctx context.Context, jobs []engine.Job) (engine.Commit, error) {
+	inner, err := g.inner.Prepare(ctx, jobs)
+	return func(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
+		g.reached <- struct{}{}
+		select {
+		case <-g.proceed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return inner(ctx, tx, jobs)
+	}, err
+}
+
+func TestNothingIsPostedIntoAPeriodThatWasClosedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			first := models.NewDate(2026, 3, 1)
+			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+				require.NoError(t, store.AddPeriods(ctx, tx, org, []models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}}))
+			})
+			fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
+			pool := b.reconnect(`ALTER DATABASE `+b.Name, `default_transaction_isolation = '`+level+`'`)
+			g := &between{inner: ledger.New(nil), reached: make(chan struct{}, 100), proceed: make(chan struct{})}
+			e := engine.New(store.New(pool), g, engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
+			defer e.Close()
+			done := b.processing(e, request(1))
+			<-g.reached
+			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) { require.NoError(t, store.ClosePeriod(ctx, tx, org, first)) })
+			close(g.proceed)
+			<-done
+			assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
+			assert.Equal(t, models.CodePeriodClosed, *b.job("inv").LastErrorCode)
+		})
+	}
+}
