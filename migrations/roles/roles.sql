@@ -41,6 +41,8 @@ GRANT INSERT, UPDATE, DELETE ON daybook.jobs TO daybook_worker;
 GRANT INSERT ON daybook.job_links TO daybook_worker;
 GRANT INSERT, UPDATE, DELETE ON daybook.webhook_deliveries TO daybook_worker;
 GRANT INSERT, DELETE ON daybook.attempts TO daybook_worker;
+-- An attempt that comes to the same as the one before it shares its row; what an attempt came to stays.
+GRANT UPDATE (times, first_started_at, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id) ON daybook.attempts TO daybook_worker;
 GRANT INSERT ON daybook.impacts, daybook.entries, daybook.confirmations TO daybook_worker;
 GRANT USAGE ON SEQUENCE daybook.fence_seq, daybook.impact_id_seq TO daybook_worker;
 
