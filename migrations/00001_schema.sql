@@ -207,55 +207,6 @@ CREATE TABLE daybook.entries (
 COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
 CREATE INDEX entries_account ON daybook.entries (org_id, account_code, currency);
 
--- One call a statement, not one a line: every impact that got entries must be complete and balanced per currency.
-CREATE FUNCTION daybook.check_entries() RETURNS trigger
-    LANGUAGE plpgsql
-AS $$
-DECLARE
-    bad record;
-BEGIN
-    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) AS difference
-      INTO bad
-      FROM new_entries n
-     GROUP BY n.impact_id, n.currency
-    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) <> 0
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
-            USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
-    END IF;
-
-    -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
-    -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
-    SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
-      INTO bad
-      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
-              FROM new_entries GROUP BY impact_id) n
-      LEFT JOIN daybook.impacts i ON i.id = n.impact_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
-            USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
-    END IF;
-
-    SELECT n.org_id, n.account_code
-      INTO bad
-      FROM (SELECT DISTINCT org_id, account_code FROM new_entries) n
-     WHERE NOT EXISTS (SELECT 1 FROM daybook.accounts a WHERE a.org_id = n.org_id AND a.code = n.account_code)
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
-            USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries
-    REFERENCING NEW TABLE AS new_entries
-    FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
-
 CREATE FUNCTION daybook.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -277,5 +228,5 @@ DROP TABLE daybook.entries, daybook.impacts, daybook.attempts, daybook.accountin
 ALTER TABLE daybook.organizations DROP CONSTRAINT organizations_id_active_rule_set_fkey;
 DROP TABLE daybook.rule_sets, daybook.accounts, daybook.organizations;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.check_entries(), daybook.refuse_change(), daybook.new_id();
+DROP FUNCTION daybook.refuse_change(), daybook.new_id();
 DROP TYPE daybook.accounting_job_state, daybook.attempt_outcome, daybook.account_type, daybook.entry_side, daybook.impact_kind;

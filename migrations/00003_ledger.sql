@@ -1,6 +1,7 @@
 -- Versions, epochs, confirmations, periods: what makes the ledger one that an auditor accepts.
 --
--- SQLSTATEs of our own, besides those of 00001 and 00002: DB005 the posting date lies in a closed period.
+-- SQLSTATEs of our own, besides those of 00001 and 00002: DB001 to DB003 and DB006 (check_entries), DB005 the posting date lies in
+-- a closed period.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -79,7 +80,8 @@ ALTER TABLE daybook.documents ADD CONSTRAINT dates_are_days CHECK (isfinite(issu
 
 -- A deliberate repost under unchanged versions is a new epoch.
 ALTER TABLE daybook.accounting_work_queue ADD COLUMN epoch integer NOT NULL DEFAULT 0 CHECK (epoch >= 0);
-COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'Grows with each deliberate repost (repost_accounting_job)';
+COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS
+    'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
 
 ALTER TABLE daybook.impacts
     ADD COLUMN epoch integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
@@ -103,18 +105,21 @@ CREATE TRIGGER confirmations_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON 
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
 -- Impacts and their entries are inserted by one statement (a WITH), at whose end both checks see all of it. So no impact
--- is ever without an entry that it announces, and none can get another later. New here: accounts may restrict currencies.
-CREATE OR REPLACE FUNCTION daybook.check_entries() RETURNS trigger
+-- is ever without an entry that it announces, and none can get another later. One call a statement, not one a line.
+--
+-- SQLSTATEs: DB001 an impact does not balance, DB002 it has not the entries that it announces, DB003 an account is unknown or does
+-- not take the currency, DB006 a reversal does not mirror the impact before it.
+CREATE FUNCTION daybook.check_entries() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 DECLARE
     bad record;
 BEGIN
-    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) AS difference
+    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) AS difference
       INTO bad
       FROM new_entries n
      GROUP BY n.impact_id, n.currency
-    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) <> 0
+    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor ELSE -n.amount_minor END) <> 0
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
@@ -135,37 +140,70 @@ BEGIN
             USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
     END IF;
 
-    SELECT n.org_id, n.account_code, n.currency, a.code IS NOT NULL AS known
-      INTO bad
-      FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
-      LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
-     WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))
-     LIMIT 1;
-    IF FOUND AND bad.known THEN
-        RAISE EXCEPTION 'account % of organization % does not take %', bad.account_code, bad.org_id, bad.currency
-            USING ERRCODE = 'DB003', HINT = 'add the currency to the account, or post to another one';
-    ELSIF FOUND THEN
-        RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
-            USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
+    -- The chart is looked at as it is now, for all lines at once. A reversal is held to what it mirrors (check_impacts), not to the
+    -- chart: only a set with a bad line pays for finding out which lines reverse.
+    IF EXISTS (SELECT 1
+                 FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
+                 LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
+                WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))) THEN
+        SELECT n.org_id, n.account_code, n.currency, a.code IS NOT NULL AS known
+          INTO bad
+          FROM new_entries n
+          JOIN daybook.impacts i ON i.id = n.impact_id AND i.kind = 'post'
+          LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
+         WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))
+         LIMIT 1;
+        IF FOUND AND bad.known THEN
+            RAISE EXCEPTION 'account % of organization % does not take %', bad.account_code, bad.org_id, bad.currency
+                USING ERRCODE = 'DB003', HINT = 'add the currency to the account, or post to another one';
+        ELSIF FOUND THEN
+            RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
+                USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
+        END IF;
     END IF;
     RETURN NULL;
 END
 $$;
+CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries
+    REFERENCING NEW TABLE AS new_entries
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
 
+-- An impact's entries are complete if it has any: that is checked with the entries.
 CREATE FUNCTION daybook.check_impacts() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 DECLARE
     bad record;
 BEGIN
-    SELECT n.id, n.entry_count, (SELECT count(*) FROM daybook.entries e WHERE e.impact_id = n.id) AS entries
+    SELECT n.id, n.entry_count
       INTO bad
       FROM new_impacts n
-     WHERE n.entry_count <> (SELECT count(*) FROM daybook.entries e WHERE e.impact_id = n.id)
+     WHERE n.entry_count > 0 AND NOT EXISTS (SELECT 1 FROM daybook.entries e WHERE e.impact_id = n.id)
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %', bad.id, bad.entry_count, bad.entries
+        RAISE EXCEPTION 'impact % was to have % entries and gets none', bad.id, bad.entry_count
             USING ERRCODE = 'DB002', HINT = 'insert an impact and all its entries in one statement';
+    END IF;
+
+    IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.kind = 'reverse') THEN
+        SELECT n.id, p.id AS mirrored
+          INTO bad
+          FROM new_impacts n
+          JOIN daybook.impacts p ON p.org_id = n.org_id AND p.document_id = n.document_id AND p.seq = n.seq - 1
+         WHERE n.kind = 'reverse'
+           AND (n.entry_count <> p.entry_count
+                OR EXISTS (SELECT 1
+                             FROM daybook.entries e
+                             LEFT JOIN daybook.entries o ON o.impact_id = p.id AND o.line_no = e.line_no
+                            WHERE e.impact_id = n.id
+                              AND (o.side IS NOT DISTINCT FROM e.side
+                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line)
+                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line))))
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % does not mirror impact %', bad.id, bad.mirrored
+                USING ERRCODE = 'DB006', HINT = 'a reversal has the lines of the impact before it, each on the opposite side';
+        END IF;
     END IF;
 
     SELECT n.org_id, n.document_id, n.posting_date, p.starts_on, p.ends_on
@@ -186,6 +224,29 @@ CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts
     REFERENCING NEW TABLE AS new_impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_impacts();
 
+-- Versions never go back, whatever happens to a document's row: one that is inserted anew goes on after the highest version that
+-- the queue or the ledger knows of the document, so that what is asked of it is newer than what was done. INSERT … RETURNING tells
+-- the version.
+CREATE FUNCTION daybook.continue_versions() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    known bigint;
+BEGIN
+    SELECT greatest(
+               (SELECT q.version_hint FROM daybook.accounting_work_queue q WHERE q.org_id = NEW.org_id AND q.document_id = NEW.id),
+               (SELECT max(greatest(i.document_version, (SELECT max(c.document_version) FROM daybook.confirmations c WHERE c.impact_id = i.id)))
+                  FROM daybook.impacts i WHERE i.org_id = NEW.org_id AND i.document_id = NEW.id))
+      INTO known;
+    IF known >= NEW.accounting_ready_version THEN
+        NEW.accounting_ready_version := known + 1;
+    END IF;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER documents_continue_versions BEFORE INSERT ON daybook.documents
+    FOR EACH ROW EXECUTE FUNCTION daybook.continue_versions();
+
 CREATE FUNCTION daybook.repost_accounting_job(
     org_id      text,
     document_id text,
@@ -196,9 +257,13 @@ CREATE FUNCTION daybook.repost_accounting_job(
 AS $$
 #variable_conflict use_column
 BEGIN
-    -- The epoch first: it takes the row's lock, and what follows is one request more for the same row.
+    -- The row's lock first: what posts the document holds it until its commit, so the statement after it sees that impact. An
+    -- impact's epoch may be above the job's: activating an older rule set again raises it, and a job that was purged begins at 0.
+    PERFORM 1 FROM daybook.accounting_work_queue q
+      WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id
+        FOR NO KEY UPDATE;
     UPDATE daybook.accounting_work_queue q
-       SET epoch = q.epoch + 1
+       SET epoch = greatest(q.epoch, (SELECT max(i.epoch) FROM daybook.impacts i WHERE i.org_id = q.org_id AND i.document_id = q.document_id)) + 1
      WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id;
     SELECT m.job_id, m.result INTO job_id, result
       FROM daybook.mark_accounting_job_pending(repost_accounting_job.org_id, repost_accounting_job.document_id) m;
@@ -212,51 +277,10 @@ COMMENT ON FUNCTION daybook.repost_accounting_job IS
 -- +goose Down
 -- +goose StatementBegin
 DROP FUNCTION daybook.repost_accounting_job;
+DROP TRIGGER documents_continue_versions ON daybook.documents;
 DROP TRIGGER impacts_check ON daybook.impacts;
-DROP FUNCTION daybook.check_impacts;
-CREATE OR REPLACE FUNCTION daybook.check_entries() RETURNS trigger
-    LANGUAGE plpgsql
-AS $$
-DECLARE
-    bad record;
-BEGIN
-    SELECT n.impact_id, n.currency, sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) AS difference
-      INTO bad
-      FROM new_entries n
-     GROUP BY n.impact_id, n.currency
-    HAVING sum(CASE n.side WHEN 'debit' THEN n.amount_minor::numeric ELSE -n.amount_minor::numeric END) <> 0
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % does not balance: debits exceed credits by % minor units of %', bad.impact_id, bad.difference, bad.currency
-            USING ERRCODE = 'DB001', HINT = 'insert all entries of an impact in one statement, debits equal to credits per currency';
-    END IF;
-
-    -- The impact is looked up by its id alone: with more keys in the join the planner may prefer another index.
-    -- Numbered from 1 to entry_count, its entries leave the primary key no room for later ones.
-    SELECT n.impact_id, n.entries, n.last_line, CASE WHEN i.org_id = n.org_id AND i.org_id = n.last_org_id THEN i.entry_count END AS entry_count
-      INTO bad
-      FROM (SELECT impact_id, min(org_id) AS org_id, max(org_id) AS last_org_id, count(*) AS entries, max(line_no) AS last_line
-              FROM new_entries GROUP BY impact_id) n
-      LEFT JOIN daybook.impacts i ON i.id = n.impact_id
-     WHERE i.entry_count IS DISTINCT FROM n.entries OR n.last_line <> n.entries OR i.org_id <> n.org_id OR i.org_id <> n.last_org_id
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'impact % was to have % entries and gets %, numbered up to %', bad.impact_id, coalesce(bad.entry_count::text, 'no'), bad.entries, bad.last_line
-            USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
-    END IF;
-
-    SELECT n.org_id, n.account_code
-      INTO bad
-      FROM (SELECT DISTINCT org_id, account_code FROM new_entries) n
-     WHERE NOT EXISTS (SELECT 1 FROM daybook.accounts a WHERE a.org_id = n.org_id AND a.code = n.account_code)
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
-            USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
-    END IF;
-    RETURN NULL;
-END
-$$;
+DROP TRIGGER entries_check ON daybook.entries;
+DROP FUNCTION daybook.continue_versions, daybook.check_impacts, daybook.check_entries;
 DROP TABLE daybook.confirmations;
 DROP INDEX daybook.impacts_once, daybook.impacts_date;
 ALTER TABLE daybook.impacts DROP COLUMN epoch, DROP COLUMN content_hash;

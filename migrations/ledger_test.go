@@ -61,6 +61,7 @@ const (
 	incomplete    = "DB002"
 	noAccount     = "DB003"
 	appendOnly    = "DB004"
+	notMirror     = "DB006"
 	// checkViolation is PostgreSQL's own.
 	checkViolation = "23514"
 	notUnique      = "23505"
@@ -71,6 +72,7 @@ func TestEntriesAreCheckedAsAWhole(t *testing.T) {
 	db := pgtest.New(t)
 	two := entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "EUR"))
 	one := impact(1, 1, "post", 2)
+	back, reversal := entries(line(2, 1, cash, credit, 10, "EUR"), line(2, 2, sales, debit, 10, "EUR")), impact(2, 2, "reverse", 2)
 	for _, c := range []struct {
 		name, state string
 		stmts       []string
@@ -107,6 +109,18 @@ func TestEntriesAreCheckedAsAWhole(t *testing.T) {
 		{"a currency that the account does not take", noAccount, []string{
 			`UPDATE daybook.accounts SET currencies = '{USD,GBP}' WHERE code = '1200'`, posting(two, one),
 		}},
+
+		{"a reversal whose currency the account no longer takes", balanced, []string{
+			posting(two, one), `UPDATE daybook.accounts SET currencies = '{USD,GBP}'`, posting(back, reversal),
+		}},
+		{"a reversal whose account is gone", balanced, []string{posting(two, one), `DELETE FROM daybook.accounts WHERE code = '1200'`, posting(back, reversal)}},
+		{"a reversal of another amount", notMirror, []string{posting(two, one), posting(strings.ReplaceAll(back, "10", "9"), reversal)}},
+		{"a reversal on the same sides", notMirror, []string{posting(two, one), posting(strings.ReplaceAll(two, "(1, ", "(2, "), reversal)}},
+		{"a reversal to another account", notMirror, []string{
+			`UPDATE daybook.accounts SET currencies = '{USD}' WHERE code = '1200'`,
+			posting(entries(line(1, 1, sales, credit, 10, "EUR"), line(1, 2, sales, debit, 10, "EUR")), one), posting(back, reversal),
+		}},
+		{"a reversal with fewer lines", notMirror, []string{posting(two, one), impact(2, 2, "reverse", 0)}},
 
 		{"an amount of nothing", checkViolation, []string{posting(entries(line(1, 1, cash, debit, 0, "EUR"), line(1, 2, sales, credit, 0, "EUR")), one)}},
 		{"a negative amount", checkViolation, []string{posting(entries(line(1, 1, cash, debit, -1, "EUR"), line(1, 2, sales, credit, -1, "EUR")), one)}},

@@ -225,18 +225,26 @@ BEGIN
             USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
     END IF;
 
-    SELECT n.org_id, n.account_code, n.currency, a.code IS NOT NULL AS known
-      INTO bad
-      FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
-      LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
-     WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))
-     LIMIT 1;
-    IF FOUND AND bad.known THEN
-        RAISE EXCEPTION 'account % of organization % does not take %', bad.account_code, bad.org_id, bad.currency
-            USING ERRCODE = 'DB003', HINT = 'add the currency to the account, or post to another one';
-    ELSIF FOUND THEN
-        RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
-            USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
+    -- The chart is looked at as it is now, for all lines at once. A reversal is held to what it mirrors (check_impacts), not to the
+    -- chart: only a set with a bad line pays for finding out which lines reverse.
+    IF EXISTS (SELECT 1
+                 FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
+                 LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
+                WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))) THEN
+        SELECT n.org_id, n.account_code, n.currency, a.code IS NOT NULL AS known
+          INTO bad
+          FROM new_entries n
+          JOIN daybook.impacts i ON i.id = n.impact_id AND i.kind = 'post'
+          LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
+         WHERE a.code IS NULL OR (a.currencies <> '{}' AND n.currency <> ALL (a.currencies))
+         LIMIT 1;
+        IF FOUND AND bad.known THEN
+            RAISE EXCEPTION 'account % of organization % does not take %', bad.account_code, bad.org_id, bad.currency
+                USING ERRCODE = 'DB003', HINT = 'add the currency to the account, or post to another one';
+        ELSIF FOUND THEN
+            RAISE EXCEPTION 'organization % has no account %', bad.org_id, bad.account_code
+                USING ERRCODE = 'DB003', HINT = 'add the account to the chart of accounts';
+        END IF;
     END IF;
     RETURN NULL;
 END
@@ -258,6 +266,27 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'impact % was to have % entries and gets none', bad.id, bad.entry_count
             USING ERRCODE = 'DB002', HINT = 'insert an impact and all its entries in one statement';
+    END IF;
+
+    IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.kind = 'reverse') THEN
+        SELECT n.id, p.id AS mirrored
+          INTO bad
+          FROM new_impacts n
+          JOIN daybook.impacts p ON p.org_id = n.org_id AND p.document_id = n.document_id AND p.seq = n.seq - 1
+         WHERE n.kind = 'reverse'
+           AND (n.entry_count <> p.entry_count
+                OR EXISTS (SELECT 1
+                             FROM daybook.entries e
+                             LEFT JOIN daybook.entries o ON o.impact_id = p.id AND o.line_no = e.line_no
+                            WHERE e.impact_id = n.id
+                              AND (o.side IS NOT DISTINCT FROM e.side
+                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line)
+                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line))))
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % does not mirror impact %', bad.id, bad.mirrored
+                USING ERRCODE = 'DB006', HINT = 'a reversal has the lines of the impact before it, each on the opposite side';
+        END IF;
     END IF;
 
     SELECT n.org_id, n.document_id, n.posting_date, p.starts_on, p.ends_on
@@ -372,6 +401,26 @@ BEGIN
                   AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
         RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
             USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- Name: continue_versions(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.continue_versions() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    known bigint;
+BEGIN
+    SELECT greatest(
+               (SELECT q.version_hint FROM daybook.accounting_work_queue q WHERE q.org_id = NEW.org_id AND q.document_id = NEW.id),
+               (SELECT max(greatest(i.document_version, (SELECT max(c.document_version) FROM daybook.confirmations c WHERE c.impact_id = i.id)))
+                  FROM daybook.impacts i WHERE i.org_id = NEW.org_id AND i.document_id = NEW.id))
+      INTO known;
+    IF known >= NEW.accounting_ready_version THEN
+        NEW.accounting_ready_version := known + 1;
     END IF;
     RETURN NEW;
 END
@@ -891,9 +940,13 @@ CREATE FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT
     AS $$
 #variable_conflict use_column
 BEGIN
-    -- The epoch first: it takes the row's lock, and what follows is one request more for the same row.
+    -- The row's lock first: what posts the document holds it until its commit, so the statement after it sees that impact. An
+    -- impact's epoch may be above the job's: activating an older rule set again raises it, and a job that was purged begins at 0.
+    PERFORM 1 FROM daybook.accounting_work_queue q
+      WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id
+        FOR NO KEY UPDATE;
     UPDATE daybook.accounting_work_queue q
-       SET epoch = q.epoch + 1
+       SET epoch = greatest(q.epoch, (SELECT max(i.epoch) FROM daybook.impacts i WHERE i.org_id = q.org_id AND i.document_id = q.document_id)) + 1
      WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id;
     SELECT m.job_id, m.result INTO job_id, result
       FROM daybook.mark_accounting_job_pending(repost_accounting_job.org_id, repost_accounting_job.document_id) m;
@@ -1062,7 +1115,7 @@ COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS 'When the pres
 
 -- Name: COLUMN accounting_work_queue.epoch; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'Grows with each deliberate repost (repost_accounting_job)';
+COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
 
 -- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
 
@@ -1726,6 +1779,10 @@ CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.acco
 -- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER confirmations_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.confirmations FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: documents documents_continue_versions; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER documents_continue_versions BEFORE INSERT ON daybook.documents FOR EACH ROW EXECUTE FUNCTION daybook.continue_versions();
 
 -- Name: entries entries_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 

@@ -10,6 +10,7 @@ type auditCheck struct {
 var auditChecks = []auditCheck{
 	{"document_not_posted", "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", auditNotPosted},
 	{"retracted_document_posted", "a document that is deleted or not ready has no live impact, or an open job", auditRetracted},
+	{"document_behind_its_posting", "what is posted is of the document as it is: of no newer version, and not from before it was written anew or changed unmarked", auditBehind},
 	{"unbalanced_organization", "debits equal credits in each organization and currency", auditOrganizations},
 	{"unbalanced_impact", "debits equal credits in each impact and currency", auditImpacts},
 	{"entry_count", "an impact has as many entries as it announces, numbered from 1, of its own organization; an entry has an impact", auditEntryCount},
@@ -56,6 +57,30 @@ SELECT count(*) OVER (), d.org_id, d.id, i.id,
    AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
  ORDER BY d.org_id, d.id
  LIMIT $2`
+
+// What a version was posted or confirmed for is compared with the row by time: its transaction held the row, so a change of the row
+// is either before both, or after.
+const auditBehind = `
+WITH posted AS (
+    SELECT i.org_id, i.document_id, i.id, greatest(i.document_version, c.document_version) AS version, greatest(i.created_at, c.created_at) AS at
+      FROM daybook.impacts i
+      LEFT JOIN (SELECT DISTINCT ON (impact_id) impact_id, document_version, created_at
+                   FROM daybook.confirmations ORDER BY impact_id, document_version DESC, created_at DESC) c ON c.impact_id = i.id
+     WHERE i.kind = 'post' AND ($1 = '' OR i.org_id = $1)
+       AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+), wrong AS MATERIALIZED (
+SELECT d.org_id, d.id, p.id AS impact_id,
+       CASE WHEN p.version > d.accounting_ready_version
+            THEN format('version %s is posted, and the document is at version %s', p.version, d.accounting_ready_version)
+            WHEN d.created_at > p.at
+            THEN format('the document was written anew at %s, and version %s was posted before', d.created_at, p.version)
+            ELSE format('the document was changed at %s without being marked ready, and version %s was posted before', d.updated_at, p.version) END
+  FROM daybook.documents d
+  JOIN posted p ON p.org_id = d.org_id AND p.document_id = d.id
+ WHERE p.version > d.accounting_ready_version
+    OR p.version = d.accounting_ready_version AND greatest(d.created_at, d.updated_at) > p.at
+)
+SELECT count(*) OVER (), w.* FROM wrong w ORDER BY w.org_id, w.id LIMIT $2`
 
 const auditOrganizations = `
 SELECT count(*) OVER (), org_id, NULL::text, NULL::bigint,

@@ -160,6 +160,22 @@ func TestAuditFindsDamage(t *testing.T) {
 			`UPDATE daybook.documents SET accounting_ready_at = NULL WHERE org_id = 'org_2'`,
 			map[string]int64{"retracted_document_posted": 1},
 		},
+		"a document written anew under its version": {
+			`ALTER TABLE daybook.documents DISABLE TRIGGER USER;
+			 CREATE TEMP TABLE kept AS SELECT * FROM daybook.documents WHERE org_id = 'org_1' AND id IN ('posted', 'confirmed');
+			 DELETE FROM daybook.documents d USING kept k WHERE d.org_id = k.org_id AND d.id = k.id;
+			 UPDATE kept SET created_at = clock_timestamp(), updated_at = clock_timestamp();
+			 INSERT INTO daybook.documents SELECT * FROM kept`,
+			map[string]int64{"document_behind_its_posting": 2},
+		},
+		"a document written anew under an older version": {
+			`UPDATE daybook.documents SET accounting_ready_version = 1 WHERE id = 'changed'`,
+			map[string]int64{"document_behind_its_posting": 1, "document_not_posted": 1},
+		},
+		"a document changed without being marked": {
+			`UPDATE daybook.documents SET content = jsonb_set(content, '{total}', '9'), updated_at = clock_timestamp() WHERE id = 'confirmed'`,
+			map[string]int64{"document_behind_its_posting": 1},
+		},
 		"an amount that was changed": {
 			`UPDATE daybook.entries SET amount_minor = amount_minor + 1 WHERE line_no = 1 AND impact_id = ` + posted,
 			map[string]int64{"unbalanced_organization": 1, "unbalanced_impact": 1},
