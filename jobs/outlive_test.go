@@ -131,7 +131,7 @@ func TestOutlivedJobsAreStopped(t *testing.T) {
 	}
 }
 
-// TestOutlivedJobsAreTakenOver: when their process is not heard of for a minute.
+// TestOutlivedJobsAreTakenOver: when their process does not renew them.
 func TestOutlivedJobsAreTakenOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -150,11 +150,14 @@ func TestOutlivedJobsAreTakenOver(t *testing.T) {
 	f, err := other.Fetch(t.Context(), engine.FetchRequest{Turn: b.turn(), Batch: 10})
 	require.NoError(t, err)
 	assert.Zero(t, f.Leased, "it is renewed")
-	b.exec(`UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - interval '61 seconds' WHERE id = $1`, id)
+	b.exec(`UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - interval '11 seconds' WHERE id = $1`, id)
+	got, err := store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, store.Reclaimed{Jobs: 1, Lost: 1}, got)
 	turn := b.turn()
 	f, err = other.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 10})
 	require.NoError(t, err)
-	assert.Equal(t, 1, f.Lost)
+	assert.Equal(t, 1, f.Leased)
 	r, err := other.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 10, Length: 0})
 	require.NoError(t, err)
 	assert.Equal(t, 1, r.Completed)

@@ -15,8 +15,11 @@ const DefaultRetryBase = 5 * time.Minute
 // MaxBackoff caps the delay between two attempts.
 const MaxBackoff = 6 * time.Hour
 
-// StaleAfter is the age from which a lease that was neither settled nor renewed is taken over by any turn.
-const StaleAfter = 15 * time.Minute
+// StaleAfter is the age at which a lease expires that its holder has not renewed: then any worker reclaims it.
+const StaleAfter = 10 * time.Second
+
+// RenewEvery is the pause between two renewals of a lease.
+const RenewEvery = 3 * time.Second
 
 // Backoff is the delay after the attempt-th attempt (from 1): base × 3^(attempt-1), at most MaxBackoff.
 // A base of zero or less means DefaultRetryBase.

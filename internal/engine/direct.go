@@ -2,12 +2,20 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
+
+// errSuspicious says that a job may have ended its worker: it is leased, so that the one to blame is found.
+var errSuspicious = errors.New("a job was reclaimed from a worker that is gone")
+
+// suspicious reports whether a job was reclaimed since its last settlement.
+func suspicious(j store.Job) bool { return j.Takeovers > 0 }
 
 // workDirectly locks, works and settles the next jobs in one transaction, without leasing them first. It reports false when
 // they are to be leased instead: because that failed (a lease lets the one to blame be found), or because the jobs in flight
@@ -33,6 +41,9 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 		jobs, err := pick.Lock(ctx, tx)
 		if err != nil || len(jobs) == 0 {
 			return err
+		}
+		if slices.ContainsFunc(jobs, suspicious) {
+			return errSuspicious
 		}
 		n = len(jobs)
 		commit, err := t.prepare(ctx, jobs)

@@ -28,7 +28,7 @@ type Options struct {
 	Direct bool
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
-	// RenewEvery is the pause between two renewals of a turn's leases; default a third of models.StaleAfter.
+	// RenewEvery is the pause between two renewals of a turn's leases; default models.RenewEvery.
 	RenewEvery time.Duration
 	// Grace is how long running chunks may go on after the turn was told to stop; default 20 s.
 	Grace time.Duration
@@ -41,7 +41,7 @@ func (o Options) withDefaults() Options {
 	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
-	o.RenewEvery = cmp.Or(o.RenewEvery, models.StaleAfter/3)
+	o.RenewEvery = cmp.Or(o.RenewEvery, models.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -61,6 +61,7 @@ type Engine struct {
 	life     context.Context
 	end      context.CancelFunc
 	outlived outlived
+	reclaims reclaims
 	// missed holds the types that a log line has said are not handled.
 	missed sync.Map
 }
@@ -93,6 +94,7 @@ func New(s *store.Store, p Processor, o Options) *Engine {
 func (e *Engine) Close() {
 	e.end()
 	e.outlived.running.Wait()
+	e.stopReclaiming()
 	e.waker.Close()
 }
 

@@ -135,3 +135,11 @@ func TestRefillsUntilEmpty(t *testing.T) {
 	assert.Equal(t, 730, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
 	assert.EqualValues(t, 730*1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 }
+
+// reclaim ends the leases that have expired, at once.
+func (b *bundle) reclaim() store.Reclaimed {
+	b.t.Helper()
+	got, err := b.store.ReclaimExpired(b.t.Context())
+	require.NoError(b.t, err)
+	return got
+}

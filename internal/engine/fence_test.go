@@ -294,30 +294,41 @@ func TestLockedQueueRow(t *testing.T) {
 	assert.Equal(t, 1, f.Leased)
 }
 
-// TestStaleLeasesAreTaken makes leases look forgotten.
-func TestStaleLeasesAreTaken(t *testing.T) {
+// TestExpiredLeasesAreReclaimed lets leases expire that their holder does not renew.
+func TestExpiredLeasesAreReclaimed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.ManyReady(t, b.Pool, org, "doc-", 3)
 	b.fetch(1, 50)
-	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '14 minutes 55 seconds'`)
-	assert.Zero(t, b.fetch(2, 50).Leased, "not before 15 minutes")
-	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '15 minutes 1 second',
+	b.reclaim()
+	assert.Zero(t, b.fetch(2, 50).Leased, "they have not expired")
+	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '11 seconds',
 	               run_count = CASE document_id WHEN 'doc-3' THEN 6 ELSE run_count END, working = document_id <> 'doc-1'`)
 
-	f := b.fetch(2, 50)
+	got := b.reclaim()
 
-	assert.Equal(t, 2, f.Leased)
-	assert.Equal(t, 3, f.Lost)
-	assert.Equal(t, 1, f.Failed)
+	assert.Equal(t, store.Reclaimed{Jobs: 3, Lost: 2, Failed: 1}, got)
+	assert.Equal(t, 2, b.fetch(2, 50).Leased)
 	b.assertJob("doc-3", models.JobFailed, 6, models.CodeWorkerLost)
 	assert.Equal(t, 2, b.process(2).Completed)
 	b.assertJob("doc-1", models.JobCompleted, 1, "")
 	b.assertJob("doc-2", models.JobCompleted, 2, "")
-	attempts := fixture.Attempts(t, b.Pool, org, "doc-1")
-	require.Len(t, attempts, 2, "the lost one is logged, though the job is not charged: perhaps it was never begun")
+	assert.Len(t, fixture.Attempts(t, b.Pool, org, "doc-1"), 1, "it was not begun, as far as is known")
+	attempts := fixture.Attempts(t, b.Pool, org, "doc-2")
+	require.Len(t, attempts, 2)
 	assert.Equal(t, models.OutcomeLost, attempts[0].Outcome)
 	assert.Equal(t, turn(1).ID, attempts[0].TurnID)
+}
+
+// TestWaitingFetchReclaims: what expires while a fetch waits is found while it waits.
+func TestWaitingFetchReclaims(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
+	b.fetch(1, 50)
+	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn(2), Batch: 50, Wait: 5 * time.Minute})
+	require.NoError(t, err)
+	assert.Equal(t, 1, f.Leased)
 }
 
 // TestRenewedLeasesAreNotStale has a slow job live longer than the renewal interval.

@@ -31,7 +31,8 @@ type Fetched struct {
 	Leased int
 	// Full says that as many were due as were asked for: there may be more.
 	Full bool
-	// Lost counts stale leases that were taken from turns that are gone; Failed those that had no attempt left.
+	// Lost counts jobs whose worker was gone while it worked on them, and which this process has reclaimed since the fetch before; Failed
+	// those of them that had no attempt left.
 	Lost, Failed int
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string
@@ -41,17 +42,17 @@ type Fetched struct {
 }
 
 // Fetch leases the first jobs of a turn. It is idempotent: called Again for the same turn it first takes over what the
-// turn holds already. Leases that were forgotten for longer than models.StaleAfter come first.
+// turn holds already.
 //
 // Cancelled, it gives back what it leased and has fetched nothing.
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	turn := r.Turn
 	var err error
-	var stale bool
-	if turn.Fence, stale, err = e.store.BeginFetch(ctx); err != nil {
+	e.StartReclaiming()
+	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
 		return Fetched{}, err
 	}
-	f, err := e.fetch(ctx, turn, stale, r)
+	f, err := e.fetch(ctx, turn, r)
 	if err != nil && ctx.Err() != nil {
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -64,7 +65,7 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	return f, err
 }
 
-func (e *Engine) fetch(ctx context.Context, turn store.Turn, stale bool, r FetchRequest) (Fetched, error) {
+func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fetched, error) {
 	var f Fetched
 	limit := e.startable(r.Batch)
 	before := r.LeftBehind
@@ -84,14 +85,6 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, stale bool, r Fetch
 			return f, err
 		}
 	}
-	if stale && f.Leased < limit {
-		taken, err := e.store.TakeStale(ctx, turn, limit-f.Leased)
-		if err != nil {
-			return f, err
-		}
-		f.Leased += len(taken.Jobs)
-		f.Lost, f.Failed = taken.Lost, taken.Failed
-	}
 	if f.Leased < limit {
 		r.LeftBehind = f.LeftBehind
 		n, worked, err := e.leaseOrWait(ctx, turn, limit-f.Leased, f.Leased > 0, r)
@@ -107,6 +100,8 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, stale bool, r Fetch
 		}
 	}
 	f.Full = f.Leased >= limit
+	reclaimed := e.takeReclaimed()
+	f.Lost, f.Failed = reclaimed.Lost, reclaimed.Failed
 	return f, nil
 }
 

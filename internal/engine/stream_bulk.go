@@ -245,6 +245,9 @@ func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) le
 			if slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType }) {
 				return errOthers
 			}
+			if slices.ContainsFunc(jobs, suspicious) {
+				return errSuspicious
+			}
 			l.worked = len(jobs)
 			settlements, err := s.effects(ctx, tx, jobs)
 			if err == nil {

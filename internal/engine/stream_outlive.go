@@ -155,7 +155,7 @@ func (s *stream) goOn(ctx, work context.Context) (Report, error) {
 	// Nobody listens any more.
 	s.request.Progress = nil
 	e := s.engine
-	end := s.tend(e.life, work, store.OutlivedStaleAfter/4)
+	end := s.tend(e.life, work, e.options.RenewEvery)
 	e.outlived.running.Go(func() { s.endAlone(work, s.drain(work, nil), end) })
 	return e.withLate(report), err
 }
@@ -194,7 +194,7 @@ func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-
 	t.queue, t.report.Leased = leased.Jobs, len(leased.Jobs)
 	s := newStream(t)
 	s.unattended = true
-	end := t.tend(e.life, work, store.OutlivedStaleAfter/4)
+	end := t.tend(e.life, work, e.options.RenewEvery)
 	e.outlived.running.Go(func() {
 		_, err := s.run(e.life, work)
 		s.endAlone(work, err, end)

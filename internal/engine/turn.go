@@ -56,6 +56,7 @@ type Report struct {
 // processed again.
 func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 	var err error
+	e.StartReclaiming()
 	if r.Turn.Fence, err = e.store.NextFence(ctx); err != nil {
 		return Report{}, err
 	}
@@ -103,6 +104,8 @@ type turn struct {
 	named      atomic.Pointer[store.Turn]
 	handover   sync.RWMutex
 	cancelWork context.CancelFunc
+	// lost: leases of the turn were taken while it worked on them.
+	lost atomic.Bool
 	ends       time.Time
 	// batch is what the next refill asks for; dry says that the last one brought nothing.
 	batch int
@@ -414,33 +417,56 @@ func (t *turn) watchStop(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// renew keeps the turn's leases young, cancels what is no longer its own, and sweeps in what a sleeping predecessor leased.
+// renew keeps the turn's leases young, cancels what is no longer its own, and sweeps in what a sleeping predecessor leased. When that fails
+// it is tried again at once: after an outage a holder has to be faster than those who reclaim.
 func (t *turn) renew(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+	log := t.engine.options.Log
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
-		t.renewOnce(ctx)
+		err := t.renewOnce(ctx, every)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			log.Warn("leases were not renewed; trying again until the database answers", "turn", t.identity().ID, "error", err)
+		case err == nil && failing:
+			log.Info("leases are renewed again", "turn", t.identity().ID)
+		}
+		pause := every
+		if failing = err != nil; failing {
+			pause = min(every, renewRetry)
+		}
+		timer.Reset(pause)
 	}
 }
 
-func (t *turn) renewOnce(ctx context.Context) {
+const (
+	// renewLimit bounds one try at renewing, renewRetry is the pause before the next.
+	renewLimit = 3 * time.Second
+	renewRetry = 200 * time.Millisecond
+)
+
+func (t *turn) renewOnce(ctx context.Context, every time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, renewLimit)
+	defer cancel()
 	t.handover.RLock()
 	defer t.handover.RUnlock()
 	before := t.inHand()
-	held, err := t.engine.store.Renew(ctx, t.identity(), t.overdue())
+	held, err := t.engine.store.Renew(ctx, t.identity(), t.overdue(), every/2)
 	if err != nil {
-		t.engine.options.Log.Warn("leases were not renewed", "turn", t.identity().ID, "error", err)
-		return
+		return err
 	}
-	t.cancelLost(before, held)
-	if err := t.takeOver(ctx, false); err != nil {
-		t.engine.options.Log.Warn("the turn was not swept", "turn", t.identity().ID, "error", err)
+	if t.cancelLost(before, held) && !t.lost.Swap(true) {
+		t.engine.reclaims.lost.Add(1)
 	}
+	return t.takeOver(ctx, false)
 }
 
 // overdue returns the jobs in hand whose deadline has passed: they are not renewed any more.
@@ -471,7 +497,8 @@ func (t *turn) inHand() map[*call][]store.Job {
 }
 
 // cancelLost ends the calls that work jobs which are not held any more. before is what was in hand before the leases were read.
-func (t *turn) cancelLost(before map[*call][]store.Job, held []string) {
+// It reports whether there were any.
+func (t *turn) cancelLost(before map[*call][]store.Job, held []string) (lost bool) {
 	still := setOf(held)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -479,8 +506,10 @@ func (t *turn) cancelLost(before map[*call][]store.Job, held []string) {
 		if t.calls[c] && len(jobs) > 0 && len(c.inHand) == len(jobs) && c.inHand[0].ID == jobs[0].ID &&
 			slices.ContainsFunc(jobs, func(j store.Job) bool { return !still[j.ID] }) {
 			c.cancel()
+			lost = true
 		}
 	}
+	return lost
 }
 
 // finish gives back what the turn still holds as as, by a context of its own, and says what it could not give back. After an

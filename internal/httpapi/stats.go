@@ -36,7 +36,7 @@ type AccountingStats struct {
 	At             time.Time        `json:"at" doc:"The database's clock"`
 	Counts         map[string]int64 `json:"counts" doc:"Jobs by state"`
 	Due            int64            `json:"due" doc:"Pending jobs whose time has come"`
-	StaleLeases    int64            `json:"staleLeases" doc:"Leases that were neither settled nor renewed for 15 minutes"`
+	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds"`
 	FailedByCode   map[string]int64 `json:"failedByCode" doc:"Failed jobs by their last error's code"`
 	OldestSeconds  float64          `json:"oldestPendingSeconds" doc:"How long ago the pending job that was asked for first was first due"`
 	OldestDocument string           `json:"oldestPendingDocumentId,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -22,12 +21,8 @@ RETURNING q.id`
 	return wrap("mark waiting", err)
 }
 
-// OutlivedPrefix begins the names of turns whose jobs go on although no activity works them any more. A process renews their
-// leases often; they are stale after OutlivedStaleAfter.
-const (
-	OutlivedPrefix     = "outlived/"
-	OutlivedStaleAfter = time.Minute
-)
+// OutlivedPrefix begins the names of turns whose jobs go on although no activity works them any more.
+const OutlivedPrefix = "outlived/"
 
 // HandOver makes all of these leases another turn's, or, if they are not all the turn's or another transaction holds a row locked,
 // none. It may be called again after an error that left its result unknown: what was handed over already counts as such.

@@ -50,7 +50,8 @@ var Accounting = &Kind{
 		"{locked columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
 		// What is taken over is worked later; what is worked alone is marked then.
 		"{working}", "false",
-		"{stale}", forgotten,
+		"{taken over}", "1",
+		"{wake}", "daybook.wake_accounting_queue",
 		"{max attempts}", "$3",
 		"{lost code}", "WORKER_LOST",
 		"{given back}", `
@@ -64,9 +65,6 @@ var Accounting = &Kind{
 		"{log version}", "version",
 	),
 }
-
-// forgotten is a lease that nobody has renewed for $1 seconds.
-const forgotten = "last_attempted_at < statement_timestamp() - make_interval(secs => $1)"
 
 func leaseColumns(attempt, startedAt string) string {
 	return "q.id, q.org_id, q.document_id, q.version_hint, " + attempt + ", " + startedAt + ", q.takeovers, q.not_ready_count, q.cancel_requested, q.epoch"
@@ -92,7 +90,9 @@ var Jobs = &Kind{
 		"{locked columns}", jobColumns("q.run_count", "q.attempt_started_at"),
 		// What is taken over is begun at once.
 		"{working}", "true",
-		"{stale}", "("+forgotten+` OR turn_id >= 'outlived/' AND turn_id < 'outlived0' AND last_attempted_at < statement_timestamp() - interval '1 minute')`,
+		// Only what was begun can have ended its worker.
+		"{taken over}", "CASE WHEN held.charged THEN 1 ELSE 0 END",
+		"{wake}", "daybook.wake_job_queue",
 		// Without a number of its own the policy of its type decides, when it is begun.
 		"{max attempts}", "coalesce(q.max_attempts, greatest($3::integer, 1000))",
 		"{lost code}", "JOB_LOCK_TIMEOUT_RECLAIMED",

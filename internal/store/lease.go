@@ -234,13 +234,14 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 	return jobs, nil
 }
 
-// Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue. It returns
-// the ids that it still holds.
-func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string) ([]string, error) {
+// Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue and those that are younger
+// than young anyhow. It returns the ids that it still holds.
+func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string, young time.Duration) ([]string, error) {
 	const stmt = `
 WITH held AS (
     SELECT id FROM {queue}
      WHERE turn_id = $1 AND state = 'leased' AND fence = $2 AND id <> ALL ($3)
+       AND last_attempted_at < statement_timestamp() - make_interval(secs => $4)
      ORDER BY {order}
        FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -249,7 +250,7 @@ UPDATE {queue} q
   FROM held
  WHERE q.id = held.id
 RETURNING q.id`
-	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, overdue); err != nil {
+	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, overdue, young.Seconds()); err != nil {
 		return nil, wrap("renew", err)
 	}
 	return s.Held(ctx, turn)

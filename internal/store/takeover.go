@@ -33,33 +33,6 @@ SELECT id, working AND $3 AS charged, working AND $3 AS logged
 	return s.take(ctx, turn, crashed, held, from, turn.Fence, crashed)
 }
 
-// TakeStale makes up to limit leases the turn's own that were neither settled nor renewed for models.StaleAfter. Their
-// attempts are logged as lost. Only a job that was being worked alone is charged with it, and fails with WORKER_LOST when it
-// has no attempt left; the others may never have been begun.
-func (s *Store) TakeStale(ctx context.Context, turn Turn, limit int) (Taken, error) {
-	const stale = `
-SELECT id, working AS charged, true AS logged
-  FROM {queue}
- WHERE state = 'leased' AND {stale}
- ORDER BY last_attempted_at
- LIMIT $2
-   FOR NO KEY UPDATE SKIP LOCKED`
-	return s.take(ctx, turn, true, stale, models.StaleAfter.Seconds(), limit)
-}
-
-// BeginFetch draws the next fence, and says whether there are leases for TakeStale, in one transaction: a fetch that finds
-// nothing to do should cost little.
-func (s *Store) BeginFetch(ctx context.Context) (fence int64, stale bool, err error) {
-	const stmt = `
-SELECT nextval('daybook.fence_seq'), EXISTS (
-       SELECT 1 FROM {queue}
-        WHERE state = 'leased' AND {stale})`
-	_, err = byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
-		return struct{}{}, row.Scan(&fence, &stale)
-	}, s.kind.sql(stmt), models.StaleAfter.Seconds())
-	return fence, stale, wrap("begin a fetch", err)
-}
-
 // take locks the rows that the query finds and leases them to the turn, in one transaction.
 func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, args ...any) (Taken, error) {
 	var t Taken
@@ -85,13 +58,6 @@ func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, 
 }
 
 func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged, logged []bool) (Taken, error) {
-	const logLost = `
-INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
-SELECT q.id, q.org_id, {lost log}, q.run_count, 'lost', '{lost code}', 'the worker ended while it worked on this job',
-       q.attempt_started_at, coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
-  FROM unnest($1::text[], $2::boolean[]) AS held (id, logged)
-  JOIN {queue} q ON q.id = held.id
- WHERE held.logged`
 	const fail = `
 UPDATE {queue} q
    SET state = 'failed', last_error = 'the worker ended while it worked on this job, for the last time that it may be tried',

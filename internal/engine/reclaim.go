@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// sleptFor is the delay of a check from which the process is said to have slept.
+const sleptFor = 5 * time.Second
+
+// reclaims ends leases that their holders do not renew, for as long as the engine lives: also while its fetches and turns wait.
+type reclaims struct {
+	begin sync.Once
+	done  chan struct{}
+
+	mu sync.Mutex
+	// late is what was reclaimed and not reported yet.
+	late store.Reclaimed
+	// lost counts the turns, since the engine was made, that found leases of theirs taken.
+	lost atomic.Int64
+}
+
+// StartReclaiming has the engine look for leases that are not renewed. A fetch and a turn begin it as well; it ends with Close.
+func (e *Engine) StartReclaiming() {
+	e.reclaims.begin.Do(func() {
+		e.reclaims.done = make(chan struct{})
+		go func() {
+			defer close(e.reclaims.done)
+			e.reclaim()
+		}()
+	})
+}
+
+// stopReclaiming waits until the engine, whose life has ended, reclaims no more.
+func (e *Engine) stopReclaiming() {
+	e.reclaims.begin.Do(func() {})
+	if e.reclaims.done != nil {
+		<-e.reclaims.done
+	}
+}
+
+func (e *Engine) reclaim() {
+	log := e.options.Log
+	reclaimer := e.store.NewReclaimer()
+	away := false
+	for {
+		got, pause, err := reclaimer.Check(e.life)
+		switch {
+		case e.life.Err() != nil:
+			return
+		case err != nil && !away:
+			log.Debug("leases of workers that are gone cannot be looked for", "error", err)
+		case got.Jobs > 0:
+			log.Warn("leases that were not renewed have been reclaimed", "queue", e.store.Kind().Name, "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
+			e.noteReclaimed(got)
+			e.waker.Remind()
+		}
+		away = err != nil
+		planned := time.Now().Add(pause)
+		select {
+		case <-e.life.Done():
+			return
+		case <-time.After(pause):
+		}
+		if late := time.Since(planned); late >= sleptFor {
+			go e.saySlept(late+pause, e.reclaims.lost.Load())
+		}
+	}
+}
+
+// saySlept says for how long the process did not run, and what that has cost it, as soon as its turns have renewed what they still hold.
+func (e *Engine) saySlept(slept time.Duration, before int64) {
+	select {
+	case <-e.life.Done():
+	case <-time.After(e.options.RenewEvery + time.Second):
+	}
+	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time", "for", slept.Round(time.Second).String(),
+		"turns_taken_over", e.reclaims.lost.Load()-before)
+}
+
+func (e *Engine) noteReclaimed(got store.Reclaimed) {
+	r := &e.reclaims
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late.Jobs += got.Jobs
+	r.late.Lost += got.Lost
+	r.late.Failed += got.Failed
+}
+
+// takeReclaimed returns what was reclaimed since it was last called: a fetch reports it.
+func (e *Engine) takeReclaimed() store.Reclaimed {
+	r := &e.reclaims
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	late := r.late
+	r.late = store.Reclaimed{}
+	return late
+}

@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Reclaimed counts what became of leases whose holder did not renew them.
+type Reclaimed struct {
+	// Jobs counts the leases that ended, whatever became of their jobs.
+	Jobs int
+	// Lost counts the jobs that were being worked: their attempt is logged as lost.
+	Lost int
+	// Failed counts those of them that had no attempt left.
+	Failed int
+}
+
+// ReclaimExpired ends the leases that are older than models.StaleAfter, at once: their jobs are pending again. A job that was being worked
+// is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
+// that another transaction holds locked are left alone.
+//
+// It is for people who know that a worker is gone. Workers use a Reclaimer, which gives a holder time to renew.
+func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
+	got, _, err := s.reclaim(ctx, time.Time{}, models.StaleAfter, func(string, time.Time) bool { return true })
+	return got, err
+}
+
+// suspect is a lease that has not been renewed for a while.
+type suspect struct {
+	id string
+	// renewed is when, in microseconds.
+	renewed int64
+}
+
+// reclaim locks the leases that have not been renewed for age, and since from at the latest, and ends those that end says. It returns the
+// locked ones that it left alone.
+func (s *Store) reclaim(ctx context.Context, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
+	const find = `
+SELECT id, last_attempted_at, working
+  FROM {queue}
+ WHERE state = 'leased' AND last_attempted_at >= $1 AND last_attempted_at < statement_timestamp() - make_interval(secs => $2)
+ ORDER BY last_attempted_at
+ LIMIT $3
+   FOR NO KEY UPDATE SKIP LOCKED`
+	var got Reclaimed
+	var left []suspect
+	var places []seen
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		got, left, places = Reclaimed{}, nil, nil
+		var ids []string
+		var working []bool
+		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
+			var id string
+			var renewed time.Time
+			var works bool
+			err := row.Scan(&id, &renewed, &works)
+			if end(id, renewed) {
+				ids, working = append(ids, id), append(working, works)
+			} else {
+				left = append(left, suspect{id, renewed.UnixMicro()})
+			}
+			return struct{}{}, err
+		}, s.kind.sql(find), from, age.Seconds(), maxSuspects)
+		if err == nil && len(ids) == 0 {
+			return errNothing // a rollback gives the locks back without waiting for the disk
+		}
+		if err != nil {
+			return err
+		}
+		got, places, err = s.endLeases(ctx, tx, ids, working)
+		return err
+	})
+	if err != nil && !errors.Is(err, errNothing) {
+		return Reclaimed{}, nil, wrap("reclaim leases", err)
+	}
+	// They go on where they were in the order, which is behind this process' marks.
+	s.ring.found(places, false)
+	return got, left, nil
+}
+
+// errNothing rolls a transaction back that has nothing to do.
+var errNothing = errors.New("nothing to reclaim")
+
+// maxSuspects bounds how many leases one transaction looks at.
+const maxSuspects = 5000
+
+// logLost logs the attempts of locked rows as lost.
+const logLost = `
+INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
+SELECT q.id, q.org_id, {lost log}, q.run_count, 'lost', '{lost code}', 'the worker ended while it worked on this job',
+       q.attempt_started_at, coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
+  FROM unnest($1::text[], $2::boolean[]) AS held (id, logged)
+  JOIN {queue} q ON q.id = held.id
+ WHERE held.logged`
+
+// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order.
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, ids []string, working []bool) (Reclaimed, []seen, error) {
+	const stmt = `
+WITH held AS (
+    SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,
+           q.generation = q.leased_generation AND NOT q.cancel_requested AND h.charged AND q.run_count >= {max attempts} AS fails
+      FROM unnest($1::text[], $2::boolean[]) AS h (id, charged)
+      JOIN {queue} q ON q.id = h.id
+)
+UPDATE {queue} q
+   SET state = CASE WHEN q.cancel_requested THEN 'cancelled' WHEN held.fails THEN 'failed' ELSE 'pending' END::{state},
+       finished_at = CASE WHEN q.cancel_requested OR held.fails THEN clock_timestamp() END,
+       run_count = CASE WHEN held.again AND NOT q.cancel_requested THEN 0
+                        WHEN held.charged THEN q.run_count
+                        ELSE greatest(q.run_count - 1, 0) END,
+       ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.ready_at END,
+       first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
+       takeovers      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0 ELSE q.takeovers + {taken over} END,
+       last_error = CASE WHEN held.fails THEN 'the worker ended while it worked on this job, for the last time that it may be tried'
+                         WHEN held.charged THEN 'the worker ended while it worked on this job'
+                         ELSE q.last_error END,
+       last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END,{given back}
+       cancel_requested = false, working = false, updated_at = clock_timestamp(),
+       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+  FROM held
+ WHERE q.id = held.id
+RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'failed', q.priority, q.org_id, q.ready_at, q.id,
+          EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL)`
+	got := Reclaimed{Jobs: len(ids)}
+	tag, err := tx.Exec(ctx, s.kind.sql(logLost), ids, working)
+	if err != nil {
+		return got, nil, err
+	}
+	got.Lost = int(tag.RowsAffected())
+	rows, err := tx.Query(ctx, s.kind.sql(stmt), ids, working, models.MaxAttempts)
+	if err != nil {
+		return got, nil, err
+	}
+	var places []seen
+	var due, failed bool
+	var at seen
+	_, err = pgx.ForEachRow(rows, []any{&due, &failed, &at.key.priority, &at.key.org, &at.first.at, &at.first.id, &at.capped}, func() error {
+		if failed {
+			got.Failed++
+		}
+		if due {
+			at.due = true
+			places = append(places, at)
+		}
+		return nil
+	})
+	if err != nil || len(places) == 0 {
+		return got, nil, err
+	}
+	_, err = tx.Exec(ctx, s.kind.sql(`SELECT {wake}()`))
+	return got, places, err
+}

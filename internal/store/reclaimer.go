@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+const (
+	// reclaimPatience is for how long a Reclaimer watches a lease that is not renewed before it ends it: after an outage, and when a
+	// transaction has held the row locked, its holder renews it in that time.
+	reclaimPatience = 5 * time.Second
+	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no later.
+	suspectAfter = models.StaleAfter - reclaimPatience
+	// reclaimPause is the longest pause between two checks, watchPause the one while leases are watched. maxGap is the pause after which what
+	// was seen before counts no more.
+	reclaimPause = 5 * time.Second
+	watchPause   = 500 * time.Millisecond
+	maxGap       = 2 * time.Second
+	// leaseWindow is how far back a check looks, behind the oldest lease that there was: what committed late is not overlooked, and the dead
+	// rows that an old snapshot keeps in the index are not walked. fullEvery is the pause between two checks that look at everything.
+	leaseWindow = time.Minute
+	fullEvery   = time.Minute
+)
+
+// Reclaimer ends the leases that their holders do not renew. It belongs to one goroutine.
+//
+// A lease ends when it has expired and the Reclaimer has itself seen, for as long as a holder takes to renew, in uninterrupted contact with
+// a database that has not been restarted meanwhile, that it was neither renewed nor locked. So a holder that was cut off together with
+// everybody else keeps what it holds.
+type Reclaimer struct {
+	store *Store
+	// watched holds, for each lease that is not renewed, when that was first seen.
+	watched map[suspect]time.Time
+	// checked is when the last check ended, started when PostgreSQL was started.
+	checked, started time.Time
+	// from is where the next check begins to look, full when the next one may look at everything.
+	from time.Time
+	full time.Time
+}
+
+// NewReclaimer returns a Reclaimer of the store's leases.
+func (s *Store) NewReclaimer() *Reclaimer {
+	return &Reclaimer{store: s, watched: map[suspect]time.Time{}}
+}
+
+// Check ends the leases whose time has come, and says when to check again. After an error nothing counts that was seen before.
+func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Duration, err error) {
+	began := time.Now()
+	if began.Sub(r.checked) > maxGap {
+		clear(r.watched)
+	}
+	got, pause, err = r.check(ctx, began)
+	now := time.Now()
+	r.checked = now
+	if err != nil {
+		clear(r.watched)
+		return got, watchPause, err
+	}
+	return got, max(pause, lookShare*now.Sub(began)), nil
+}
+
+func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time.Duration, error) {
+	from, full := r.from, !began.Before(r.full)
+	if full {
+		from = time.Time{}
+	}
+	o, err := r.store.oldestLease(ctx, from)
+	if err != nil {
+		return Reclaimed{}, 0, err
+	}
+	if full {
+		r.full = time.Now().Add(max(fullEvery, lookShare*time.Since(began)))
+	}
+	if !o.started.Equal(r.started) {
+		clear(r.watched)
+		r.started = o.started
+	}
+	r.from = o.now.Add(-leaseWindow)
+	if o.any && o.renewed.Before(r.from) {
+		r.from = o.renewed
+	}
+	age := o.now.Sub(o.renewed)
+	if !o.any || age < suspectAfter {
+		clear(r.watched)
+		if !o.any {
+			return Reclaimed{}, reclaimPause, nil
+		}
+		return Reclaimed{}, min(max(suspectAfter-age, watchPause), reclaimPause), nil
+	}
+	return r.watch(ctx, o)
+}
+
+// watch ends the leases that have been watched for long enough, and watches the others.
+func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Duration, error) {
+	now := time.Now()
+	expired := o.now.Add(-models.StaleAfter)
+	got, left, err := r.store.reclaim(ctx, r.from, suspectAfter, func(id string, renewed time.Time) bool {
+		since, known := r.watched[suspect{id, renewed.UnixMicro()}]
+		return known && now.Sub(since) >= reclaimPatience && !renewed.After(expired)
+	})
+	if err != nil {
+		return got, 0, err
+	}
+	// What was renewed, or is locked, is not watched any more.
+	watched := make(map[suspect]time.Time, len(left))
+	for _, one := range left {
+		since, known := r.watched[one]
+		if !known {
+			since = now
+		}
+		watched[one] = since
+	}
+	r.watched = watched
+	return got, watchPause, nil
+}
+
+// oldest is the oldest lease of the queue.
+type oldest struct {
+	now, started time.Time
+	// any: there is one.
+	any     bool
+	renewed time.Time
+}
+
+// oldestLease returns the lease that was taken or renewed first, from from on.
+func (s *Store) oldestLease(ctx context.Context, from time.Time) (oldest, error) {
+	const stmt = `
+SELECT statement_timestamp(), pg_postmaster_start_time(), (
+       SELECT last_attempted_at FROM {queue}
+        WHERE state = 'leased' AND last_attempted_at >= $1
+        ORDER BY last_attempted_at LIMIT 1)`
+	ctx, cancel := context.WithTimeout(ctx, maxGap)
+	defer cancel()
+	var o oldest
+	var renewed *time.Time
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), from).Scan(&o.now, &o.started, &renewed)
+	if renewed != nil {
+		o.any, o.renewed = true, *renewed
+	}
+	return o, wrap("look for expired leases", err)
+}
