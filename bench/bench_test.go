@@ -40,6 +40,7 @@ func TestWrongOptionsAreRefusedBeforeAnythingStarts(t *testing.T) {
 	}{
 		{[]string{"-scenario", "none"}, "there is no scenario"},
 		{[]string{"-write", "-smoke"}, "-write goes with no option"},
+		{[]string{"-write", "-scenario", "faults", "-part", "killed"}, "-write goes with no option"},
 		{[]string{"-write", "-scenario", "drain", "-size", "5"}, "-write goes with no option"},
 		{[]string{"drain"}, "is no option"},
 	} {

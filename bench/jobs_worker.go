@@ -78,8 +78,13 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 	return r
 }
 
-// withJobs runs f while an embedded worker works background jobs. start starts the workflow, which runs until f returns.
-func (b *bench) withJobs(ctx context.Context, d *database, began func(int), f func(ctx context.Context, start func() error) error) (err error) {
+// withJobs runs f while an embedded worker works the background jobs of benchRegistry.
+func (b *bench) withJobs(ctx context.Context, d *database, began func(int), f func(ctx context.Context, start func() error) error) error {
+	return b.withRegistry(ctx, d, benchRegistry(began), f)
+}
+
+// withRegistry runs f while an embedded worker works background jobs. start starts the workflow, which runs until f returns.
+func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Registry, f func(ctx context.Context, start func() error) error) (err error) {
 	pool, err := openPool(ctx, d.url, 32)
 	if err != nil {
 		return fmt.Errorf("open the embedded worker's pool: %w", err)
@@ -87,7 +92,7 @@ func (b *bench) withJobs(ctx context.Context, d *database, began func(int), f fu
 	defer pool.Close()
 	name := b.unique()
 	w, err := workers.NewJobs(workers.JobOptions{
-		Client: b.temporal, Pool: pool, Registry: benchRegistry(began), Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
+		Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
 	})
 	if err != nil {
 		return fmt.Errorf("make the embedded worker: %w", err)

@@ -18,7 +18,7 @@ import (
 
 // options are the command line's.
 type options struct {
-	scenarios           string
+	scenarios, part     string
 	runs, size, samples int
 	smoke, json, write  bool
 	// alone leaves the peers out; best, unless it is zero, replaces the settings for throughput.
@@ -29,7 +29,12 @@ type options struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var err error
+	if config := os.Getenv(faultWorkerEnv); config != "" {
+		err = runFaultWorker(ctx, config, os.Stdout)
+	} else {
+		err = start(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -45,6 +50,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.scenarios, "scenario", "", "the `names` of the scenarios to run, separated by commas (default all)")
+	flags.StringVar(&o.part, "part", "", "only the parts of the scenarios organizations and faults whose name contains `text`")
 	flags.IntVar(&o.runs, "runs", 0, "how often each side of a scenario runs (default 3, or what the scenario says)")
 	flags.IntVar(&o.size, "size", 0, "how many documents or jobs, instead of what the scenario says")
 	flags.IntVar(&o.samples, "samples", 0, "how many samples of a latency, instead of what the scenario says")
@@ -61,7 +67,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no option: see bench -help", flags.Arg(0))
 	}
-	other := o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.best != (settings{})
+	other := o.part != "" || o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.best != (settings{})
 	if o.write && other {
 		return errors.New("-write goes with no option that changes what is measured: the documentation says how the figures come about")
 	}

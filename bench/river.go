@@ -22,6 +22,8 @@ const riverName = "River"
 type riverSettings struct {
 	maxWorkers, pool int
 	fetchCooldown    time.Duration
+	// rescueAfter is how long a job may run, and how long it has run when River takes it from a worker that is gone; 0: a minute and an hour.
+	rescueAfter time.Duration
 }
 
 // riverDefault is what River's documentation begins with.
@@ -35,7 +37,11 @@ func (s riverSettings) String() string {
 	if cooldown == 0 {
 		cooldown = river.FetchCooldownDefault
 	}
-	return fmt.Sprintf("MaxWorkers %d, %d connections, FetchCooldown %s", s.maxWorkers, s.pool, cooldown)
+	text := fmt.Sprintf("MaxWorkers %d, %d connections, FetchCooldown %s", s.maxWorkers, s.pool, cooldown)
+	if s.rescueAfter > 0 {
+		text += fmt.Sprintf(", RescueStuckJobsAfter %s", s.rescueAfter)
+	}
+	return text
 }
 
 // migrateRiver makes River's schema, and a ledger for its jobs to write to.
@@ -123,14 +129,19 @@ func withRiverClient(ctx context.Context, d *database, s riverSettings, register
 	defer pool.Close()
 	workers := river.NewWorkers()
 	register(workers, pool)
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.maxWorkers}}, Workers: workers,
-		FetchCooldown: s.fetchCooldown, Logger: slog.New(slog.DiscardHandler),
-	})
+	client, err := river.NewClient(riverpgxv5.New(pool), s.config("", workers))
 	if err != nil {
 		return fmt.Errorf("make River's client: %w", err)
 	}
 	return f(client)
+}
+
+// config is the client's configuration; without an id, River makes one up.
+func (s riverSettings) config(id string, workers *river.Workers) *river.Config {
+	return &river.Config{
+		ID: id, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.maxWorkers}}, Workers: workers,
+		FetchCooldown: s.fetchCooldown, JobTimeout: s.rescueAfter, RescueStuckJobsAfter: s.rescueAfter, Logger: slog.New(slog.DiscardHandler),
+	}
 }
 
 // started runs f while the client works.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -115,6 +116,9 @@ func (b *bench) peer(m measurement) measurement {
 	}
 	return m
 }
+
+// wanted says whether the command line wants a part of a scenario.
+func (b *bench) wanted(part string) bool { return strings.Contains(part, b.part) }
 
 // fast are the settings where a scenario wants throughput and does not look for the best ones itself.
 func (b *bench) fast() settings {

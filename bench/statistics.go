@@ -51,6 +51,27 @@ func alternate(ctx context.Context, runs int, measurements ...measurement) ([][]
 	return values, nil
 }
 
+// medians calls measure runs times, and returns the median of each of the figures that it returns.
+func medians(ctx context.Context, runs int, measure func(context.Context) ([]float64, error)) ([]float64, error) {
+	var all [][]float64
+	for range runs {
+		figures, err := measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, figures)
+	}
+	middle := make([]float64, len(all[0]))
+	for i := range middle {
+		values := make([]float64, len(all))
+		for run, figures := range all {
+			values[run] = figures[i]
+		}
+		middle[i] = median(values)
+	}
+	return middle, nil
+}
+
 func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

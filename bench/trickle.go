@@ -62,6 +62,38 @@ func (b *beginnings) after(ctx context.Context, committed []time.Time, warmUp in
 	return delays, nil
 }
 
+// within waits until all have begun, but no longer than patience, and returns how long after its commit each did, in milliseconds,
+// but for the first warmUp. A job that has not begun by then counts as if it began then: missing is how many those are.
+func (b *beginnings) within(ctx context.Context, committed []time.Time, warmUp int, patience time.Duration) (delays []float64, missing int, err error) {
+	waiting, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	for !b.allBegun() && waiting.Err() == nil {
+		pause(waiting, time.Millisecond)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	now := int64(time.Since(b.epoch))
+	for i := warmUp; i < len(committed); i++ {
+		at := b.at[i].Load()
+		if at == 0 {
+			at = now
+			missing++
+		}
+		delays = append(delays, milliseconds(time.Duration(at)-committed[i].Sub(b.epoch)))
+	}
+	return delays, missing, nil
+}
+
+func (b *beginnings) allBegun() bool {
+	for i := range b.at {
+		if b.at[i].Load() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // sayDelays tells about delays in milliseconds.
 func (b *bench) sayDelays(name string, delays []float64) {
 	b.say("  %s: p50 %s ms, p99 %s ms, max %s ms", name, report.Figure(percentile(delays, 50)), report.Figure(percentile(delays, 99)), report.Figure(percentile(delays, 100)))

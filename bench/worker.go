@@ -93,14 +93,36 @@ func (b *bench) withWorkflow(ctx context.Context, d *database, s settings, f fun
 func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
 	w := &worker{name: b.unique(), done: make(chan struct{})}
 	w.log = filepath.Join(b.dir, w.name+".log")
-	out, err := os.Create(w.log)
-	if err != nil {
+	cmd := exec.Command(b.daybook, "worker", "--name", w.name, "--log-level", "warn") //nolint:noctx // stop ends it
+	cmd.Env = workerEnvironment(d.url, b.stack.TemporalAddress)
+	if err := w.launch(cmd); err != nil {
 		return nil, err
 	}
+	err := b.awaitPolls(ctx, workflows.AccountingTaskQueue, w.name, func() error {
+		select {
+		case <-w.done:
+			return fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
+		default:
+			return nil
+		}
+	})
+	if err != nil {
+		return nil, errors.Join(err, w.stop())
+	}
+	return w, nil
+}
+
+// launch starts the worker's process, which does not outlive this one, and logs what it says.
+func (w *worker) launch(cmd *exec.Cmd) error {
+	out, err := os.Create(w.log)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.Command(b.daybook, "worker", "--name", w.name, "--log-level", "warn") //nolint:noctx // stop ends it
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = workerEnvironment(d.url, b.stack.TemporalAddress)
+	if cmd.Stdout == nil {
+		cmd.Stdout = out
+	}
+	cmd.Stderr = out
 	cmd.SysProcAttr = bound()
 	started := make(chan error, 1)
 	go func() {
@@ -117,20 +139,9 @@ func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
 		w.err = cmd.Wait()
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start the worker: %w", err)
+		return fmt.Errorf("start the worker: %w", err)
 	}
-	err = b.awaitPolls(ctx, workflows.AccountingTaskQueue, w.name, func() error {
-		select {
-		case <-w.done:
-			return fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
-		default:
-			return nil
-		}
-	})
-	if err != nil {
-		return nil, errors.Join(err, w.stop())
-	}
-	return w, nil
+	return nil
 }
 
 // workerEnvironment is this process's, without what would change the defaults.

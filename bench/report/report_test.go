@@ -59,6 +59,13 @@ func TestFigure(t *testing.T) {
 	}
 }
 
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "0", 40: "40", 1_234_567: "1,234,567"} {
+		assert.Equal(t, want, report.Count(n))
+	}
+}
+
 func TestMergeReplacesOnlyTheGroupsThatRan(t *testing.T) {
 	t.Parallel()
 	var f report.File

@@ -139,6 +139,9 @@ func Figure(x float64) string {
 	}
 }
 
+// Count is a whole number as people read it.
+func Count(n int) string { return thousands(int64(n)) }
+
 func thousands(n int64) string {
 	if n < 0 {
 		return "-" + thousands(-n)

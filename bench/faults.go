@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/daybook-dev/daybook/bench/report"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+const (
+	// faultRate is how many jobs a second are enqueued, each alone; steadyRate is the same without faults, ten a transaction.
+	faultRate  = 600
+	steadyRate = 2_500
+	// longJobsCount long jobs are in hand when a worker is killed; each takes longTakes.
+	longJobsCount = 10
+	longTakes     = 12 * time.Second
+)
+
+// riverTuned is River's client with what helps it here: it looks at once, and takes jobs from dead workers as soon as its
+// documentation allows with jobs of that length.
+var riverTuned = riverSettings{maxWorkers: 100, pool: 16, fetchCooldown: time.Millisecond, rescueAfter: 15 * time.Second}
+
+func init() {
+	register(scenario{
+		order: 150, name: "faults",
+		about: "Two worker processes of Daybook, or of River, and 600 jobs a second, each enqueued in a transaction of its own whether or not the ones before it are done. A handler takes 10 ms and writes a row " +
+			"(one a call, in a transaction of its own), so that what was lost or done twice is counted. The clock runs from just before COMMIT is sent until the " +
+			"handler begins. *No fault*. *One worker killed*: after a while one of the two processes gets SIGKILL and is not replaced; ten jobs that take 12 s are in hand then, and what it held is " +
+			"counted by itself: how long after the kill the last of them begins again. *Killed every 15 s*: the two in turn, each replaced at once. " +
+			"*Two backends terminated a second*: of the workers' connections, at random. *PostgreSQL away for 15 s*: it stands behind a proxy that cuts all connections and " +
+			"refuses new ones; what is enqueued meanwhile is refused. *Workflow paused, cancelled, started again*: paused for three seconds, then cancelled, and started a second after its end. In the last two the time in which " +
+			"nothing could be done is taken off each wait. *2,500 jobs a second*: no fault, ten jobs a transaction, handlers that do nothing. " +
+			"Lost are jobs whose commit was answered and that are not in the database, or finished without a row; charged are jobs that are counted a second attempt, although " +
+			"no handler ever fails. River runs once with its default client and once with its tuned client, as in `jobs-latency`; the tuned one also has a JobTimeout and a RescueStuckJobsAfter of 15 s instead of an hour, and takes a dead worker's jobs at its next " +
+			"round of 30 s. What has not begun when the measurement ends counts as if it began then.",
+		run: runFaults,
+	})
+}
+
+// faultPhase is one kind of trouble.
+type faultPhase struct {
+	name        string
+	rate, perTx int
+	lasting     time.Duration
+	// strike makes the trouble while the queue is loaded, and returns when it is over.
+	strike func(ctx context.Context, r *faultRun) error
+	// proxied: PostgreSQL is reached through a proxy. idle: the handlers do nothing. alone: River has nothing like it.
+	proxied, idle, alone bool
+	// killed: a worker is killed, and its jobs are rightly counted an attempt.
+	killed bool
+	rows   []faultRow
+}
+
+// faultRow is a figure of a phase that has a row of its own.
+type faultRow struct {
+	figure int
+	name   string
+	unit   string
+	// scale is what the figure is multiplied by to be in unit.
+	scale  float64
+	target report.Target
+}
+
+func slowest(target report.Target) faultRow {
+	return faultRow{figureSlowest, "slowest", "s", 1, target}
+}
+
+func p99(target report.Target) faultRow { return faultRow{figureP99, "p99", "ms", 1000, target} }
+
+// faultPhases are all of them.
+func (b *bench) faultPhases() []faultPhase {
+	rate, steady := b.sized(faultRate, 100), chooseNumber(0, steadyRate, 200, b.smoke)
+	long := func(full time.Duration) time.Duration { return b.lasting(full, 2*time.Second) }
+	calm := func(full time.Duration) time.Duration { return b.lasting(full, time.Second) }
+	none := func(context.Context, *faultRun) error { return nil }
+	recovery := func(figure int, name string) faultRow { return faultRow{figure, name, "s", 1, report.AtMost(15)} }
+	return []faultPhase{
+		{
+			name: "no fault", rate: rate, perTx: 1, lasting: calm(8 * time.Second), strike: none,
+			rows: []faultRow{p99(report.AtMost(50)), slowest(report.AtMost(0.5))},
+		},
+		{
+			name: "one worker killed", rate: rate, perTx: 1, lasting: long(18 * time.Second), strike: b.killOne, killed: true,
+			rows: []faultRow{
+				slowest(report.AtMost(2)),
+				{figureOverOne, "waited over a second", "jobs", 1, report.Target{}},
+				recovery(figureRecovery, "recovery of what it held"),
+				recovery(figureLongRecovery, "recovery of its long jobs"),
+			},
+		},
+		{
+			name: "killed every 15 s", rate: rate, perTx: 1, lasting: long(24 * time.Second), strike: b.killOften, killed: true,
+			rows: []faultRow{slowest(report.AtMost(2)), recovery(figureRecovery, "recovery of what they held")},
+		},
+		{
+			name: "two backends terminated a second", rate: rate, perTx: 1, lasting: long(10 * time.Second), strike: b.terminateBackends,
+			rows: []faultRow{slowest(report.AtMost(0.5)), {figureOverOne, "waited over a second", "jobs", 1, report.AtMost(0)}},
+		},
+		{
+			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.takeAway, proxied: true,
+			rows: []faultRow{slowest(report.Target{})},
+		},
+		{
+			name: "workflow paused, cancelled, started again", rate: rate, perTx: 1, lasting: b.lasting(14*time.Second, 6*time.Second), strike: b.interruptWorkflow, alone: true,
+			rows: []faultRow{slowest(report.Target{})},
+		},
+		{
+			name: "2,500 jobs a second", rate: steady, perTx: 10, lasting: calm(10 * time.Second), strike: none, idle: true,
+			rows: []faultRow{p99(report.AtMost(50)), slowest(report.AtMost(0.5))},
+		},
+	}
+}
+
+// killOne puts long jobs into hand and kills one of the two workers.
+func (b *bench) killOne(ctx context.Context, r *faultRun) error {
+	takes := longTakes
+	if b.smoke {
+		takes = time.Second
+	}
+	var jobs []faultJob
+	for i := range longJobsCount {
+		jobs = append(jobs, faultJob{Number: longJobs + i, Takes: int(takes.Milliseconds())})
+	}
+	for _, j := range jobs {
+		r.load.add(ctx, []faultJob{j})
+	}
+	// By then a turn has ended since they began.
+	pause(ctx, b.lasting(8*time.Second, time.Second/2))
+	return r.kill(ctx, r.workers[0])
+}
+
+// killOften kills a worker every 15 seconds and starts another one.
+func (b *bench) killOften(ctx context.Context, r *faultRun) error {
+	pause(ctx, b.lasting(3*time.Second, time.Second/2))
+	for i := range 2 {
+		if i > 0 {
+			pause(ctx, b.lasting(15*time.Second, time.Second/2))
+		}
+		if err := r.kill(ctx, r.workers[i]); err != nil {
+			return err
+		}
+		if err := r.startWorker(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// terminateBackends ends connections of the workers for as long as the load lasts.
+func (b *bench) terminateBackends(ctx context.Context, r *faultRun) error {
+	const terminate = `
+SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = $2 ORDER BY random() LIMIT 2) chosen`
+	began, terminated := time.Now(), 0
+	for pause(ctx, time.Second); time.Since(began) < r.phase.lasting && ctx.Err() == nil; pause(ctx, time.Second) {
+		n, err := one[int](ctx, b.admin, terminate, r.d.name, workersName)
+		if err != nil {
+			return fmt.Errorf("terminate backends: %w", err)
+		}
+		terminated += n
+	}
+	if terminated == 0 {
+		return fmt.Errorf("no connection of the workers was found to terminate")
+	}
+	return ctx.Err()
+}
+
+// takeAway cuts everyone off from PostgreSQL for a while.
+func (b *bench) takeAway(ctx context.Context, r *faultRun) error {
+	pause(ctx, b.lasting(4*time.Second, time.Second))
+	from := time.Now()
+	if err := r.proxy.cut(); err != nil {
+		return fmt.Errorf("cut the connections: %w", err)
+	}
+	pause(ctx, b.lasting(15*time.Second, time.Second))
+	if err := r.proxy.open(ctx); err != nil {
+		return err
+	}
+	r.without(from, time.Now())
+	return ctx.Err()
+}
+
+// interruptWorkflow pauses and resumes the workflow, then cancels it and starts it again.
+func (b *bench) interruptWorkflow(ctx context.Context, r *faultRun) error {
+	length := b.lasting(3*time.Second, time.Second)
+	pause(ctx, length)
+	from := time.Now()
+	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", workflows.SignalPause, nil); err != nil {
+		return fmt.Errorf("pause the workflow: %w", err)
+	}
+	pause(ctx, length)
+	if err := b.temporal.SignalWorkflow(ctx, r.workflow.GetID(), "", workflows.SignalResume, nil); err != nil {
+		return fmt.Errorf("resume the workflow: %w", err)
+	}
+	r.without(from, time.Now())
+	pause(ctx, length)
+	from = time.Now()
+	if err := b.endWorkflow(ctx, r.workflow); err != nil {
+		return err
+	}
+	pause(ctx, time.Second)
+	if err := r.startWorkflow(ctx); err != nil {
+		return err
+	}
+	r.without(from, time.Now())
+	return ctx.Err()
+}

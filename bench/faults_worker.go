@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// faultWorkerEnv makes a process of this program a worker that may be killed: it holds a faultWorkerConfig as JSON.
+const faultWorkerEnv = "BENCH_FAULT_WORKER"
+
+const (
+	// faultPause is how long a handler takes besides writing its effect.
+	faultPause = 10 * time.Millisecond
+	// effectConns is how many connections the handlers of a worker have for their effects.
+	effectConns = 8
+	// faultConns is the pool of a worker of Daybook, River's has 16 as in the other scenarios.
+	faultConns = 32
+	// faultParallel is as many jobs as River's client runs side by side.
+	faultParallel = 100
+	// workersName is the application_name of the workers' connections, by which the backends to terminate are found; the handlers'
+	// own connections are not among them.
+	workersName = "bench-worker"
+)
+
+// faultWorkerConfig says what a worker process works.
+type faultWorkerConfig struct {
+	Name, DatabaseURL, TemporalAddress string
+	// River: it is a worker of River; MaxWorkers to RescueAfter are its settings.
+	River                      bool
+	MaxWorkers, Pool           int
+	FetchCooldown, RescueAfter time.Duration
+	// Idle: the handlers do nothing and write nothing.
+	Idle bool
+}
+
+// faultJob is a job of the faults: one of Daybook, and one of River.
+type faultJob struct {
+	Number int `json:"number"`
+	// Takes is how long the first attempt takes, in milliseconds, besides what each takes.
+	Takes int `json:"takes,omitempty"`
+}
+
+// JobType implements queue.Payload.
+func (faultJob) JobType() string { return "fault" }
+
+// Kind implements river.JobArgs.
+func (faultJob) Kind() string { return "fault" }
+
+// faultWork is a worker process at work.
+type faultWork struct {
+	config  faultWorkerConfig
+	effects *pgxpool.Pool
+	// tells is how the process tells what its handlers do: a line is one write, so that what was told is not lost with the process.
+	tells *os.File
+	mu    sync.Mutex
+	// invocations numbers the calls of the handler.
+	invocations atomic.Int64
+}
+
+// runFaultWorker works until ctx ends.
+func runFaultWorker(ctx context.Context, text string, tells *os.File) error {
+	w := &faultWork{tells: tells}
+	if err := json.Unmarshal([]byte(text), &w.config); err != nil {
+		return fmt.Errorf("read %s: %w", faultWorkerEnv, err)
+	}
+	address, err := withApplicationName(w.config.DatabaseURL, "bench-effects")
+	if err != nil {
+		return err
+	}
+	if w.effects, err = openPool(ctx, address, effectConns); err != nil {
+		return fmt.Errorf("open the pool for effects: %w", err)
+	}
+	defer w.effects.Close()
+	if address, err = withApplicationName(w.config.DatabaseURL, workersName); err != nil {
+		return err
+	}
+	if w.config.River {
+		return w.river(ctx, address)
+	}
+	return w.daybook(ctx, address)
+}
+
+func (w *faultWork) daybook(ctx context.Context, address string) error {
+	pool, err := openPool(ctx, address, faultConns)
+	if err != nil {
+		return fmt.Errorf("open the worker's pool: %w", err)
+	}
+	defer pool.Close()
+	temporal, err := client.DialContext(ctx, client.Options{HostPort: w.config.TemporalAddress, Namespace: devstack.Namespace, Logger: silent{}})
+	if err != nil {
+		return fmt.Errorf("connect to Temporal: %w", err)
+	}
+	defer temporal.Close()
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{Owner: "bench", Parallel: faultParallel}, func(ctx context.Context, j *jobs.Job[faultJob]) error {
+		return w.handle(ctx, j.Payload, j.Attempt)
+	})
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	worker, err := workers.NewJobs(workers.JobOptions{Client: temporal, Pool: pool, Registry: registry, Name: w.config.Name, Log: log, MaxConcurrentActivities: 6})
+	if err != nil {
+		return fmt.Errorf("make the worker: %w", err)
+	}
+	defer worker.Close()
+	return worker.Run(ctx)
+}
+
+// faultRiverWorker is the handler for River.
+type faultRiverWorker struct {
+	river.WorkerDefaults[faultJob]
+	w *faultWork
+}
+
+// Work implements river.Worker.
+func (f *faultRiverWorker) Work(ctx context.Context, job *river.Job[faultJob]) error {
+	return f.w.handle(ctx, job.Args, job.Attempt)
+}
+
+func (w *faultWork) river(ctx context.Context, address string) error {
+	s := riverSettings{maxWorkers: w.config.MaxWorkers, pool: w.config.Pool, fetchCooldown: w.config.FetchCooldown, rescueAfter: w.config.RescueAfter}
+	pool, err := openPool(ctx, address, s.pool)
+	if err != nil {
+		return fmt.Errorf("open River's pool: %w", err)
+	}
+	defer pool.Close()
+	register := river.NewWorkers()
+	river.AddWorker(register, &faultRiverWorker{w: w})
+	c, err := river.NewClient(riverpgxv5.New(pool), s.config(w.config.Name, register))
+	if err != nil {
+		return fmt.Errorf("make River's client: %w", err)
+	}
+	working := context.WithoutCancel(ctx)
+	if err := c.Start(working); err != nil {
+		return fmt.Errorf("start River: %w", err)
+	}
+	w.tell("ready")
+	<-ctx.Done()
+	stop, cancel := context.WithTimeout(working, workerStop/2)
+	defer cancel()
+	return c.Stop(stop)
+}
+
+// handle is the handler of both: it takes some time and writes a row, again and again until that is done. It never fails by itself.
+func (w *faultWork) handle(ctx context.Context, job faultJob, attempt int) error {
+	invocation := int64(os.Getpid())<<32 | w.invocations.Add(1)
+	w.tell("b " + strconv.Itoa(job.Number) + " " + strconv.FormatInt(time.Now().UnixNano(), 10))
+	if w.config.Idle {
+		return nil
+	}
+	takes := faultPause
+	if attempt == 1 {
+		takes += time.Duration(job.Takes) * time.Millisecond
+	}
+	pause(ctx, takes)
+	for {
+		// The same call writes one row, also when it does not learn that it has written it.
+		_, err := w.effects.Exec(ctx, `INSERT INTO effects (job, invocation) VALUES ($1, $2) ON CONFLICT DO NOTHING`, job.Number, invocation)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+	w.tell("e " + strconv.Itoa(job.Number) + " " + strconv.FormatInt(time.Now().UnixNano(), 10))
+	return nil
+}
+
+// tell writes a line for the process that started this one.
+func (w *faultWork) tell(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = w.tells.WriteString(line + "\n") // when the reader is gone, this process ends too
+}
