@@ -20,16 +20,42 @@ AS $$
 $$;
 COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
 
+CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'daybook.% keeps its row: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'DB004', HINT = 'update it instead';
+END
+$$;
+
 CREATE TABLE daybook.organizations (
     id              text COLLATE "C" PRIMARY KEY CHECK (id <> '' AND octet_length(id) <= 255),
     name            text NOT NULL DEFAULT '',
     active_rule_set bigint,
     config_version  bigint NOT NULL DEFAULT 0,
+    -- Names without anything that needs quoting: they stand in the text of the worker's statements.
+    source          text CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+    hooks           text[] CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON COLUMN daybook.organizations.config_version IS
     'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+COMMENT ON COLUMN daybook.organizations.source IS
+    'The source that its documents are read from: only workers that read it lease its jobs; null: that of daybook.defaults';
+COMMENT ON COLUMN daybook.organizations.hooks IS
+    'The AfterPosting hooks that its postings are told to: only workers that have all of them lease its jobs; null: those of daybook.defaults';
+
+-- What holds for every organization that does not say otherwise, also for those without a row. It has one row.
+CREATE TABLE daybook.defaults (
+    one    boolean PRIMARY KEY DEFAULT true CHECK (one),
+    source text NOT NULL DEFAULT 'daybook' CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+    hooks  text[] NOT NULL DEFAULT '{}' CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$')
+);
+COMMENT ON COLUMN daybook.defaults.source IS 'The source of organizations that name none; daybook is the table daybook.documents';
+INSERT INTO daybook.defaults DEFAULT VALUES;
+CREATE TRIGGER defaults_stay BEFORE DELETE OR TRUNCATE ON daybook.defaults
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
 
 CREATE TABLE daybook.accounts (
     org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
@@ -226,7 +252,7 @@ CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON dayboo
 -- +goose Down
 DROP TABLE daybook.entries, daybook.impacts, daybook.attempts, daybook.accounting_work_queue, daybook.documents CASCADE;
 ALTER TABLE daybook.organizations DROP CONSTRAINT organizations_id_active_rule_set_fkey;
-DROP TABLE daybook.rule_sets, daybook.accounts, daybook.organizations;
+DROP TABLE daybook.rule_sets, daybook.accounts, daybook.organizations, daybook.defaults;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_change(), daybook.new_id();
+DROP FUNCTION daybook.refuse_change(), daybook.refuse_removal(), daybook.new_id();
 DROP TYPE daybook.accounting_job_state, daybook.attempt_outcome, daybook.account_type, daybook.entry_side, daybook.impact_kind;

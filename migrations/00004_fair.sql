@@ -118,9 +118,147 @@ BEGIN
     END IF;
 END
 $$;
+
+-- The source and the hooks of organizations (00001). Each function changes nothing, and waits for nothing, when all is so
+-- already: a program may call it each time that it starts. Otherwise it waits until no transaction posts by what was so
+-- before, and jobs come back that failed because the source before did not know their documents.
+
+CREATE FUNCTION daybook.return_unknown_documents(org_id text) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    returned integer;
+BEGIN
+    WITH failed AS (
+        SELECT q.id FROM daybook.accounting_work_queue q
+         WHERE q.state = 'failed' AND q.last_error_code = 'DOCUMENT_UNKNOWN'
+           AND (q.org_id = return_unknown_documents.org_id
+                OR return_unknown_documents.org_id IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.source IS NOT NULL))
+         ORDER BY q.org_id, q.document_id
+           FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE daybook.accounting_work_queue q
+       SET state = 'pending', ready_at = clock_timestamp(), first_ready_at = clock_timestamp(), run_count = 0, not_ready_count = 0,
+           generation = q.generation + 1, finished_at = NULL, updated_at = clock_timestamp()
+      FROM failed
+     WHERE q.id = failed.id;
+    GET DIAGNOSTICS returned = ROW_COUNT;
+    -- Also without any: jobs that no worker could lease may be workable now.
+    PERFORM daybook.wake_accounting_queue();
+    RETURN returned;
+END
+$$;
+
+CREATE FUNCTION daybook.check_organization(org_id text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    IF coalesce(org_id, '') = '' OR octet_length(org_id) > 255 THEN
+        RAISE EXCEPTION 'an organization''s id must have 1 to 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION daybook.check_names(names text[], what text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    bad text;
+BEGIN
+    SELECT coalesce(n, 'null') INTO bad FROM unnest(names) AS n WHERE (n ~ '^[a-z0-9][a-z0-9_.-]{0,62}$') IS NOT TRUE LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '"%" cannot be the name of a %', bad, what
+            USING ERRCODE = 'DB010', HINT = 'name it by 1 to 63 of a-z, 0-9, _, . and -, beginning with a letter or digit';
+    END IF;
+END
+$$;
+
+-- source null: the organization follows the default.
+CREATE FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_organization(set_source.org_id);
+    IF set_source.source IS NOT NULL THEN
+        PERFORM daybook.check_names(ARRAY[set_source.source], 'source');
+    END IF;
+    returned := 0;
+    changed := set_source.source IS DISTINCT FROM (SELECT o.source FROM daybook.organizations o WHERE o.id = set_source.org_id);
+    IF changed THEN
+        INSERT INTO daybook.organizations (id) VALUES (set_source.org_id) ON CONFLICT (id) DO NOTHING;
+        PERFORM daybook.lock_configuration(set_source.org_id);
+        UPDATE daybook.organizations o SET source = set_source.source, updated_at = clock_timestamp() WHERE o.id = set_source.org_id;
+        returned := daybook.return_unknown_documents(set_source.org_id);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.set_source IS
+    'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
+
+-- hooks null: the organization follows the default; an empty list: none.
+CREATE FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    names CONSTANT text[] := CASE WHEN set_hooks.hooks IS NOT NULL THEN ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(set_hooks.hooks) AS n ORDER BY 1) END;
+BEGIN
+    PERFORM daybook.check_organization(set_hooks.org_id), daybook.check_names(set_hooks.hooks, 'hook');
+    changed := names IS DISTINCT FROM (SELECT o.hooks FROM daybook.organizations o WHERE o.id = set_hooks.org_id);
+    IF changed THEN
+        INSERT INTO daybook.organizations (id) VALUES (set_hooks.org_id) ON CONFLICT (id) DO NOTHING;
+        PERFORM daybook.lock_configuration(set_hooks.org_id);
+        UPDATE daybook.organizations o SET hooks = names, updated_at = clock_timestamp() WHERE o.id = set_hooks.org_id;
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.set_hooks IS
+    'Puts on record which AfterPosting hooks an organization''s postings are told to; null: those of daybook.defaults; empty: none';
+
+-- The defaults are locked as the configuration of the organization '', which each posting transaction uses as well.
+CREATE FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_names(ARRAY[set_default_source.source], 'source');
+    returned := 0;
+    changed := set_default_source.source <> (SELECT d.source FROM daybook.defaults d);
+    IF changed THEN
+        PERFORM daybook.lock_configuration('');
+        UPDATE daybook.defaults d SET source = set_default_source.source;
+        returned := daybook.return_unknown_documents(NULL);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.set_default_source IS 'Puts on record which source documents are read from of organizations that name none';
+
+CREATE FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    names CONSTANT text[] := ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(set_default_hooks.hooks) AS n ORDER BY 1);
+BEGIN
+    PERFORM daybook.check_names(set_default_hooks.hooks, 'hook');
+    changed := names <> (SELECT d.hooks FROM daybook.defaults d);
+    IF changed THEN
+        PERFORM daybook.lock_configuration('');
+        UPDATE daybook.defaults d SET hooks = names;
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.set_default_hooks IS 'Puts on record which AfterPosting hooks are told of organizations that name none';
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION daybook.set_default_hooks, daybook.set_default_source, daybook.set_hooks, daybook.set_source,
+    daybook.check_names, daybook.check_organization, daybook.return_unknown_documents;
 -- The functions stay as they are: they work with either schema.
 ALTER TABLE daybook.documents RESET (fillfactor);
 ALTER TABLE daybook.accounting_work_queue RESET (fillfactor);

@@ -390,6 +390,34 @@ BEGIN
 END
 $_$;
 
+-- Name: check_names(text[], text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_names(names text[], what text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    bad text;
+BEGIN
+    SELECT coalesce(n, 'null') INTO bad FROM unnest(names) AS n WHERE (n ~ '^[a-z0-9][a-z0-9_.-]{0,62}$') IS NOT TRUE LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '"%" cannot be the name of a %', bad, what
+            USING ERRCODE = 'DB010', HINT = 'name it by 1 to 63 of a-z, 0-9, _, . and -, beginning with a letter or digit';
+    END IF;
+END
+$_$;
+
+-- Name: check_organization(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_organization(org_id text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF coalesce(org_id, '') = '' OR octet_length(org_id) > 255 THEN
+        RAISE EXCEPTION 'an organization''s id must have 1 to 255 bytes' USING ERRCODE = 'DB010';
+    END IF;
+END
+$$;
+
 -- Name: check_periods(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_periods() RETURNS trigger
@@ -933,6 +961,16 @@ BEGIN
 END
 $$;
 
+-- Name: refuse_removal(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'daybook.% keeps its row: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'DB004', HINT = 'update it instead';
+END
+$$;
+
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -1023,6 +1061,131 @@ $$;
 -- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text) IS 'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+
+-- Name: return_unknown_documents(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.return_unknown_documents(org_id text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    returned integer;
+BEGIN
+    WITH failed AS (
+        SELECT q.id FROM daybook.accounting_work_queue q
+         WHERE q.state = 'failed' AND q.last_error_code = 'DOCUMENT_UNKNOWN'
+           AND (q.org_id = return_unknown_documents.org_id
+                OR return_unknown_documents.org_id IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.source IS NOT NULL))
+         ORDER BY q.org_id, q.document_id
+           FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE daybook.accounting_work_queue q
+       SET state = 'pending', ready_at = clock_timestamp(), first_ready_at = clock_timestamp(), run_count = 0, not_ready_count = 0,
+           generation = q.generation + 1, finished_at = NULL, updated_at = clock_timestamp()
+      FROM failed
+     WHERE q.id = failed.id;
+    GET DIAGNOSTICS returned = ROW_COUNT;
+    -- Also without any: jobs that no worker could lease may be workable now.
+    PERFORM daybook.wake_accounting_queue();
+    RETURN returned;
+END
+$$;
+
+-- Name: set_default_hooks(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    names CONSTANT text[] := ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(set_default_hooks.hooks) AS n ORDER BY 1);
+BEGIN
+    PERFORM daybook.check_names(set_default_hooks.hooks, 'hook');
+    changed := names <> (SELECT d.hooks FROM daybook.defaults d);
+    IF changed THEN
+        PERFORM daybook.lock_configuration('');
+        UPDATE daybook.defaults d SET hooks = names;
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION set_default_hooks(hooks text[], OUT changed boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean) IS 'Puts on record which AfterPosting hooks are told of organizations that name none';
+
+-- Name: set_default_source(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_names(ARRAY[set_default_source.source], 'source');
+    returned := 0;
+    changed := set_default_source.source <> (SELECT d.source FROM daybook.defaults d);
+    IF changed THEN
+        PERFORM daybook.lock_configuration('');
+        UPDATE daybook.defaults d SET source = set_default_source.source;
+        returned := daybook.return_unknown_documents(NULL);
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION set_default_source(source text, OUT changed boolean, OUT returned integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source documents are read from of organizations that name none';
+
+-- Name: set_hooks(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    names CONSTANT text[] := CASE WHEN set_hooks.hooks IS NOT NULL THEN ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(set_hooks.hooks) AS n ORDER BY 1) END;
+BEGIN
+    PERFORM daybook.check_organization(set_hooks.org_id), daybook.check_names(set_hooks.hooks, 'hook');
+    changed := names IS DISTINCT FROM (SELECT o.hooks FROM daybook.organizations o WHERE o.id = set_hooks.org_id);
+    IF changed THEN
+        INSERT INTO daybook.organizations (id) VALUES (set_hooks.org_id) ON CONFLICT (id) DO NOTHING;
+        PERFORM daybook.lock_configuration(set_hooks.org_id);
+        UPDATE daybook.organizations o SET hooks = names, updated_at = clock_timestamp() WHERE o.id = set_hooks.org_id;
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION set_hooks(org_id text, hooks text[], OUT changed boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which AfterPosting hooks an organization''s postings are told to; null: those of daybook.defaults; empty: none';
+
+-- Name: set_source(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_organization(set_source.org_id);
+    IF set_source.source IS NOT NULL THEN
+        PERFORM daybook.check_names(ARRAY[set_source.source], 'source');
+    END IF;
+    returned := 0;
+    changed := set_source.source IS DISTINCT FROM (SELECT o.source FROM daybook.organizations o WHERE o.id = set_source.org_id);
+    IF changed THEN
+        INSERT INTO daybook.organizations (id) VALUES (set_source.org_id) ON CONFLICT (id) DO NOTHING;
+        PERFORM daybook.lock_configuration(set_source.org_id);
+        UPDATE daybook.organizations o SET source = set_source.source, updated_at = clock_timestamp() WHERE o.id = set_source.org_id;
+        returned := daybook.return_unknown_documents(set_source.org_id);
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION set_source(org_id text, source text, OUT changed boolean, OUT returned integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
 
 -- Name: try_use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1374,6 +1537,21 @@ CREATE TABLE daybook.confirmations (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+-- Name: defaults; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.defaults (
+    one boolean DEFAULT true NOT NULL,
+    source text DEFAULT 'daybook'::text NOT NULL,
+    hooks text[] DEFAULT '{}'::text[] NOT NULL,
+    CONSTRAINT defaults_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
+    CONSTRAINT defaults_one_check CHECK (one),
+    CONSTRAINT defaults_source_check CHECK ((source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'::text))
+);
+
+-- Name: COLUMN defaults.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.defaults.source IS 'The source of organizations that name none; daybook is the table daybook.documents';
+
 -- Name: documents; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.documents (
@@ -1507,18 +1685,30 @@ CREATE TABLE daybook.organizations (
     name text DEFAULT ''::text NOT NULL,
     active_rule_set bigint,
     config_version bigint DEFAULT 0 NOT NULL,
+    source text,
+    hooks text[],
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     closed_period_policy daybook.closed_period_policy DEFAULT 'fail'::daybook.closed_period_policy NOT NULL,
     paused_at timestamp with time zone,
     max_in_flight integer,
+    CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
-    CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0))
+    CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
+    CONSTRAINT organizations_source_check CHECK ((source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'::text))
 );
 
 -- Name: COLUMN organizations.config_version; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.config_version IS 'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+
+-- Name: COLUMN organizations.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.source IS 'The source that its documents are read from: only workers that read it lease its jobs; null: that of daybook.defaults';
+
+-- Name: COLUMN organizations.hooks; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.hooks IS 'The AfterPosting hooks that its postings are told to: only workers that have all of them lease its jobs; null: those of daybook.defaults';
 
 -- Name: COLUMN organizations.closed_period_policy; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1636,6 +1826,11 @@ ALTER TABLE ONLY daybook.attempts
 
 ALTER TABLE ONLY daybook.confirmations
     ADD CONSTRAINT confirmations_pkey PRIMARY KEY (impact_id, document_version, rule_set_version);
+
+-- Name: defaults defaults_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.defaults
+    ADD CONSTRAINT defaults_pkey PRIMARY KEY (one);
 
 -- Name: documents documents_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -1779,6 +1974,10 @@ CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.acco
 -- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER confirmations_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.confirmations FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: defaults defaults_stay; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER defaults_stay BEFORE DELETE OR TRUNCATE ON daybook.defaults FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
 
 -- Name: documents documents_continue_versions; Type: TRIGGER; Schema: daybook; Owner: -
 

@@ -25,5 +25,14 @@ func (c *Currencies) Scan(src any) error {
 	return nil
 }
 
+// Names is a list of names of hooks, as PostgreSQL's text[].
+type Names []string
+
+// Scan implements sql.Scanner.
+func (n *Names) Scan(src any) error { return (*Currencies)(n).Scan(src) }
+
+// Value implements driver.Valuer.
+func (n Names) Value() (driver.Value, error) { return Currencies(n).Value() }
+
 // Value implements driver.Valuer.
 func (c Currencies) Value() (driver.Value, error) { return "{" + strings.Join(c, ",") + "}", nil }

@@ -34,6 +34,7 @@ func tables() map[string]any {
 		"api_tokens":            models.APIToken{},
 		"attempts":              models.Attempt{},
 		"confirmations":         models.Confirmation{},
+		"defaults":              models.Defaults{},
 		"documents":             models.Document{},
 		"entries":               models.Entry{},
 		"impacts":               models.Impact{},
@@ -76,6 +77,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.ClosedPeriodPolicy](): {"daybook.closed_period_policy"},
 	reflect.TypeFor[models.PeriodState]():        {"daybook.period_state"},
 	reflect.TypeFor[models.Currencies]():         {"ARRAY"},
+	reflect.TypeFor[models.Names]():              {"ARRAY"},
 	reflect.TypeFor[[]byte]():                    {"bytea"},
 }
 
@@ -209,7 +211,7 @@ func TestModelsAreRead(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `
 INSERT INTO daybook.organizations (id) VALUES ('o');
 INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('o', 1, 'n', 's', repeat('a', 64));
-INSERT INTO daybook.organizations (id, paused_at, max_in_flight) VALUES ('p', now(), 1);
+INSERT INTO daybook.organizations (id, paused_at, max_in_flight, source, hooks) VALUES ('p', now(), 1, 'shop', '{a,b}');
 UPDATE daybook.organizations SET active_rule_set = 1 WHERE id = 'o';
 INSERT INTO daybook.accounts (org_id, code, type) VALUES ('o', '1200', 'asset'), ('o', '4400', 'income');
 UPDATE daybook.accounts SET currencies = '{EUR,USD}' WHERE code = '1200';

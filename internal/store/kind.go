@@ -19,6 +19,8 @@ type Kind struct {
 	// channel and key are what the kind's wake function notifies and locks.
 	channel string
 	key     int
+	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
+	abilities *Abilities
 
 	statements sync.Map
 }
@@ -38,10 +40,21 @@ func (k *Kind) scan(row pgx.CollectableRow) (Job, error) {
 	return j, err
 }
 
-// Accounting is the queue of documents to be posted.
-var Accounting = &Kind{
-	Name: "accounting", fields: leaseFields, channel: "daybook_accounting", key: 1,
-	words: strings.NewReplacer(
+// Accounting is the queue of documents to be posted, for a worker that reads daybook.documents and has no hooks.
+var Accounting = accounting(Abilities{Sources: []string{SourceDaybook}})
+
+func accounting(can Abilities) *Kind {
+	return &Kind{
+		Name: "accounting", fields: leaseFields, channel: "daybook_accounting", key: 1, abilities: &can,
+		words: accountingWords(can),
+	}
+}
+
+func accountingWords(can Abilities) *strings.Replacer {
+	return strings.NewReplacer(
+		// {workable} is where o is the organization's row or null: this worker may work its jobs now. {covered} leaves a pause out.
+		"{workable}", "o.paused_at IS NULL AND "+can.covers(),
+		"{covered}", can.covers(),
 		"{queue}", "daybook.accounting_work_queue",
 		"{state}", "daybook.accounting_job_state",
 		"{order}", "org_id, document_id",
@@ -63,7 +76,7 @@ var Accounting = &Kind{
 		"{lost log}", "q.document_id, q.version_hint",
 		"{settled log}", "q.document_id AS log_1, v.old_version AS log_2",
 		"{log version}", "version",
-	),
+	)
 }
 
 func leaseColumns(attempt, startedAt string) string {
@@ -83,6 +96,8 @@ var Jobs = &Kind{
 	},
 	words: strings.NewReplacer(
 		"{queue}", "daybook.jobs",
+		"{workable}", "o.paused_at IS NULL",
+		"{covered}", "true",
 		"{state}", "daybook.job_state",
 		"{order}", "org_id, id",
 		"{columns}", jobColumns("q.run_count", "q.attempt_started_at")+contentColumns,

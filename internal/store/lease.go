@@ -99,7 +99,7 @@ WITH due AS MATERIALIZED (
             WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.ready_at, q.id
-            LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
+            LIMIT CASE WHEN NOT ({workable}) THEN 0
                        WHEN o.max_in_flight IS NULL THEN s.quota
                        WHEN NOT s.locked THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (

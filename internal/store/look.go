@@ -100,7 +100,7 @@ SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL,
         WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id
         ORDER BY q.ready_at, q.id
         LIMIT 1) f
- WHERE o.paused_at IS NULL`
+ WHERE {workable}`
 	all, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (seen, error) {
 		f := seen{due: true}
 		var in float64
@@ -138,9 +138,9 @@ SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL
           AND (q.ready_at, q.id) >= (p.at, p.id)
         ORDER BY q.ready_at, q.id
         LIMIT 1) f
- WHERE o.paused_at IS NULL
+ WHERE {workable}
 UNION ALL
-SELECT f.priority, f.org_id, CASE WHEN f.ready_at <= statement_timestamp() AND o.paused_at IS NULL THEN f.ready_at END, f.id, o.max_in_flight IS NOT NULL
+SELECT f.priority, f.org_id, CASE WHEN f.ready_at <= statement_timestamp() AND {workable} THEN f.ready_at END, f.id, o.max_in_flight IS NOT NULL
   FROM unnest($5::smallint[], $6::text[], $7::smallint[], $8::text[]) AS gap (priority, org_id, next_priority, next_org_id)
  CROSS JOIN LATERAL (
        SELECT q.priority, q.org_id, q.ready_at, q.id

@@ -47,7 +47,7 @@ SELECT j.*
         WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
-        LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL THEN s.quota ELSE 0 END
+        LIMIT CASE WHEN {workable} AND o.max_in_flight IS NULL THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)

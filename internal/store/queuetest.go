@@ -87,8 +87,8 @@ func (s *Store) CountDue(ctx context.Context) (int, error) {
 	const stmt = `
 SELECT count(*)
   FROM {queue} q
- WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp()
-   AND NOT EXISTS (SELECT FROM daybook.organizations o WHERE o.id = q.org_id AND o.paused_at IS NOT NULL)`
+  LEFT JOIN daybook.organizations o ON o.id = q.org_id
+ WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND {workable}`
 	var n int
 	err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&n)
 	return n, wrap("count what is due", err)
@@ -99,8 +99,8 @@ func (s *Store) NextDue(ctx context.Context) (d time.Duration, ok bool, err erro
 	const stmt = `
 SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
   FROM {queue} q
- WHERE q.state = 'pending'
-   AND NOT EXISTS (SELECT FROM daybook.organizations o WHERE o.id = q.org_id AND o.paused_at IS NOT NULL)`
+  LEFT JOIN daybook.organizations o ON o.id = q.org_id
+ WHERE q.state = 'pending' AND {workable}`
 	var seconds *float64
 	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&seconds); err != nil || seconds == nil {
 		return 0, false, wrap("look for what is due next", err)

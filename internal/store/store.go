@@ -33,7 +33,8 @@ type Store struct {
 	sweepAllowed, glanceAllowed time.Time
 }
 
-// New returns a store of the accounting queue on pool, which stays the caller's to close.
+// New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads
+// daybook.documents and has no hooks.
 func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
 
 // NewQueue returns a store of a kind of queue.

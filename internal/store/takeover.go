@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,6 +17,9 @@ type Taken struct {
 	Lost int
 	// Failed counts those of them that had no attempt left and failed with WORKER_LOST.
 	Failed int
+	// Others counts the jobs that were given back at once, because they are of organizations whose source this worker does
+	// not read, or whose hooks it lacks.
+	Others int
 }
 
 // TakeOver makes every job of the named turns that has a lower fence the turn's own. Rows that somebody holds locked are
@@ -107,6 +111,31 @@ RETURNING {columns}`
 	if err != nil {
 		return t, err
 	}
-	t.Jobs, err = pgx.CollectRows(rows, s.kind.scan)
+	if t.Jobs, err = pgx.CollectRows(rows, s.kind.scan); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
+		return t, err
+	}
+	others, err := s.giveBackOthers(ctx, tx, turn)
+	t.Others = len(others)
+	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return slices.Contains(others, j.ID) })
 	return t, err
+}
+
+// giveBackOthers gives back, uncounted, what the turn holds of organizations that this worker may not work: another worker
+// leased it. What counts take-overs stays, so that a document that ends its workers is found among those that can read it.
+func (s *Store) giveBackOthers(ctx context.Context, tx pgx.Tx, turn Turn) ([]string, error) {
+	const stmt = `
+UPDATE {queue} q
+   SET ` + givenBack + `,
+       ready_at = greatest(q.ready_at, clock_timestamp())
+ WHERE q.id = ANY (ARRAY(
+       SELECT h.id
+         FROM {queue} h
+         LEFT JOIN daybook.organizations o ON o.id = h.org_id
+        WHERE h.turn_id = $1 AND h.fence = $2 AND h.state = 'leased' AND NOT ({covered})))
+RETURNING q.id`
+	rows, err := tx.Query(ctx, s.kind.sql(stmt), turn.ID, turn.Fence)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -34,6 +34,8 @@ GRANT SELECT (id, org_id, name, scopes, created_at, last_used_at, revoked_at) ON
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
+-- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
+GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
 -- The worker leases and settles, posts and logs. Its handlers ask for more work, and clean up what is finished.
 GRANT UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_worker;
