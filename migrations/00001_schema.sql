@@ -146,7 +146,17 @@ CREATE TABLE daybook.accounting_work_queue (
                            AND worker IS NULL AND attempt_started_at IS NULL AND NOT working)),
     CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
     CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
-    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased')
+    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
+    -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
+    -- with others would keep all of them from being worked.
+    CONSTRAINT times_are_readable CHECK (
+        ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND first_ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND created_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND updated_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND last_attempted_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND attempt_started_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND finished_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799))
 );
 COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';

@@ -186,8 +186,8 @@ BEGIN
     IF priority NOT BETWEEN 1 AND 3 THEN
         RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
     END IF;
-    IF ready_at = 'infinity' THEN
-        RAISE EXCEPTION 'ready_at must not be infinity' USING ERRCODE = 'DB010', HINT = 'enqueue the document when it is to be posted';
+    IF ready_at > to_timestamp(253402300799) THEN
+        RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the document when it is to be posted';
     END IF;
 END
 $$;
@@ -545,12 +545,6 @@ CREATE FUNCTION daybook.enqueue_accounting_jobs(org_ids text[], document_ids tex
 DECLARE
     total CONSTANT integer := cardinality(org_ids);
     bad   record;
-    req   record;
-    -- Positions and ids of the rows that were inserted.
-    fresh integer[];
-    ids   text[];
-    -- Whether one of them is due now.
-    now_due boolean;
 BEGIN
     IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
        OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
@@ -561,48 +555,78 @@ BEGIN
     IF EXISTS (SELECT 1
                  FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t)
                 WHERE coalesce(o, '') = '' OR coalesce(d, '') = '' OR octet_length(o) > 255 OR octet_length(d) > 255
-                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3 OR t = 'infinity') THEN
+                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3 OR t > to_timestamp(253402300799)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
             PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p, bad.t);
         END LOOP;
     END IF;
 
-    WITH r AS (
-        SELECT DISTINCT ON (o COLLATE "C", d COLLATE "C") o, d, v, greatest(coalesce(t, '-infinity'), clock_timestamp()) AS due, coalesce(p, 2)::smallint AS p, n::integer AS n
-          FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
-         ORDER BY o COLLATE "C", d COLLATE "C", n
-    ), ins AS (
-        INSERT INTO daybook.accounting_work_queue AS q (org_id, document_id, version_hint, ready_at, first_ready_at, priority)
-        SELECT r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.o COLLATE "C", r.d COLLATE "C"
-        ON CONFLICT (org_id, document_id) DO NOTHING
-        RETURNING q.id, q.org_id, q.document_id
-    )
-    SELECT array_agg(r.n), array_agg(ins.id), bool_or(r.due <= clock_timestamp()) INTO fresh, ids, now_due
-      FROM ins JOIN r ON r.o = ins.org_id AND r.d = ins.document_id;
+    -- In bulk, unless another transaction enqueues one of the new documents meanwhile: then all are made one by one.
+    BEGIN
+        RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
+    EXCEPTION WHEN unique_violation THEN
+        RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, false);
+    END;
+END
+$$;
 
-    IF fresh IS NOT NULL THEN
-        IF now_due THEN
-            PERFORM daybook.wake_accounting_queue();
-        END IF;
-        RETURN QUERY SELECT f.n, f.id, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
-    END IF;
-    IF coalesce(cardinality(fresh), 0) = total THEN
-        RETURN;
-    END IF;
+-- Name: enqueue_accounting_runs(text[], text[], bigint[], timestamp with time zone[], integer[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-    -- What was there before, and repeated keys: one by one, by the same rules as a single request.
-    FOR req IN
-        SELECT r.o, r.d, r.v, r.t, r.p, r.n::integer AS n
-          FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
-          LEFT JOIN unnest(fresh) AS f (n) ON f.n = r.n
-         WHERE f.n IS NULL
-         ORDER BY r.o COLLATE "C", r.d COLLATE "C", r.n
+CREATE FUNCTION daybook.enqueue_accounting_runs(org_ids text[], document_ids text[], version_hints bigint[], ready_ats timestamp with time zone[], priorities integer[], bulk boolean) RETURNS TABLE(ordinal integer, job_id text, result text)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    run record;
+    req record;
+    -- Whether one of the rows that were inserted in bulk is due now.
+    now_due boolean := false;
+BEGIN
+    FOR run IN
+        WITH r AS (
+            SELECT r.o COLLATE "C" AS o, r.d COLLATE "C" AS d, r.v, r.t, r.p, r.n::integer AS n,
+                   NOT bulk OR q.id IS NOT NULL OR row_number() OVER (PARTITION BY r.o COLLATE "C", r.d COLLATE "C" ORDER BY r.n) > 1 AS known
+              FROM unnest(org_ids, document_ids, version_hints, ready_ats, priorities) WITH ORDINALITY AS r (o, d, v, t, p, n)
+              LEFT JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d
+        ), placed AS (
+            SELECT r.*, row_number() OVER (ORDER BY r.o, r.d, r.n) AS place,
+                   row_number() OVER (ORDER BY r.o, r.d, r.n) - row_number() OVER (PARTITION BY r.known ORDER BY r.o, r.d, r.n) AS run
+              FROM r
+        )
+        SELECT known, array_agg(o ORDER BY place) AS orgs, array_agg(d ORDER BY place) AS docs, array_agg(v ORDER BY place) AS versions,
+               array_agg(t ORDER BY place) AS times, array_agg(p ORDER BY place) AS prios, array_agg(n ORDER BY place) AS ordinals
+          FROM placed
+         GROUP BY known, run
+         ORDER BY min(place)
     LOOP
-        ordinal := req.n;
-        SELECT e.job_id, e.result INTO job_id, result
-          FROM daybook.enqueue_accounting_job(req.o, req.d, req.v, req.t, req.p) e;
-        RETURN NEXT;
+        IF NOT run.known THEN
+            RETURN QUERY
+            WITH r AS (
+                SELECT daybook.new_id() AS id, r.o, r.d, r.v, greatest(coalesce(r.t, '-infinity'), clock_timestamp()) AS due, coalesce(r.p, 2)::smallint AS p, r.n, r.place
+                  FROM unnest(run.orgs, run.docs, run.versions, run.times, run.prios, run.ordinals) WITH ORDINALITY AS r (o, d, v, t, p, n, place)
+            ), ins AS (
+                INSERT INTO daybook.accounting_work_queue (id, org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+                SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.place
+            )
+            SELECT r.n, r.id, 'enqueued'::text FROM r;
+            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp());
+        ELSE
+            FOR req IN
+                SELECT * FROM unnest(run.orgs, run.docs, run.versions, run.times, run.prios, run.ordinals) AS r (o, d, v, t, p, n)
+            LOOP
+                ordinal := req.n;
+                SELECT e.job_id, e.result INTO job_id, result
+                  FROM daybook.enqueue_accounting_job(req.o, req.d, req.v, req.t, req.p) e;
+                RETURN NEXT;
+            END LOOP;
+        END IF;
     END LOOP;
+    IF now_due THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
 END
 $$;
 
@@ -1260,7 +1284,8 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.accounting_job_state))),
     CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.accounting_job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
     CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.accounting_job_state, 'failed'::daybook.accounting_job_state, 'cancelled'::daybook.accounting_job_state])) = (finished_at IS NOT NULL))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.accounting_job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.accounting_job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working))))
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.accounting_job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.accounting_job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
+    CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 

@@ -87,9 +87,13 @@ func Enqueue(ctx context.Context, q Querier, j Job) (Response, error) {
 // MaxMany is how many jobs EnqueueMany takes in one statement; more are split, in the same transaction if q is one.
 const MaxMany = 50_000
 
-// EnqueueMany is Enqueue for many jobs in one statement per MaxMany. The responses are in the order of the jobs. The rows
-// are locked in the order (organization, document), so two callers cannot deadlock. One job that is wrong refuses all;
-// the error names its position.
+// EnqueueMany is Enqueue for many jobs in one statement per MaxMany. The responses are in the order of the jobs. One job that
+// is wrong refuses all; the error names its position.
+//
+// Whatever the order of the jobs, they are requested in the order (organization, document), compared byte by byte. Transactions
+// that make all their requests in that order, in one EnqueueMany or one by one, do not deadlock with each other. Two EnqueueMany
+// in one transaction, or requests in another order, can: then PostgreSQL ends one of the transactions with SQLSTATE 40P01, and its
+// program runs it again.
 func EnqueueMany(ctx context.Context, q Querier, jobs []Job) ([]Response, error) {
 	for i, j := range jobs {
 		if err := j.check(); err != nil {
