@@ -33,16 +33,38 @@ CREATE TABLE daybook.periods (
 );
 
 -- An organization's configuration (rules, accounts, periods) is changed under its exclusive lock and used under its shared
--- one. Advisory locks queue fairly: who waits to change it is not overtaken by those who use it.
+-- one. Advisory locks queue fairly: what waits to change it is not overtaken by what uses it.
+--
+-- A transaction that posts for 500 organizations must not take 500 places in the server's lock table. So organizations share 64 locks,
+-- and only one whose shared lock is not to be had is locked by itself: its neighbours do not notice a change. Posting never waits for
+-- these locks; changes take the shared lock first, so they cannot lock each other out.
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
     LANGUAGE sql
 AS $$
-    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id))
+    SELECT pg_advisory_xact_lock(1684109670, hashtext(lock_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id));
 $$;
-CREATE FUNCTION daybook.try_use_configuration(org_id text) RETURNS boolean
-    LANGUAGE sql
+COMMENT ON FUNCTION daybook.lock_configuration IS
+    'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
+
+-- Returns those of the organizations that may be posted for until the transaction ends. Of those that have to be locked by themselves it
+-- takes 64: the others come later.
+CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
+    LANGUAGE plpgsql
 AS $$
-    SELECT pg_try_advisory_xact_lock_shared(1684109667, hashtext(try_use_configuration.org_id))
+DECLARE
+    shared integer[];
+BEGIN
+    SELECT array_agg(s.lock) INTO shared
+      FROM (SELECT DISTINCT hashtext(o) & 63 AS lock FROM unnest(org_ids) AS o) s
+     WHERE pg_try_advisory_xact_lock_shared(1684109670, s.lock);
+    RETURN QUERY
+    SELECT o FROM unnest(org_ids) AS o WHERE (hashtext(o) & 63) = ANY (shared)
+     UNION ALL
+    SELECT own.o
+      FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
+     WHERE pg_try_advisory_xact_lock_shared(1684109667, hashtext(own.o));
+END
 $$;
 
 -- Periods of an organization do not overlap. Changes hold its lock, so this sees all of them.
@@ -286,7 +308,7 @@ DROP INDEX daybook.impacts_once, daybook.impacts_date;
 ALTER TABLE daybook.impacts DROP COLUMN epoch, DROP COLUMN content_hash;
 ALTER TABLE daybook.accounting_work_queue DROP COLUMN epoch;
 DROP TABLE daybook.periods;
-DROP FUNCTION daybook.check_periods, daybook.lock_configuration, daybook.try_use_configuration;
+DROP FUNCTION daybook.check_periods, daybook.lock_configuration, daybook.try_use_configurations;
 ALTER TABLE daybook.documents DROP CONSTRAINT dates_are_days;
 DROP TRIGGER accounts_changed ON daybook.accounts;
 DROP FUNCTION daybook.account_changed;

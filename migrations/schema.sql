@@ -834,8 +834,13 @@ $_$;
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
     LANGUAGE sql
     AS $$
-    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id))
+    SELECT pg_advisory_xact_lock(1684109670, hashtext(lock_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id));
 $$;
+
+-- Name: FUNCTION lock_configuration(org_id text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.lock_configuration(org_id text) IS 'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
 
 -- Name: mark_accounting_job_pending(text, text, bigint, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1211,12 +1216,24 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
 
--- Name: try_use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: try_use_configurations(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.try_use_configuration(org_id text) RETURNS boolean
-    LANGUAGE sql
+CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
+    LANGUAGE plpgsql
     AS $$
-    SELECT pg_try_advisory_xact_lock_shared(1684109667, hashtext(try_use_configuration.org_id))
+DECLARE
+    shared integer[];
+BEGIN
+    SELECT array_agg(s.lock) INTO shared
+      FROM (SELECT DISTINCT hashtext(o) & 63 AS lock FROM unnest(org_ids) AS o) s
+     WHERE pg_try_advisory_xact_lock_shared(1684109670, s.lock);
+    RETURN QUERY
+    SELECT o FROM unnest(org_ids) AS o WHERE (hashtext(o) & 63) = ANY (shared)
+     UNION ALL
+    SELECT own.o
+      FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
+     WHERE pg_try_advisory_xact_lock_shared(1684109667, hashtext(own.o));
+END
 $$;
 
 -- Name: wake_accounting_queue(); Type: FUNCTION; Schema: daybook; Owner: -

@@ -262,11 +262,19 @@ func TestClosingWaitsForPosting(t *testing.T) {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
 	}, 10*time.Second, 5*time.Millisecond)
 
-	// Who comes now does not overtake the one who waits.
+	// What comes now may overtake it once, by the organization's own lock, which then waits for that.
+	second, err := b.Pool.Begin(ctx)
+	require.NoError(t, err)
+	used, err = store.UseConfigurations(ctx, second, []string{org})
+	require.NoError(t, err)
+	require.True(t, used[org])
+	require.NoError(t, posting.Commit(ctx))
+	own := `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1684109667 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, own) == 1 }, 10*time.Second, 5*time.Millisecond)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	assert.Equal(t, 1, b.work().Rescheduled)
 	assert.Equal(t, models.CodeConfigurationLocked, *fixture.Job(t, b.Pool, org, "doc").LastErrorCode)
-	require.NoError(t, posting.Commit(ctx))
+	require.NoError(t, second.Commit(ctx))
 	require.NoError(t, <-closed)
 	_, err = b.Pool.Exec(ctx, `UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp()`)
 	require.NoError(t, err)

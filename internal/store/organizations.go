@@ -10,52 +10,19 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Config is what an organization posts by.
-type Config struct {
-	OrgID string
-	// RuleSetVersion is nil when no rule set is active.
-	RuleSetVersion *int64
-	// RuleSetSHA256 is the hash of the active rule set's source.
-	RuleSetSHA256 string
-	// ConfigVersion grows with each change of rules, accounts and periods.
-	ConfigVersion int64
-	// Policy is what a document does whose posting date lies in a closed period.
-	Policy models.ClosedPeriodPolicy
-}
-
-// Configs reads what each organization posts by; one that Daybook does not know is missing from the answer.
-func Configs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]Config, error) {
-	const stmt = `
-SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy
-  FROM daybook.organizations o
-  LEFT JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
- WHERE o.id = ANY ($1)`
-	rows, err := tx.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("read organizations", err)
-	}
-	configs := make(map[string]Config, len(orgs))
-	var c Config
-	_, err = pgx.ForEachRow(rows, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
-		configs[c.OrgID] = c
-		return nil
-	})
-	return configs, wrap("read organizations", err)
-}
-
 // UseConfigurations takes, for as long as the transaction lasts, the shared lock on the configuration of each organization
-// that nobody is changing or waits to change, and returns those.
+// that no transaction is changing or waits to change, and returns those. It never waits, and takes a bounded number of locks,
+// however many organizations there are.
 func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]bool, error) {
-	const stmt = `SELECT o, daybook.try_use_configuration(o) FROM unnest($1::text[]) AS o`
+	const stmt = `SELECT daybook.try_use_configurations($1)`
 	rows, err := tx.Query(ctx, stmt, orgs)
 	if err != nil {
 		return nil, wrap("lock configurations", err)
 	}
 	used := make(map[string]bool, len(orgs))
 	var org string
-	var ok bool
-	_, err = pgx.ForEachRow(rows, []any{&org, &ok}, func() error {
-		used[org] = ok
+	_, err = pgx.ForEachRow(rows, []any{&org}, func() error {
+		used[org] = true
 		return nil
 	})
 	return used, wrap("lock configurations", err)
@@ -66,29 +33,6 @@ func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[strin
 func lockConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	_, err := tx.Exec(ctx, `SELECT daybook.lock_configuration($1)`, org)
 	return wrap("lock the configuration of "+org, err)
-}
-
-// RuleSetSource reads one version of an organization's rules.
-func RuleSetSource(ctx context.Context, q Querier, org string, version int64) (string, error) {
-	var source string
-	err := q.QueryRow(ctx, `SELECT source FROM daybook.rule_sets WHERE org_id = $1 AND version = $2`, org, version).Scan(&source)
-	return source, wrap("read the rule set", err)
-}
-
-// Accounts reads an organization's chart of accounts, in the order of the codes.
-func Accounts(ctx context.Context, q Querier, org string) ([]models.Account, error) {
-	rows, err := q.Query(ctx, `SELECT code, name, type, currencies FROM daybook.accounts WHERE org_id = $1 ORDER BY code`, org)
-	if err != nil {
-		return nil, wrap("read accounts", err)
-	}
-	accounts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (models.Account, error) {
-		a := models.Account{OrgID: org}
-		var currencies []string
-		err := row.Scan(&a.Code, &a.Name, &a.Type, &currencies)
-		a.Currencies = currencies
-		return a, err
-	})
-	return accounts, wrap("read accounts", err)
 }
 
 // AccountCodes reads the codes of an organization's chart of accounts.

@@ -80,7 +80,7 @@ func TestPauseWaitsForNoChunk(t *testing.T) {
 		`SELECT FROM daybook.documents FOR UPDATE`,
 		`SELECT FROM daybook.accounting_work_queue FOR UPDATE`,
 		`SELECT FROM daybook.organizations FOR KEY SHARE`,
-		`SELECT daybook.try_use_configuration('` + org + `')`,
+		`SELECT daybook.try_use_configurations('{` + org + `}')`,
 	} {
 		_, err := chunk.Exec(t.Context(), stmt)
 		require.NoError(t, err)

@@ -115,15 +115,3 @@ func changeConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	_, err := tx.Exec(ctx, bumpConfig, org)
 	return wrap("write organization "+org, err)
 }
-
-// ClosedSpans reads the closed periods of an organization, oldest first.
-func ClosedSpans(ctx context.Context, tx pgx.Tx, org string) ([]models.Period, error) {
-	periods, err := Periods(ctx, tx, org)
-	closed := periods[:0]
-	for _, p := range periods {
-		if p.State == models.PeriodClosed {
-			closed = append(closed, p)
-		}
-	}
-	return closed, err
-}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Config is what an organization posts by.
+type Config struct {
+	OrgID string
+	// RuleSetVersion is nil when no rule set is active.
+	RuleSetVersion *int64
+	// RuleSetSHA256 is the hash of the active rule set's source.
+	RuleSetSHA256 string
+	// ConfigVersion grows with each change of rules, accounts and periods.
+	ConfigVersion int64
+	// Policy is what a document does whose posting date lies in a closed period.
+	Policy models.ClosedPeriodPolicy
+}
+
+// Configs reads what each organization posts by; one that Daybook does not know is missing from the answer.
+func Configs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]Config, error) {
+	const stmt = `
+SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy
+  FROM daybook.organizations o
+  LEFT JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
+ WHERE o.id = ANY ($1)`
+	rows, err := tx.Query(ctx, stmt, orgs)
+	if err != nil {
+		return nil, wrap("read organizations", err)
+	}
+	configs := make(map[string]Config, len(orgs))
+	var c Config
+	_, err = pgx.ForEachRow(rows, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
+		configs[c.OrgID] = c
+		return nil
+	})
+	return configs, wrap("read organizations", err)
+}
+
+// ChartHashes returns a hash of each organization's chart of accounts. Organizations without accounts are missing.
+func ChartHashes(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]string, error) {
+	const stmt = `
+SELECT a.org_id, ` + chartHash + ` FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id`
+	rows, err := tx.Query(ctx, stmt, orgs)
+	if err != nil {
+		return nil, wrap("read charts", err)
+	}
+	hashes := make(map[string]string, len(orgs))
+	var org, hash string
+	_, err = pgx.ForEachRow(rows, []any{&org, &hash}, func() error {
+		hashes[org] = hash
+		return nil
+	})
+	return hashes, wrap("read charts", err)
+}
+
+// chartHash is the same for charts with the same codes and currencies: a row and an array as text quote what they hold.
+const chartHash = `encode(sha256(convert_to(array_agg((a.code, a.currencies)::text ORDER BY a.code)::text, 'UTF8')), 'hex')`
+
+// Chart is an organization's chart of accounts: what may be posted to.
+type Chart struct {
+	OrgID string
+	// Hash is that of ChartHashes, and of the accounts here: both are of one moment.
+	Hash     string
+	Accounts []models.Account
+}
+
+// Charts reads the charts of organizations. Those without accounts are missing.
+func Charts(ctx context.Context, tx pgx.Tx, orgs []string) ([]Chart, error) {
+	const stmt = `
+SELECT c.org_id, c.hash, a.code, a.currencies
+  FROM (SELECT a.org_id, ` + chartHash + ` AS hash FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id) c
+  JOIN daybook.accounts a ON a.org_id = c.org_id
+ ORDER BY c.org_id, a.code`
+	rows, err := tx.Query(ctx, stmt, orgs)
+	if err != nil {
+		return nil, wrap("read charts", err)
+	}
+	defer rows.Close()
+	var charts []Chart
+	for rows.Next() {
+		var org, hash string
+		var a models.Account
+		var currencies []string
+		if err := rows.Scan(&org, &hash, &a.Code, &currencies); err != nil {
+			return nil, wrap("read charts", err)
+		}
+		a.Currencies = currencies
+		if n := len(charts); n == 0 || charts[n-1].OrgID != org {
+			charts = append(charts, Chart{OrgID: org, Hash: hash})
+		}
+		c := &charts[len(charts)-1]
+		c.Accounts = append(c.Accounts, a)
+	}
+	return charts, wrap("read charts", rows.Err())
+}
+
+// ClosedPeriods reads the closed periods of organizations, each one's oldest first. Those without any are missing.
+func ClosedPeriods(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]models.Period, error) {
+	const stmt = `
+SELECT org_id, starts_on, ends_on FROM daybook.periods WHERE org_id = ANY ($1) AND state = 'closed' ORDER BY org_id, starts_on`
+	rows, err := tx.Query(ctx, stmt, orgs)
+	if err != nil {
+		return nil, wrap("read closed periods", err)
+	}
+	closed := map[string][]models.Period{}
+	p := models.Period{State: models.PeriodClosed}
+	_, err = pgx.ForEachRow(rows, []any{&p.OrgID, &p.StartsOn, &p.EndsOn}, func() error {
+		closed[p.OrgID] = append(closed[p.OrgID], p)
+		return nil
+	})
+	return closed, wrap("read closed periods", err)
+}
+
+// RuleSetSources reads the sources of the active rule sets of configurations, in their order.
+func RuleSetSources(ctx context.Context, tx pgx.Tx, configs []Config) ([]string, error) {
+	const stmt = `
+SELECT r.source
+  FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS k (org_id, version, n)
+  JOIN daybook.rule_sets r ON r.org_id = k.org_id AND r.version = k.version
+ ORDER BY k.n`
+	orgs, versions := make([]string, len(configs)), make([]*int64, len(configs))
+	for i, c := range configs {
+		orgs[i], versions[i] = c.OrgID, c.RuleSetVersion
+	}
+	rows, err := tx.Query(ctx, stmt, orgs, versions)
+	if err != nil {
+		return nil, wrap("read rule sets", err)
+	}
+	sources, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return sources, wrap("read rule sets", err)
+}
