@@ -88,8 +88,15 @@ func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 	if len(argument) == 0 {
 		argument = json.RawMessage("null")
 	}
+	conflicts := conflictCount{}
 	c.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		conflicts.begin()
 		result, err := store.CallFunction(ctx, tx, function[0], function[1], c.orgID, c.id, argument)
+		if conflicts.enough(err) {
+			return outcome(fail(models.CodeHandlerError, "%s ended with a conflict, also when it was called again (%d calls): %s (SQLSTATE %s). "+
+				"Have it take its locks in one order, and raise this SQLSTATE only where the next call may succeed",
+				c.payload.Function, conflicts.calls, clip(conflicts.text), conflicts.state))
+		}
 		if err != nil {
 			return outcome(functionFailure(c.payload.Function, err))
 		}
@@ -100,6 +107,38 @@ func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 		return nil
 	})
 	return nil
+}
+
+// A lost race for a lock is nobody's attempt: the call is made again at once. A function that loses each of these races, or takes
+// so long that there is no time for further ones, has failed: its attempt is counted.
+const (
+	maxConflicts     = 5
+	conflictPatience = 2 * time.Second
+)
+
+// conflictCount counts the calls of one attempt that ended with a serialization failure or a deadlock.
+type conflictCount struct {
+	calls       int
+	since       time.Time
+	text, state string
+}
+
+// begin notes when the first call begins.
+func (c *conflictCount) begin() {
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+}
+
+// enough counts the call that ended with err, and reports whether the attempt has failed with it.
+func (c *conflictCount) enough(err error) bool {
+	raised, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || raised.Code != "40001" && raised.Code != "40P01" {
+		return false
+	}
+	c.calls++
+	c.text, c.state = raised.Message, raised.Code
+	return c.calls >= maxConflicts || time.Since(c.since) > conflictPatience
 }
 
 // functionFailure says what becomes of a job whose function failed. What is no error of the function stays as it is.

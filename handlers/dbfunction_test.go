@@ -101,3 +101,57 @@ func TestDBFunctionOnce(t *testing.T) {
 	b.work()
 	assert.Equal(t, 1, b.left("app.log"))
 }
+
+// A function that ends with a conflict each time is called again at once, and then its attempt is counted: the job ends as a
+// dead letter whose text has the cause.
+func TestDBFunctionThatAlwaysConflicts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ state, pause string }{
+		"serialization failure": {"40001", "0"},
+		"deadlock":              {"40P01", "0"},
+		"a slow one":            {"40001", "2.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.exec(`CREATE SCHEMA app`)
+			b.exec(`
+CREATE FUNCTION app.clash(argument jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep((argument ->> 'pause')::float8);
+    RAISE EXCEPTION 'two at once' USING ERRCODE = argument ->> 'state';
+END $$`)
+			b.variables(map[string]string{"DAYBOOK_DB_FUNCTIONS": "app.clash"})
+			id := b.enqueueFor(org, DBFunction{
+				Function: "app.clash", Argument: json.RawMessage(`{"state": "` + c.state + `", "pause": ` + c.pause + `}`),
+			}, queue.JobOptions{MaxAttempts: 2})
+			for range 2 {
+				b.due()
+				b.work()
+			}
+			j := b.job(id)
+			require.Equal(t, models.JobFailed, j.State, j.Error)
+			assert.Equal(t, models.CodeHandlerError, j.Code)
+			assert.Contains(t, j.Error, "two at once (SQLSTATE "+c.state+")")
+			assert.Equal(t, 2, b.count(`SELECT run_count FROM daybook.jobs WHERE id = $1`, id))
+		})
+	}
+}
+
+// One lost race is nobody's attempt.
+func TestDBFunctionThatConflictsOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE SCHEMA app; CREATE SEQUENCE app.calls`)
+	b.exec(`
+CREATE FUNCTION app.clash(argument jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF nextval('app.calls') = 1 THEN
+        RAISE EXCEPTION 'two at once' USING ERRCODE = '40001';
+    END IF;
+END $$`)
+	b.variables(map[string]string{"DAYBOOK_DB_FUNCTIONS": "app.clash"})
+	j := b.run(DBFunction{Function: "app.clash"})
+	require.Equal(t, models.JobCompleted, j.State, j.Error)
+	assert.Equal(t, 1, b.count(`SELECT run_count FROM daybook.jobs WHERE id = $1`, j.ID))
+}

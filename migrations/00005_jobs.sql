@@ -51,9 +51,12 @@ CREATE TABLE daybook.jobs (
                            AND worker IS NULL AND attempt_started_at IS NULL AND NOT working)),
     CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
     CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
-    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased')
+    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
+    -- What a worker reads of a job has a place in its calendar: a row that cannot be read would stop the leases of all.
+    CONSTRAINT times_are_finite CHECK (isfinite(ready_at) AND isfinite(first_ready_at) AND isfinite(created_at) AND isfinite(updated_at)
+                                       AND isfinite(last_attempted_at) AND isfinite(attempt_started_at) AND isfinite(finished_at))
 );
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'SHA-256 of type, a line feed and payload::text: whether a key is used again with other input';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
@@ -110,9 +113,45 @@ CREATE TABLE daybook.api_tokens (
     hash         bytea NOT NULL UNIQUE CHECK (octet_length(hash) = 32),
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_used_at timestamptz,
-    revoked_at   timestamptz
+    revoked_at   timestamptz,
+    types        text[] CHECK (cardinality(types) BETWEEN 1 AND 100 AND array_position(types, NULL) IS NULL),
+    requests_per_minute integer CHECK (requests_per_minute BETWEEN 1 AND 1000000),
+    jobs_per_minute     integer CHECK (jobs_per_minute BETWEEN 1 AND 1000000),
+    run_by_get   boolean NOT NULL DEFAULT false CHECK (NOT run_by_get OR 'operate' = ANY (scopes))
 );
 COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it is good for; null: all';
+COMMENT ON COLUMN daybook.api_tokens.types IS
+    'The types of background jobs that it may enqueue; null: all, but cleanup and db_function only with the scope operate';
+COMMENT ON COLUMN daybook.api_tokens.requests_per_minute IS 'How many requests each server takes from it in a minute; null: no limit';
+COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS 'How many jobs each server enqueues for it in a minute; null: no limit';
+COMMENT ON COLUMN daybook.api_tokens.run_by_get IS 'GET /api/jobs/run works due jobs, as POST does';
+
+-- Requests that change many jobs. The jobs are chosen when the request is made; each batch of them is changed, counted and removed
+-- in one transaction, so that what was begun can be gone on with.
+CREATE TABLE daybook.bulk_operations (
+    id            text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    org_id        text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    action        text NOT NULL CHECK (action IN ('retry', 'cancel')),
+    mode          text CHECK (mode IN ('now', 'later', 'reset')),
+    delay_seconds double precision,
+    states        text[] NOT NULL,
+    matched       integer NOT NULL DEFAULT 0,
+    changed       integer NOT NULL DEFAULT 0,
+    left_alone    integer NOT NULL DEFAULT 0,
+    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished_at   timestamptz,
+    CHECK ((action = 'retry') = (mode IS NOT NULL))
+);
+COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are meant; null: those of all';
+CREATE INDEX bulk_operations_open ON daybook.bulk_operations (updated_at) WHERE finished_at IS NULL;
+
+CREATE TABLE daybook.bulk_batches (
+    operation_id text COLLATE "C" NOT NULL REFERENCES daybook.bulk_operations ON DELETE CASCADE,
+    n            integer NOT NULL,
+    job_ids      text[] NOT NULL,
+    PRIMARY KEY (operation_id, n)
+);
 
 -- Receipts of webhooks. They stay when their job is purged.
 CREATE TABLE daybook.webhook_deliveries (
@@ -140,11 +179,12 @@ BEGIN
 END
 $$;
 
--- What a job is known by: its type and payload. Stable, as convert_to is, so that the planner can inline it.
+-- What a job is known by: its type and payload. The two names of the type webhook are one: a delivery that was enqueued under the
+-- one is the same under the other. Stable, as convert_to is, so that the planner can inline it.
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT sha256(convert_to($1 || E'\n' || $2, 'UTF8'))
+    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
 $$;
 
 -- Raises when a payload is no object, larger than 131072 bytes, deeper than 10 levels, or has more than 500 keys.
@@ -237,6 +277,45 @@ BEGIN
 END
 $$;
 
+-- Asks for a job that is to be unique and is open, and locked by the caller, once more. An attempt that has begun may have read
+-- what is old by now: the job is pending again after it. One that has not begun does what is asked for. A job that was never tried
+-- is moved to an earlier time; one that waits after an attempt keeps its time.
+CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamptz, asked_priority integer) RETURNS text
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF opened.working THEN
+        UPDATE daybook.jobs j
+           SET generation = j.generation + 1, cancel_requested = false, priority = least(j.priority, asked_priority), updated_at = clock_timestamp(),
+               ready_at = CASE WHEN j.generation = j.leased_generation OR j.cancel_requested THEN due ELSE least(j.ready_at, due) END
+         WHERE j.id = opened.id;
+        RETURN 'coalesced';
+    END IF;
+    IF opened.cancel_requested THEN
+        -- The attempt has not begun, and begins now after all.
+        UPDATE daybook.jobs j
+           SET generation = j.leased_generation, cancel_requested = false, updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
+        RETURN 'coalesced';
+    END IF;
+    IF opened.state = 'pending' AND opened.run_count = 0 AND opened.last_attempted_at IS NULL AND due < opened.ready_at THEN
+        UPDATE daybook.jobs j
+           SET ready_at = due, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
+        IF due <= clock_timestamp() + interval '1 minute' THEN
+            PERFORM daybook.wake_job_queue();
+        END IF;
+        RETURN 'rescheduled';
+    END IF;
+    IF opened.state = 'pending' AND asked_priority < opened.priority THEN
+        UPDATE daybook.jobs j SET priority = asked_priority, updated_at = clock_timestamp() WHERE j.id = opened.id;
+    END IF;
+    RETURN 'unchanged';
+END
+$$;
+
+-- result: enqueued; unchanged, when the job of the key or the unique one that waits is the answer; rescheduled, when the unique one
+-- is due earlier now; coalesced, when the unique one is running and is worked again after its attempt.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -248,7 +327,8 @@ CREATE FUNCTION daybook.enqueue_job(
     links           jsonb DEFAULT NULL,
     unique_payload  boolean DEFAULT false,
     OUT job_id      text,
-    OUT duplicate   boolean
+    OUT duplicate   boolean,
+    OUT result      text
 )
     LANGUAGE plpgsql
 AS $$
@@ -258,6 +338,7 @@ DECLARE
     hash    bytea;
     due     timestamptz;
     first   record;
+    opened  daybook.jobs;
 BEGIN
     -- Only a request that may be wrong pays for finding out how.
     IF coalesce(enqueue_job.org_id, '') = '' OR octet_length(enqueue_job.org_id) > 255
@@ -274,6 +355,7 @@ BEGIN
     END IF;
     hash := daybook.job_input_hash(enqueue_job.type, as_text);
     duplicate := false;
+    result := 'enqueued';
 
     -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
     LOOP
@@ -296,15 +378,20 @@ BEGIN
                 END IF;
                 job_id := first.id;
                 duplicate := true;
+                result := 'unchanged';
                 RETURN;
             END IF;
         END IF;
         IF unique_payload THEN
-            SELECT j.id INTO job_id
+            -- The lock lasts until the caller commits: an attempt that begins after that sees what the caller wrote.
+            SELECT * INTO opened
               FROM daybook.jobs j
-             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased');
+             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased')
+               FOR NO KEY UPDATE;
             IF FOUND THEN
+                job_id := opened.id;
                 duplicate := true;
+                result := daybook.join_unique_job(opened, due, enqueue_job.priority);
                 RETURN;
             END IF;
         END IF;
@@ -336,7 +423,7 @@ CREATE FUNCTION daybook.enqueue_jobs(
     max_attempts     integer[] DEFAULT NULL,
     links            jsonb[] DEFAULT NULL,
     unique_payloads  boolean[] DEFAULT NULL
-) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean)
+) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -403,7 +490,7 @@ BEGIN
         IF now_due THEN
             PERFORM daybook.wake_job_queue();
         END IF;
-        RETURN QUERY SELECT f.n, f.id, false FROM unnest(fresh, ids) AS f (n, id);
+        RETURN QUERY SELECT f.n, f.id, false, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
     END IF;
     IF coalesce(cardinality(fresh), 0) = total THEN
         RETURN;
@@ -419,7 +506,7 @@ BEGIN
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
     LOOP
         ordinal := req.n;
-        SELECT e.job_id, e.duplicate INTO job_id, duplicate
+        SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
                                    coalesce(req.is_unique, false)) e;
         RETURN NEXT;
@@ -427,6 +514,21 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.enqueue_jobs IS 'Asks for many background jobs in one statement';
+
+-- When a job is due that is tried again; raises when mode or delay is wrong.
+CREATE FUNCTION daybook.retry_due(mode text, delay_seconds double precision) RETURNS timestamptz
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('now', 'later', 'reset') THEN
+        RAISE EXCEPTION 'mode must be now, later or reset, not %', mode USING ERRCODE = 'DB010';
+    END IF;
+    IF delay_seconds NOT BETWEEN 0 AND 3.2e9 THEN
+        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
+    END IF;
+    RETURN clock_timestamp() + make_interval(secs => coalesce(delay_seconds, CASE mode WHEN 'later' THEN 300 ELSE 0 END));
+END
+$$;
 
 CREATE FUNCTION daybook.retry_job(
     INOUT job_id  text,
@@ -439,20 +541,13 @@ AS $$
 #variable_conflict use_column
 DECLARE
     job daybook.jobs;
-    due timestamptz;
+    due CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
 BEGIN
-    IF mode IS NULL OR mode NOT IN ('now', 'later', 'reset') THEN
-        RAISE EXCEPTION 'mode must be now, later or reset, not %', mode USING ERRCODE = 'DB010';
-    END IF;
-    IF delay_seconds NOT BETWEEN 0 AND 3.2e9 THEN
-        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
-    END IF;
     SELECT * INTO job FROM daybook.jobs j WHERE j.id = retry_job.job_id FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no job %', retry_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
     END IF;
 
-    due := clock_timestamp() + make_interval(secs => coalesce(delay_seconds, CASE mode WHEN 'later' THEN 300 ELSE 0 END));
     CASE job.state
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
@@ -496,6 +591,96 @@ $$;
 COMMENT ON FUNCTION daybook.retry_job IS
     'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
 
+-- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked. Returns how many
+-- were changed. Of several that are to be unique and have the same payload one is.
+CREATE FUNCTION daybook.retry_jobs(
+    job_ids       text[],
+    states        text[],
+    mode          text DEFAULT 'now',
+    delay_seconds double precision DEFAULT NULL
+) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    due     CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
+    changed integer;
+BEGIN
+    BEGIN
+        WITH matching AS MATERIALIZED (
+            SELECT j.id, j.org_id, CASE WHEN j.state <> 'pending' THEN j.unique_hash END AS hash
+              FROM daybook.jobs j
+             WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+             ORDER BY j.id
+               FOR NO KEY UPDATE SKIP LOCKED
+        ), chosen AS (
+            SELECT DISTINCT ON (m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END) m.id
+              FROM matching m
+             WHERE m.hash IS NULL
+                OR NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.org_id = m.org_id AND o.unique_hash = m.hash AND o.state IN ('pending', 'leased'))
+             ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
+        ), updated AS (
+            UPDATE daybook.jobs j
+               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, takeovers = 0, finished_at = NULL,
+                   run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
+                   last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
+                   last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
+                   progress        = CASE WHEN retry_jobs.mode <> 'reset' THEN j.progress END,
+                   updated_at      = clock_timestamp()
+              FROM chosen
+             WHERE j.id = chosen.id
+            RETURNING j.id
+        )
+        SELECT count(*) INTO changed FROM updated;
+    EXCEPTION WHEN unique_violation THEN
+        -- Another transaction has enqueued one of them meanwhile: one by one.
+        SELECT count(*) FILTER (WHERE r.result <> 'unchanged') INTO changed
+          FROM (SELECT j.id FROM daybook.jobs j
+                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                 ORDER BY j.id
+                   FOR NO KEY UPDATE SKIP LOCKED) m
+         CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
+    END;
+    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN changed;
+END
+$$;
+COMMENT ON FUNCTION daybook.retry_jobs IS 'retry_job for many: those in one of the states that no other transaction has locked';
+
+-- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it; any other one at once, also when it is
+-- leased: its worker finds at the begin that it is gone.
+CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integer
+    LANGUAGE sql
+AS $$
+    WITH matching AS MATERIALIZED (
+        SELECT j.id
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'leased', 'failed')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    ), updated AS (
+        UPDATE daybook.jobs j
+           SET state              = CASE WHEN j.working THEN j.state ELSE 'cancelled' END,
+               cancel_requested   = j.working,
+               generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
+               run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
+               takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
+               finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
+               turn_id            = CASE WHEN j.working THEN j.turn_id END,
+               fence              = CASE WHEN j.working THEN j.fence END,
+               worker             = CASE WHEN j.working THEN j.worker END,
+               leased_generation  = CASE WHEN j.working THEN j.leased_generation END,
+               attempt_started_at = CASE WHEN j.working THEN j.attempt_started_at END,
+               updated_at         = clock_timestamp()
+          FROM matching
+         WHERE j.id = matching.id
+        RETURNING j.id
+    )
+    SELECT count(*)::integer FROM updated
+$$;
+COMMENT ON FUNCTION daybook.cancel_jobs IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+
 CREATE FUNCTION daybook.cancel_job(
     INOUT job_id text,
     OUT result   text
@@ -515,22 +700,51 @@ BEGIN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'what it did has to be undone elsewhere';
         WHEN 'cancelled' THEN
             result := 'unchanged';
-        WHEN 'leased' THEN
-            result := 'cancelling';
-            UPDATE daybook.jobs j
-               SET cancel_requested = true, generation = j.leased_generation + 1, updated_at = clock_timestamp()
-             WHERE j.id = job.id;
+            RETURN;
         ELSE
-            result := 'cancelled';
-            UPDATE daybook.jobs j
-               SET state = 'cancelled', generation = j.generation + 1, takeovers = 0,
-                   finished_at = clock_timestamp(), updated_at = clock_timestamp()
-             WHERE j.id = job.id;
+            result := CASE WHEN job.working THEN 'cancelling' ELSE 'cancelled' END;
     END CASE;
+    PERFORM daybook.cancel_jobs(ARRAY[job.id], ARRAY[job.state::text]);
 END
 $$;
 COMMENT ON FUNCTION daybook.cancel_job IS
     'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
+
+-- Changes the next batch of jobs of a bulk operation that no other transaction works, and counts them with it. Returns whether there
+-- was one; when none is left the operation is finished.
+CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    operation daybook.bulk_operations;
+    ids       text[];
+    done      integer;
+BEGIN
+    DELETE FROM daybook.bulk_batches b
+     WHERE b.operation_id = work_bulk_batch.operation_id
+       AND b.n = (SELECT c.n FROM daybook.bulk_batches c
+                   WHERE c.operation_id = work_bulk_batch.operation_id
+                   ORDER BY c.n
+                   LIMIT 1
+                     FOR UPDATE SKIP LOCKED)
+    RETURNING b.job_ids INTO ids;
+    IF NOT FOUND THEN
+        UPDATE daybook.bulk_operations o
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+         WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
+           AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
+        RETURN false;
+    END IF;
+    SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
+    done := CASE operation.action
+        WHEN 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
+        ELSE daybook.cancel_jobs(ids, operation.states) END;
+    UPDATE daybook.bulk_operations o
+       SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
+     WHERE o.id = operation.id;
+    RETURN true;
+END
+$$;
 
 CREATE VIEW daybook.job_status AS
 SELECT j.type, j.state, count(*) AS count, min(j.created_at) AS oldest, max(j.created_at) AS newest, avg(j.run_count) AS average_attempts
@@ -597,9 +811,10 @@ COMMENT ON FUNCTION daybook.enqueue_async_operation IS
 -- +goose Down
 DROP FUNCTION daybook.enqueue_async_operation;
 DROP VIEW daybook.async_operations_status, daybook.async_operations, daybook.job_status;
-DROP FUNCTION daybook.cancel_job, daybook.retry_job, daybook.enqueue_jobs, daybook.enqueue_job;
+DROP FUNCTION daybook.work_bulk_batch, daybook.cancel_job, daybook.cancel_jobs, daybook.retry_job, daybook.retry_jobs, daybook.retry_due;
+DROP FUNCTION daybook.enqueue_jobs, daybook.enqueue_job, daybook.join_unique_job;
 DROP FUNCTION daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash, daybook.wake_job_queue;
-DROP TABLE daybook.webhook_deliveries, daybook.api_tokens, daybook.job_links, daybook.jobs;
+DROP TABLE daybook.bulk_batches, daybook.bulk_operations, daybook.webhook_deliveries, daybook.api_tokens, daybook.job_links, daybook.jobs;
 DELETE FROM daybook.attempts WHERE kind = 'jobs';
 ALTER TABLE daybook.attempts
     DROP CONSTRAINT attempts_kind,

@@ -149,24 +149,53 @@ BEGIN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'what it did has to be undone elsewhere';
         WHEN 'cancelled' THEN
             result := 'unchanged';
-        WHEN 'leased' THEN
-            result := 'cancelling';
-            UPDATE daybook.jobs j
-               SET cancel_requested = true, generation = j.leased_generation + 1, updated_at = clock_timestamp()
-             WHERE j.id = job.id;
+            RETURN;
         ELSE
-            result := 'cancelled';
-            UPDATE daybook.jobs j
-               SET state = 'cancelled', generation = j.generation + 1, takeovers = 0,
-                   finished_at = clock_timestamp(), updated_at = clock_timestamp()
-             WHERE j.id = job.id;
+            result := CASE WHEN job.working THEN 'cancelling' ELSE 'cancelled' END;
     END CASE;
+    PERFORM daybook.cancel_jobs(ARRAY[job.id], ARRAY[job.state::text]);
 END
 $$;
 
 -- Name: FUNCTION cancel_job(INOUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_job(INOUT job_id text, OUT result text) IS 'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
+
+-- Name: cancel_jobs(text[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integer
+    LANGUAGE sql
+    AS $$
+    WITH matching AS MATERIALIZED (
+        SELECT j.id
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'leased', 'failed')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    ), updated AS (
+        UPDATE daybook.jobs j
+           SET state              = CASE WHEN j.working THEN j.state ELSE 'cancelled' END,
+               cancel_requested   = j.working,
+               generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
+               run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
+               takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
+               finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
+               turn_id            = CASE WHEN j.working THEN j.turn_id END,
+               fence              = CASE WHEN j.working THEN j.fence END,
+               worker             = CASE WHEN j.working THEN j.worker END,
+               leased_generation  = CASE WHEN j.working THEN j.leased_generation END,
+               attempt_started_at = CASE WHEN j.working THEN j.attempt_started_at END,
+               updated_at         = clock_timestamp()
+          FROM matching
+         WHERE j.id = matching.id
+        RETURNING j.id
+    )
+    SELECT count(*)::integer FROM updated
+$$;
+
+-- Name: FUNCTION cancel_jobs(job_ids text[], states text[]); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
 
 -- Name: check_accounting_request(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -649,7 +678,7 @@ COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_pay
 
 -- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, OUT job_id text, OUT duplicate boolean) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -658,6 +687,7 @@ DECLARE
     hash    bytea;
     due     timestamptz;
     first   record;
+    opened  daybook.jobs;
 BEGIN
     -- Only a request that may be wrong pays for finding out how.
     IF coalesce(enqueue_job.org_id, '') = '' OR octet_length(enqueue_job.org_id) > 255
@@ -674,6 +704,7 @@ BEGIN
     END IF;
     hash := daybook.job_input_hash(enqueue_job.type, as_text);
     duplicate := false;
+    result := 'enqueued';
 
     -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
     LOOP
@@ -696,15 +727,20 @@ BEGIN
                 END IF;
                 job_id := first.id;
                 duplicate := true;
+                result := 'unchanged';
                 RETURN;
             END IF;
         END IF;
         IF unique_payload THEN
-            SELECT j.id INTO job_id
+            -- The lock lasts until the caller commits: an attempt that begins after that sees what the caller wrote.
+            SELECT * INTO opened
               FROM daybook.jobs j
-             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased');
+             WHERE j.org_id = enqueue_job.org_id AND j.unique_hash = hash AND j.state IN ('pending', 'leased')
+               FOR NO KEY UPDATE;
             IF FOUND THEN
+                job_id := opened.id;
                 duplicate := true;
+                result := daybook.join_unique_job(opened, due, enqueue_job.priority);
                 RETURN;
             END IF;
         END IF;
@@ -720,13 +756,13 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -793,7 +829,7 @@ BEGIN
         IF now_due THEN
             PERFORM daybook.wake_job_queue();
         END IF;
-        RETURN QUERY SELECT f.n, f.id, false FROM unnest(fresh, ids) AS f (n, id);
+        RETURN QUERY SELECT f.n, f.id, false, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
     END IF;
     IF coalesce(cardinality(fresh), 0) = total THEN
         RETURN;
@@ -809,7 +845,7 @@ BEGIN
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
     LOOP
         ordinal := req.n;
-        SELECT e.job_id, e.duplicate INTO job_id, duplicate
+        SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
                                    coalesce(req.is_unique, false)) e;
         RETURN NEXT;
@@ -826,8 +862,137 @@ COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads 
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $_$
-    SELECT sha256(convert_to($1 || E'\n' || $2, 'UTF8'))
+    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
 $_$;
+
+-- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.new_id() RETURNS text
+    LANGUAGE sql PARALLEL SAFE
+    AS $$
+    SELECT overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
+           || '-7' || substr(gen_random_uuid()::text, 16)
+$$;
+
+-- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+
+-- Name: jobs; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.jobs (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL COLLATE pg_catalog."C",
+    payload jsonb NOT NULL,
+    input_hash bytea NOT NULL,
+    idempotency_key text COLLATE pg_catalog."C",
+    unique_hash bytea,
+    priority smallint DEFAULT 2 NOT NULL,
+    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
+    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    run_count integer DEFAULT 0 NOT NULL,
+    max_attempts integer,
+    last_attempted_at timestamp with time zone,
+    last_error text,
+    last_error_code text,
+    result jsonb,
+    progress jsonb,
+    finished_at timestamp with time zone,
+    generation bigint DEFAULT 0 NOT NULL,
+    cancel_requested boolean DEFAULT false NOT NULL,
+    turn_id text COLLATE pg_catalog."C",
+    fence bigint,
+    leased_generation bigint,
+    worker text,
+    attempt_started_at timestamp with time zone,
+    working boolean DEFAULT false NOT NULL,
+    takeovers integer DEFAULT 0 NOT NULL,
+    capped boolean DEFAULT false NOT NULL,
+    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
+    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
+    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
+    CONSTRAINT jobs_check CHECK ((unique_hash = input_hash)),
+    CONSTRAINT jobs_idempotency_key_check CHECK (((idempotency_key <> ''::text) AND (octet_length(idempotency_key) <= 255))),
+    CONSTRAINT jobs_input_hash_check CHECK ((octet_length(input_hash) = 32)),
+    CONSTRAINT jobs_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT jobs_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT jobs_payload_check CHECK ((jsonb_typeof(payload) = 'object'::text)),
+    CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
+    CONSTRAINT jobs_run_count_check CHECK ((run_count >= 0)),
+    CONSTRAINT jobs_takeovers_check CHECK ((takeovers >= 0)),
+    CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
+    CONSTRAINT times_are_finite CHECK ((isfinite(ready_at) AND isfinite(first_ready_at) AND isfinite(created_at) AND isfinite(updated_at) AND isfinite(last_attempted_at) AND isfinite(attempt_started_at) AND isfinite(finished_at)))
+)
+WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
+
+-- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input';
+
+-- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
+
+-- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
+
+-- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
+
+-- Name: COLUMN jobs.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+
+-- Name: COLUMN jobs.run_count; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
+
+-- Name: COLUMN jobs.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
+
+-- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamp with time zone, asked_priority integer) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF opened.working THEN
+        UPDATE daybook.jobs j
+           SET generation = j.generation + 1, cancel_requested = false, priority = least(j.priority, asked_priority), updated_at = clock_timestamp(),
+               ready_at = CASE WHEN j.generation = j.leased_generation OR j.cancel_requested THEN due ELSE least(j.ready_at, due) END
+         WHERE j.id = opened.id;
+        RETURN 'coalesced';
+    END IF;
+    IF opened.cancel_requested THEN
+        -- The attempt has not begun, and begins now after all.
+        UPDATE daybook.jobs j
+           SET generation = j.leased_generation, cancel_requested = false, updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
+        RETURN 'coalesced';
+    END IF;
+    IF opened.state = 'pending' AND opened.run_count = 0 AND opened.last_attempted_at IS NULL AND due < opened.ready_at THEN
+        UPDATE daybook.jobs j
+           SET ready_at = due, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
+        IF due <= clock_timestamp() + interval '1 minute' THEN
+            PERFORM daybook.wake_job_queue();
+        END IF;
+        RETURN 'rescheduled';
+    END IF;
+    IF opened.state = 'pending' AND asked_priority < opened.priority THEN
+        UPDATE daybook.jobs j SET priority = asked_priority, updated_at = clock_timestamp() WHERE j.id = opened.id;
+    END IF;
+    RETURN 'unchanged';
+END
+$$;
 
 -- Name: lock_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -966,19 +1131,6 @@ BEGIN
 END
 $$;
 
--- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.new_id() RETURNS text
-    LANGUAGE sql PARALLEL SAFE
-    AS $$
-    SELECT overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
-           || '-7' || substr(gen_random_uuid()::text, 16)
-$$;
-
--- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
-
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.refuse_change() RETURNS trigger
@@ -1024,6 +1176,22 @@ $$;
 
 COMMENT ON FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) IS 'Asks for a document to be reversed and posted anew, though neither it nor the rules changed. result: as mark_accounting_job_pending';
 
+-- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_due(mode text, delay_seconds double precision) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('now', 'later', 'reset') THEN
+        RAISE EXCEPTION 'mode must be now, later or reset, not %', mode USING ERRCODE = 'DB010';
+    END IF;
+    IF delay_seconds NOT BETWEEN 0 AND 3.2e9 THEN
+        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
+    END IF;
+    RETURN clock_timestamp() + make_interval(secs => coalesce(delay_seconds, CASE mode WHEN 'later' THEN 300 ELSE 0 END));
+END
+$$;
+
 -- Name: retry_job(text, text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.retry_job(INOUT job_id text, mode text DEFAULT 'now'::text, delay_seconds double precision DEFAULT NULL::double precision, OUT result text) RETURNS record
@@ -1032,20 +1200,13 @@ CREATE FUNCTION daybook.retry_job(INOUT job_id text, mode text DEFAULT 'now'::te
 #variable_conflict use_column
 DECLARE
     job daybook.jobs;
-    due timestamptz;
+    due CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
 BEGIN
-    IF mode IS NULL OR mode NOT IN ('now', 'later', 'reset') THEN
-        RAISE EXCEPTION 'mode must be now, later or reset, not %', mode USING ERRCODE = 'DB010';
-    END IF;
-    IF delay_seconds NOT BETWEEN 0 AND 3.2e9 THEN
-        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
-    END IF;
     SELECT * INTO job FROM daybook.jobs j WHERE j.id = retry_job.job_id FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no job %', retry_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
     END IF;
 
-    due := clock_timestamp() + make_interval(secs => coalesce(delay_seconds, CASE mode WHEN 'later' THEN 300 ELSE 0 END));
     CASE job.state
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
@@ -1090,6 +1251,61 @@ $$;
 -- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text) IS 'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+
+-- Name: retry_jobs(text[], text[], text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_jobs(job_ids text[], states text[], mode text DEFAULT 'now'::text, delay_seconds double precision DEFAULT NULL::double precision) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    due     CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
+    changed integer;
+BEGIN
+    BEGIN
+        WITH matching AS MATERIALIZED (
+            SELECT j.id, j.org_id, CASE WHEN j.state <> 'pending' THEN j.unique_hash END AS hash
+              FROM daybook.jobs j
+             WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+             ORDER BY j.id
+               FOR NO KEY UPDATE SKIP LOCKED
+        ), chosen AS (
+            SELECT DISTINCT ON (m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END) m.id
+              FROM matching m
+             WHERE m.hash IS NULL
+                OR NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.org_id = m.org_id AND o.unique_hash = m.hash AND o.state IN ('pending', 'leased'))
+             ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
+        ), updated AS (
+            UPDATE daybook.jobs j
+               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, takeovers = 0, finished_at = NULL,
+                   run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
+                   last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
+                   last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
+                   progress        = CASE WHEN retry_jobs.mode <> 'reset' THEN j.progress END,
+                   updated_at      = clock_timestamp()
+              FROM chosen
+             WHERE j.id = chosen.id
+            RETURNING j.id
+        )
+        SELECT count(*) INTO changed FROM updated;
+    EXCEPTION WHEN unique_violation THEN
+        -- Another transaction has enqueued one of them meanwhile: one by one.
+        SELECT count(*) FILTER (WHERE r.result <> 'unchanged') INTO changed
+          FROM (SELECT j.id FROM daybook.jobs j
+                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                 ORDER BY j.id
+                   FOR NO KEY UPDATE SKIP LOCKED) m
+         CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
+    END;
+    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN changed;
+END
+$$;
+
+-- Name: FUNCTION retry_jobs(job_ids text[], states text[], mode text, delay_seconds double precision); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.retry_jobs(job_ids text[], states text[], mode text, delay_seconds double precision) IS 'retry_job for many: those in one of the states that no other transaction has locked';
 
 -- Name: return_unknown_documents(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1260,6 +1476,42 @@ BEGIN
 END
 $$;
 
+-- Name: work_bulk_batch(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    operation daybook.bulk_operations;
+    ids       text[];
+    done      integer;
+BEGIN
+    DELETE FROM daybook.bulk_batches b
+     WHERE b.operation_id = work_bulk_batch.operation_id
+       AND b.n = (SELECT c.n FROM daybook.bulk_batches c
+                   WHERE c.operation_id = work_bulk_batch.operation_id
+                   ORDER BY c.n
+                   LIMIT 1
+                     FOR UPDATE SKIP LOCKED)
+    RETURNING b.job_ids INTO ids;
+    IF NOT FOUND THEN
+        UPDATE daybook.bulk_operations o
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+         WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
+           AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
+        RETURN false;
+    END IF;
+    SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
+    done := CASE operation.action
+        WHEN 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
+        ELSE daybook.cancel_jobs(ids, operation.states) END;
+    UPDATE daybook.bulk_operations o
+       SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
+     WHERE o.id = operation.id;
+    RETURN true;
+END
+$$;
+
 -- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_work_queue (
@@ -1349,14 +1601,38 @@ CREATE TABLE daybook.api_tokens (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_used_at timestamp with time zone,
     revoked_at timestamp with time zone,
+    types text[],
+    requests_per_minute integer,
+    jobs_per_minute integer,
+    run_by_get boolean DEFAULT false NOT NULL,
+    CONSTRAINT api_tokens_check CHECK (((NOT run_by_get) OR ('operate'::text = ANY (scopes)))),
     CONSTRAINT api_tokens_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT api_tokens_jobs_per_minute_check CHECK (((jobs_per_minute >= 1) AND (jobs_per_minute <= 1000000))),
     CONSTRAINT api_tokens_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
-    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text]) AND (array_position(scopes, NULL::text) IS NULL)))
+    CONSTRAINT api_tokens_requests_per_minute_check CHECK (((requests_per_minute >= 1) AND (requests_per_minute <= 1000000))),
+    CONSTRAINT api_tokens_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['read'::text, 'enqueue'::text, 'operate'::text]) AND (array_position(scopes, NULL::text) IS NULL))),
+    CONSTRAINT api_tokens_types_check CHECK ((((cardinality(types) >= 1) AND (cardinality(types) <= 100)) AND (array_position(types, NULL::text) IS NULL)))
 );
 
 -- Name: COLUMN api_tokens.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it is good for; null: all';
+
+-- Name: COLUMN api_tokens.types; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.api_tokens.types IS 'The types of background jobs that it may enqueue; null: all, but cleanup and db_function only with the scope operate';
+
+-- Name: COLUMN api_tokens.requests_per_minute; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.api_tokens.requests_per_minute IS 'How many requests each server takes from it in a minute; null: no limit';
+
+-- Name: COLUMN api_tokens.jobs_per_minute; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS 'How many jobs each server enqueues for it in a minute; null: no limit';
+
+-- Name: COLUMN api_tokens.run_by_get; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.api_tokens.run_by_get IS 'GET /api/jobs/run works due jobs, as POST does';
 
 -- Name: attempts; Type: TABLE; Schema: daybook; Owner: -
 
@@ -1409,85 +1685,6 @@ CREATE TABLE daybook.job_links (
     CONSTRAINT job_links_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT job_links_kind_check CHECK (((kind <> ''::text) AND (octet_length(kind) <= 64)))
 );
-
--- Name: jobs; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.jobs (
-    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    type text NOT NULL COLLATE pg_catalog."C",
-    payload jsonb NOT NULL,
-    input_hash bytea NOT NULL,
-    idempotency_key text COLLATE pg_catalog."C",
-    unique_hash bytea,
-    priority smallint DEFAULT 2 NOT NULL,
-    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
-    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    run_count integer DEFAULT 0 NOT NULL,
-    max_attempts integer,
-    last_attempted_at timestamp with time zone,
-    last_error text,
-    last_error_code text,
-    result jsonb,
-    progress jsonb,
-    finished_at timestamp with time zone,
-    generation bigint DEFAULT 0 NOT NULL,
-    cancel_requested boolean DEFAULT false NOT NULL,
-    turn_id text COLLATE pg_catalog."C",
-    fence bigint,
-    leased_generation bigint,
-    worker text,
-    attempt_started_at timestamp with time zone,
-    working boolean DEFAULT false NOT NULL,
-    takeovers integer DEFAULT 0 NOT NULL,
-    capped boolean DEFAULT false NOT NULL,
-    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
-    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
-    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
-    CONSTRAINT jobs_check CHECK ((unique_hash = input_hash)),
-    CONSTRAINT jobs_idempotency_key_check CHECK (((idempotency_key <> ''::text) AND (octet_length(idempotency_key) <= 255))),
-    CONSTRAINT jobs_input_hash_check CHECK ((octet_length(input_hash) = 32)),
-    CONSTRAINT jobs_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
-    CONSTRAINT jobs_payload_check CHECK ((jsonb_typeof(payload) = 'object'::text)),
-    CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
-    CONSTRAINT jobs_run_count_check CHECK ((run_count >= 0)),
-    CONSTRAINT jobs_takeovers_check CHECK ((takeovers >= 0)),
-    CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working))))
-)
-WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
-
--- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'SHA-256 of type, a line feed and payload::text: whether a key is used again with other input';
-
--- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
-
--- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
-
--- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
-
--- Name: COLUMN jobs.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
-
--- Name: COLUMN jobs.run_count; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
-
--- Name: COLUMN jobs.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
 
 -- Name: async_operations; Type: VIEW; Schema: daybook; Owner: -
 
@@ -1566,6 +1763,39 @@ ALTER TABLE daybook.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+-- Name: bulk_batches; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.bulk_batches (
+    operation_id text NOT NULL COLLATE pg_catalog."C",
+    n integer NOT NULL,
+    job_ids text[] NOT NULL
+);
+
+-- Name: bulk_operations; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.bulk_operations (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    org_id text COLLATE pg_catalog."C",
+    action text NOT NULL,
+    mode text,
+    delay_seconds double precision,
+    states text[] NOT NULL,
+    matched integer DEFAULT 0 NOT NULL,
+    changed integer DEFAULT 0 NOT NULL,
+    left_alone integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text]))),
+    CONSTRAINT bulk_operations_check CHECK (((action = 'retry'::text) = (mode IS NOT NULL))),
+    CONSTRAINT bulk_operations_mode_check CHECK ((mode = ANY (ARRAY['now'::text, 'later'::text, 'reset'::text]))),
+    CONSTRAINT bulk_operations_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255)))
+);
+
+-- Name: COLUMN bulk_operations.org_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are meant; null: those of all';
 
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
@@ -1864,6 +2094,16 @@ ALTER TABLE ONLY daybook.api_tokens
 ALTER TABLE ONLY daybook.attempts
     ADD CONSTRAINT attempts_pkey PRIMARY KEY (job_id, id);
 
+-- Name: bulk_batches bulk_batches_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.bulk_batches
+    ADD CONSTRAINT bulk_batches_pkey PRIMARY KEY (operation_id, n);
+
+-- Name: bulk_operations bulk_operations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.bulk_operations
+    ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
+
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.confirmations
@@ -1952,6 +2192,10 @@ CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING 
 -- Name: accounting_work_queue_turn; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
+
+-- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
 
 -- Name: entries_account; Type: INDEX; Schema: daybook; Owner: -
 
@@ -2049,6 +2293,11 @@ CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods FOR EACH
 
 ALTER TABLE ONLY daybook.accounts
     ADD CONSTRAINT accounts_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
+
+-- Name: bulk_batches bulk_batches_operation_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.bulk_batches
+    ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
 
 -- Name: impacts chain_has_no_gap; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

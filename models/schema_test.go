@@ -33,6 +33,8 @@ func tables() map[string]any {
 		"accounts":              models.Account{},
 		"api_tokens":            models.APIToken{},
 		"attempts":              models.Attempt{},
+		"bulk_batches":          models.BulkBatch{},
+		"bulk_operations":       models.BulkOperation{},
 		"confirmations":         models.Confirmation{},
 		"defaults":              models.Defaults{},
 		"documents":             models.Document{},
@@ -68,6 +70,9 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.Direction]():    {"text"},
 	reflect.TypeFor[models.AttemptKind]():  {"text"},
 	reflect.TypeFor[models.Scopes]():       {"ARRAY"},
+	reflect.TypeFor[models.Words]():        {"ARRAY"},
+	reflect.TypeFor[models.BulkAction]():   {"text"},
+	reflect.TypeFor[float64]():             {"double precision"},
 	reflect.TypeFor[json.RawMessage]():     {"jsonb"},
 	reflect.TypeFor[models.Outcome]():      {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():  {"daybook.account_type"},
@@ -87,7 +92,7 @@ var stateTypes = map[string]string{"accounting_work_queue": "daybook.accounting_
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
 // attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"api_tokens.hash": false, "jobs.input_hash": false, "jobs.payload": false,
+	"api_tokens.hash": false, "api_tokens.types": true, "jobs.input_hash": false, "jobs.payload": false,
 	"attempts.document_id": true, "attempts.version": true,
 }
 
@@ -242,6 +247,9 @@ VALUES ('o', 'mail', '{}', sha256(''), 'leased', 1, now(), 't', 1, 0, 'w', now()
 INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, finished_at) VALUES ('o', 'mail', '{}', sha256(''), 'completed', now());
 INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, started_at, turn_id, fence) VALUES ('k', 'o', 'jobs', 'mail', 1, 'completed', now(), 't', 1);
 INSERT INTO daybook.api_tokens (org_id, name, scopes, hash, last_used_at, revoked_at) VALUES ('o', 'n', '{read,operate}', sha256('1'), now(), now()), (NULL, 'n', '{read}', sha256('2'), NULL, NULL);
+UPDATE daybook.api_tokens SET types = '{mail,webhook}', requests_per_minute = 1, jobs_per_minute = 2, run_by_get = true WHERE org_id = 'o';
+INSERT INTO daybook.bulk_operations (id, org_id, action, mode, delay_seconds, states, finished_at) VALUES ('b', 'o', 'retry', 'later', 1.5, '{failed}', now()), ('c', NULL, 'cancel', NULL, NULL, '{failed,pending}', NULL);
+INSERT INTO daybook.bulk_batches VALUES ('c', 0, '{j,k}');
 INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_code, duration_ms) VALUES ('k', 1, 'u', 200, true, NULL, 1), ('k', 2, 'u', NULL, false, 'TIMEOUT', 1);`)
 	require.NoError(t, err)
 	sqlDB := stdlib.OpenDBFromPool(db.Pool)

@@ -17,6 +17,14 @@ type APIToken struct {
 	CreatedAt  time.Time  `gorm:"column:created_at" json:"created_at"`
 	LastUsedAt *time.Time `gorm:"column:last_used_at" json:"last_used_at,omitempty"`
 	RevokedAt  *time.Time `gorm:"column:revoked_at" json:"revoked_at,omitempty"`
+	// Types are the types of background jobs that it may enqueue; nil: all but those that want the scope operate.
+	Types Words `gorm:"column:types" json:"types,omitempty"`
+	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it and jobs it enqueues for it in a minute;
+	// nil: no limit.
+	RequestsPerMinute *int `gorm:"column:requests_per_minute" json:"requests_per_minute,omitempty"`
+	JobsPerMinute     *int `gorm:"column:jobs_per_minute" json:"jobs_per_minute,omitempty"`
+	// RunByGet lets GET /api/jobs/run work due jobs.
+	RunByGet bool `gorm:"column:run_by_get" json:"run_by_get,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
@@ -24,6 +32,15 @@ func (APIToken) TableName() string { return "daybook.api_tokens" }
 
 // Scopes is what a token allows: read, enqueue, operate; as PostgreSQL's text[].
 type Scopes []string
+
+// Words are words without blanks, commas and quotes, as PostgreSQL's text[].
+type Words []string
+
+// Scan implements sql.Scanner for the text form of an array of words.
+func (w *Words) Scan(src any) error { return (*Currencies)(w).Scan(src) }
+
+// Value implements driver.Valuer.
+func (w Words) Value() (driver.Value, error) { return Currencies(w).Value() }
 
 // Scan implements sql.Scanner for the text form of an array of words.
 func (s *Scopes) Scan(src any) error { return (*Currencies)(s).Scan(src) }

@@ -58,7 +58,9 @@ type JobOptions struct {
 	// Links say what the job is about.
 	Links []Link
 	// Unique makes the job the only one of its organization, type and payload that waits or runs: while there is one that asked
-	// for the same, that is the answer. IdempotencyKey is looked at first.
+	// for the same, that is the answer. One that is running is worked again after its attempt, which may have read what is old
+	// by now. One that waits is not begun before the transaction that asks for it has ended; if it was never tried it is moved to
+	// an earlier RunAt, and to a higher Priority. IdempotencyKey is looked at first.
 	Unique bool
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked all the same.
 	SkipValidation bool
@@ -69,6 +71,9 @@ type EnqueuedJob struct {
 	ID string
 	// Duplicate says that it was there already, because of its key or because it is to be unique.
 	Duplicate bool
+	// Result says what the request did: Enqueued; Unchanged, when the job that was there is the answer as it is; Coalesced, when
+	// it is unique and running, and is worked again after its attempt; Rescheduled, when it is unique and due earlier now.
+	Result Result
 }
 
 // NewJob is one job for EnqueueJobs.
@@ -90,7 +95,7 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 		return EnqueuedJob{}, err
 	}
 	r, err := store.EnqueueJob(ctx, q, row)
-	return EnqueuedJob{ID: r.JobID, Duplicate: r.Duplicate}, err
+	return enqueuedJob(r), err
 }
 
 // EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the order of the jobs. One job that
@@ -113,9 +118,13 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, 
 	}
 	out := make([]EnqueuedJob, len(done))
 	for i, r := range done {
-		out[i] = EnqueuedJob{ID: r.JobID, Duplicate: r.Duplicate}
+		out[i] = enqueuedJob(r)
 	}
 	return out, nil
+}
+
+func enqueuedJob(r store.EnqueuedJob) EnqueuedJob {
+	return EnqueuedJob{ID: r.JobID, Duplicate: r.Duplicate, Result: Result(r.Result)}
 }
 
 // RetryMode says how a job is tried again.
@@ -149,8 +158,9 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 	return response(r), err
 }
 
-// CancelJob ends a job that waits, and a dead letter (Cancelled). A running one is Cancelling: its attempt
-// comes to its end, asks for no transaction, and is the last. A cancelled one is Unchanged.
+// CancelJob ends a job that waits, also when a worker has leased it and has not begun it, and a dead letter (Cancelled): its
+// handler is not called. A running one is Cancelling: its attempt comes to its end, asks for no transaction, and is the last. A
+// cancelled one is Unchanged.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {

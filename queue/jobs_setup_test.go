@@ -59,7 +59,7 @@ func (b *bundle) end(id string, state models.JobState) {
 		b.exec(`UPDATE daybook.jobs SET run_count = 2, last_error = 'e', last_error_code = 'TIMEOUT', ready_at = clock_timestamp() + interval '1 hour' WHERE id = $1`, id)
 	case models.JobLeased:
 		b.exec(`
-UPDATE daybook.jobs SET state = 'leased', run_count = 3, turn_id = 't', fence = 1, leased_generation = generation, worker = 'w',
+UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 3, turn_id = 't', fence = 1, leased_generation = generation, worker = 'w',
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), last_error = 'e', last_error_code = 'TIMEOUT' WHERE id = $1`, id)
 	case models.JobFailed:
 		b.exec(`

@@ -190,7 +190,7 @@ SELECT id, operation_type, status, payload, submission_id, form_id, workspace_id
 		status string
 	}{{models.JobPending, "failed"}, {models.JobLeased, "processing"}, {models.JobFailed, "dead"}, {models.JobCancelled, "cancelled"}, {models.JobCompleted, "completed"}} {
 		if c.state == models.JobFailed {
-			b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, state = 'pending' WHERE id = $1`, id)
+			b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false, state = 'pending' WHERE id = $1`, id)
 		}
 		b.end(id, c.state)
 		o := read()

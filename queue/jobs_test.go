@@ -70,7 +70,7 @@ func TestTheSameKey(t *testing.T) {
 	for _, state := range models.JobStates() {
 		b.end(first.ID, state)
 		again := b.newJob(queue.RawPayload{Type: "welcome", Data: json.RawMessage(` { "user_id" : "\u0075_1" } `)}, key)
-		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true}, again, "while it is %s, written otherwise", state)
+		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: queue.Unchanged}, again, "while it is %s, written otherwise", state)
 		for name, p := range map[string]queue.Payload{
 			"another payload": welcome{UserID: "u_2"},
 			"another type":    queue.RawPayload{Type: "farewell", Data: json.RawMessage(`{"user_id": "u_1"}`)},
@@ -82,7 +82,7 @@ func TestTheSameKey(t *testing.T) {
 			require.ErrorIs(t, err, queue.ErrKeyReused, name)
 		}
 		if state != models.JobCancelled {
-			b.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL WHERE id = $1`, first.ID)
+			b.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false WHERE id = $1`, first.ID)
 		}
 	}
 	other, err := queue.EnqueueJob(t.Context(), b.Pool, "org_2", welcome{UserID: "u_2"}, key)
@@ -98,17 +98,18 @@ func TestUniqueJobs(t *testing.T) {
 	b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{})
 	first := b.newJob(welcome{UserID: "u_1"}, unique)
 	assert.False(t, first.Duplicate, "a job that did not ask to be unique is in nobody's way")
-	for _, state := range []models.JobState{models.JobPending, models.JobLeased} {
+	for state, want := range map[models.JobState]queue.Result{models.JobPending: queue.Unchanged, models.JobLeased: queue.Coalesced} {
 		b.end(first.ID, state)
-		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true}, b.newJob(welcome{UserID: "u_1"}, unique), state)
+		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: want}, b.newJob(welcome{UserID: "u_1"}, unique), state)
+		b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false, state = 'pending'`)
 	}
 	assert.False(t, b.newJob(welcome{UserID: "u_2"}, unique).Duplicate, "another payload")
 	assert.False(t, b.newJob(queue.RawPayload{Type: "farewell", Data: json.RawMessage(`{"user_id": "u_1"}`)}, unique).Duplicate, "another type")
 
-	b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, state = 'completed', finished_at = now() WHERE id = $1`, first.ID)
+	b.exec(`UPDATE daybook.jobs SET turn_id = NULL, fence = NULL, leased_generation = NULL, worker = NULL, attempt_started_at = NULL, working = false, state = 'completed', finished_at = now() WHERE id = $1`, first.ID)
 	next := b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{Unique: true, IdempotencyKey: "k"})
 	assert.False(t, next.Duplicate, "after the first was completed")
-	assert.Equal(t, queue.EnqueuedJob{ID: next.ID, Duplicate: true}, b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{Unique: true, IdempotencyKey: "l"}), "another key")
+	assert.Equal(t, queue.EnqueuedJob{ID: next.ID, Duplicate: true, Result: queue.Unchanged}, b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{Unique: true, IdempotencyKey: "l"}), "another key")
 }
 
 func TestEnqueueJobsInTheirOrder(t *testing.T) {
@@ -140,7 +141,8 @@ func TestEnqueueJobsInTheirOrder(t *testing.T) {
 	assert.Equal(t, []queue.Link{{"form", "f"}}, b.links(rs[0].ID))
 	assert.Equal(t, 9, *b.queued(rs[2].ID).MaxAttempts)
 	assert.Empty(t, b.links(rs[2].ID), "a duplicate adds nothing")
-	assert.True(t, at.Equal(b.queued(rs[4].ID).ReadyAt))
+	assert.Equal(t, queue.Rescheduled, rs[5].Result)
+	assert.True(t, b.queued(rs[4].ID).ReadyAt.Before(at), "the second of the unique ones asks for it earlier")
 
 	none, err := queue.EnqueueJobs(t.Context(), b.Pool, nil)
 	require.NoError(t, err)
@@ -162,7 +164,7 @@ func TestEnqueueJobsInManyStatements(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, len(jobs)-2, b.queuedJobs())
 	assert.Equal(t, rs[0].ID, rs[500].ID)
-	assert.Equal(t, queue.EnqueuedJob{ID: rs[0].ID, Duplicate: true}, rs[queue.MaxMany+1])
+	assert.Equal(t, queue.EnqueuedJob{ID: rs[0].ID, Duplicate: true, Result: queue.Unchanged}, rs[queue.MaxMany+1])
 	assert.False(t, rs[0].Duplicate)
 }
 

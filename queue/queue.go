@@ -49,7 +49,7 @@ type Job struct {
 type Result string
 
 const (
-	// Enqueued: there was no job for the document.
+	// Enqueued: there was no such job.
 	Enqueued Result = "enqueued"
 	// Coalesced: the job that waits, or runs now, will take the newer request along.
 	Coalesced Result = "coalesced"

@@ -195,7 +195,15 @@ func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 func (s *stream) noticeSettled() {
 	now, before := s.soFar(), s.before
 	s.before = now
+	s.mu.Lock()
+	again := s.requeued > 0
+	s.requeued = 0
+	s.mu.Unlock()
 	switch {
+	case again:
+		// A job was asked for anew while it was worked: it is due, here and everywhere.
+		s.engine.waker.Remind()
+		s.lookAgain()
 	case now.Retried+now.Rescheduled+now.Released != before.Retried+before.Rescheduled+before.Released:
 		s.engine.waker.Remind()
 		s.lookAgain()
@@ -328,15 +336,20 @@ func (s *stream) begin(work context.Context) error {
 			resumed = append(resumed, j)
 		}
 	}
-	if err := s.markWaiting(work, waiting, resumed); err != nil {
+	if err := s.markWaiting(work, waiting); err != nil {
 		return err
 	}
-	for _, j := range start {
+	begun, err := s.beginWaiting(work, resumed)
+	if err != nil {
+		return err
+	}
+	waiting = append(waiting, begun.held...)
+	for _, j := range begun.of(start) {
 		s.active++
 		s.start(work, j)
 	}
 	for jobType, jobs := range bulk {
-		s.startMany(work, jobType, jobs)
+		s.startMany(work, jobType, begun.of(jobs))
 	}
 	s.mu.Lock()
 	s.queue = append(s.queue, waiting...)
@@ -383,8 +396,8 @@ func (s *stream) suspects(queue []store.Job) int {
 	return 1
 }
 
-// markWaiting says of jobs that they have begun to wait for room, and of others that they are begun now after all.
-func (s *stream) markWaiting(work context.Context, waiting, resumed []store.Job) error {
+// markWaiting says of jobs that they have begun to wait for room.
+func (s *stream) markWaiting(work context.Context, waiting []store.Job) error {
 	var fresh []string
 	for i := range waiting {
 		if !waiting[i].Waiting {
@@ -392,19 +405,10 @@ func (s *stream) markWaiting(work context.Context, waiting, resumed []store.Job)
 			fresh = append(fresh, waiting[i].ID)
 		}
 	}
-	st := s.engine.store
-	if len(fresh) > 0 {
-		if err := st.MarkWaiting(work, s.identity(), fresh); err != nil {
-			return err
-		}
+	if len(fresh) == 0 {
+		return nil
 	}
-	if len(resumed) > 0 {
-		// What is no longer the turn's is worked in vain: its settlement is refused.
-		if _, err := st.MarkWorking(work, s.identity(), idsOf(resumed)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.engine.store.MarkWaiting(work, s.identity(), fresh)
 }
 
 // giveBack releases jobs, uncounted; what somebody holds locked is given back at the turn's end.

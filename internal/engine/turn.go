@@ -115,6 +115,8 @@ type turn struct {
 
 	mu     sync.Mutex
 	report Report
+	// requeued counts settled jobs that are pending again because they were asked for anew meanwhile.
+	requeued int
 	// queue holds what is leased and not begun; skipped what somebody held locked when it was to be worked.
 	queue, skipped []store.Job
 	calls          map[*call]bool
@@ -552,4 +554,5 @@ func (t *turn) count(settled store.Settled) {
 	t.report.Rescheduled += settled[models.OutcomeRescheduled]
 	t.report.Failed += settled[models.OutcomeFailed]
 	t.report.Cancelled += settled[models.OutcomeCancelled]
+	t.requeued += settled[store.Requeued]
 }

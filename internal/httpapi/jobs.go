@@ -119,6 +119,7 @@ type enqueueJobInput struct {
 type EnqueuedJob struct {
 	ID        string `json:"id"`
 	Duplicate bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
+	Result    string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
 }
 
 type enqueueOutput struct {
@@ -148,7 +149,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	if err != nil {
 		return nil, err
 	}
-	out := &enqueueOutput{Status: http.StatusCreated, Body: EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate}}
+	out := &enqueueOutput{Status: http.StatusCreated, Body: EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, Result: string(done.Result)}}
 	if done.Duplicate {
 		out.Status = http.StatusOK
 	}

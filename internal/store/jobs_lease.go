@@ -21,6 +21,51 @@ RETURNING q.id`
 	return wrap("mark waiting", err)
 }
 
+// Begun is what came of BeginWaiting.
+type Begun struct {
+	// Working are the jobs that are marked as being worked.
+	Working []string
+	// Held are still the turn's and wait: another transaction holds their rows.
+	Held []string
+	// Cancelled counts those that were to be cancelled, and are.
+	Cancelled int
+}
+
+// BeginWaiting says that jobs which MarkWaiting named are worked now. What was cancelled while it waited, or is no longer the
+// turn's, is in neither list: it must not be begun.
+func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
+	const begin = `
+UPDATE {queue} q
+   SET working = true, last_attempted_at = clock_timestamp(), attempt_started_at = clock_timestamp()
+ WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
+                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2 AND NOT cancel_requested
+                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING q.id`
+	const cancel = `
+UPDATE {queue} q
+   SET ` + givenBack + `
+ WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
+                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2 AND cancel_requested
+                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING q.id`
+	const held = `SELECT id FROM {queue} WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2 AND state = 'leased' AND NOT working`
+	var b Begun
+	var err error
+	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(begin), turn.ID, turn.Fence, ids); err != nil {
+		return b, wrap("begin jobs", err)
+	}
+	if len(b.Working) == len(ids) {
+		return b, nil
+	}
+	cancelled, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(cancel), turn.ID, turn.Fence, ids)
+	if err != nil {
+		return b, wrap("cancel jobs before they begin", err)
+	}
+	b.Cancelled = len(cancelled)
+	b.Held, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(held), turn.ID, turn.Fence, ids)
+	return b, wrap("read jobs that wait", err)
+}
+
 // OutlivedPrefix begins the names of turns whose jobs go on although no activity works them any more.
 const OutlivedPrefix = "outlived/"
 

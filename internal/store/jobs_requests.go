@@ -29,20 +29,21 @@ type NewJob struct {
 	Unique bool
 }
 
-// EnqueuedJob is the job that a request led to, and whether it was there already.
+// EnqueuedJob is the job that a request led to, whether it was there already, and what the request did.
 type EnqueuedJob struct {
 	JobID     string
 	Duplicate bool
+	Result    string
 }
 
 // EnqueueJob asks for a background job.
 func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 	const stmt = `
-SELECT job_id, duplicate
+SELECT job_id, duplicate, result
   FROM daybook.enqueue_job($1, $2, $3::text::jsonb, NULLIF($4::text, ''), $5, NULLIF($6::integer, 0), NULLIF($7::integer, 0), $8::text::jsonb, $9)`
 	var r EnqueuedJob
 	err := q.QueryRow(ctx, stmt, j.OrgID, j.Type, string(j.Payload), j.IdempotencyKey, j.ReadyAt, int32(j.Priority), int32(j.MaxAttempts),
-		textOrNil(j.Links), j.Unique).Scan(&r.JobID, &r.Duplicate)
+		textOrNil(j.Links), j.Unique).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, wrap("enqueue the job", err)
 }
 
@@ -73,7 +74,7 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 // enqueueJobs asks for the jobs at the positions, and writes the answers to the same positions of out.
 func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int, out []EnqueuedJob) error {
 	const stmt = `
-SELECT ordinal, job_id, duplicate
+SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs($1, $2, $3::text[]::jsonb[], $4, $5, $6, $7, $8::text[]::jsonb[], $9)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
@@ -103,7 +104,7 @@ SELECT ordinal, job_id, duplicate
 	}
 	var ordinal int
 	var r EnqueuedJob
-	_, err = pgx.ForEachRow(rows, []any{&ordinal, &r.JobID, &r.Duplicate}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&ordinal, &r.JobID, &r.Duplicate, &r.Result}, func() error {
 		out[positions[ordinal-1]] = r
 		return nil
 	})

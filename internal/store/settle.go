@@ -91,6 +91,9 @@ type Settlement struct {
 // again whatever its attempt led to; the attempt counts as what it was.
 type Settled map[models.Outcome]int
 
+// Requeued is under what Settled counts the jobs that are pending because they were asked for anew, besides their outcome.
+const Requeued models.Outcome = "requeued"
+
 // Settle ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
 // logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
 func (k *Kind) Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
@@ -159,7 +162,8 @@ WITH v AS (
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 AND q.run_count = v.attempt AND NOT ($17 AND q.cancel_requested) END
-    RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged
+    RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
+              q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again
 ), again AS (
     SELECT s.job_id, s.error, s.started_at, a.id AS log_id
       FROM settled s
@@ -179,7 +183,7 @@ WITH v AS (
       FROM settled s
      WHERE NOT unlogged AND NOT EXISTS (SELECT FROM folded f WHERE f.job_id = s.job_id)
 )
-SELECT count(*) FROM settled`
+SELECT count(*), count(*) FILTER (WHERE asked_again) FROM settled`
 	n := len(settlements)
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
@@ -208,12 +212,15 @@ SELECT count(*) FROM settled`
 	batch.Queue(planByKey)
 	batch.Queue(k.sql(stmt), turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
 		attempts, started, oldVersions, turn.WorkflowRunID, a.picked, results, a.wait > 0)
-	done, err := lastRows(ctx, tx, batch, pgx.RowTo[int])
+	done, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (d [2]int, err error) { return d, row.Scan(&d[0], &d[1]) })
 	if err != nil {
 		return nil, wrap("settle", err)
 	}
-	if done[0] != n {
-		return nil, fmt.Errorf("settle %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done[0], ErrLeaseLost)
+	if done[0][0] != n {
+		return nil, fmt.Errorf("settle %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done[0][0], ErrLeaseLost)
+	}
+	if done[0][1] > 0 {
+		counts[Requeued] = done[0][1]
 	}
 	return counts, nil
 }

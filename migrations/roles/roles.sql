@@ -29,7 +29,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_domain, 
 
 -- Who may use the HTTP API is nobody's secret, but what a token is known by is the server's alone.
 REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_domain, daybook_worker;
-GRANT SELECT (id, org_id, name, scopes, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_domain, daybook_worker;
+GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_minute, run_by_get, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_domain, daybook_worker;
 
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
@@ -59,3 +59,4 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 GRANT UPDATE (last_used_at) ON daybook.api_tokens TO daybook_server;
+GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_server;

@@ -1,0 +1,49 @@
+package models
+
+import "time"
+
+// BulkAction is what a bulk operation does with its jobs.
+type BulkAction string
+
+// The actions of bulk operations.
+const (
+	BulkRetry  BulkAction = "retry"
+	BulkCancel BulkAction = "cancel"
+)
+
+// BulkOperation is one row of daybook.bulk_operations: a request that changes many background jobs.
+type BulkOperation struct {
+	ID string `gorm:"column:id;primaryKey" json:"id"`
+	// OrgID is the organization whose jobs are meant; nil: those of all.
+	OrgID  *string    `gorm:"column:org_id" json:"org_id,omitempty"`
+	Action BulkAction `gorm:"column:action" json:"action"`
+	// Mode and DelaySeconds are a retry's.
+	Mode         *string  `gorm:"column:mode" json:"mode,omitempty"`
+	DelaySeconds *float64 `gorm:"column:delay_seconds" json:"delay_seconds,omitempty"`
+	// States are those in which a job is changed.
+	States Words `gorm:"column:states" json:"states"`
+	// Matched counts the jobs that were meant when the request was made.
+	Matched int `gorm:"column:matched" json:"matched"`
+	// Changed counts those that are pending again, or cancelled, or will be after their running attempt.
+	Changed int `gorm:"column:changed" json:"changed"`
+	// LeftAlone counts those that had changed meanwhile, were locked by another transaction, or are to be unique while another
+	// one with their payload is open.
+	LeftAlone int       `gorm:"column:left_alone" json:"left_alone"`
+	CreatedAt time.Time `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt time.Time `gorm:"column:updated_at" json:"updated_at"`
+	// FinishedAt is nil while there are batches left.
+	FinishedAt *time.Time `gorm:"column:finished_at" json:"finished_at,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (BulkOperation) TableName() string { return "daybook.bulk_operations" }
+
+// BulkBatch is one row of daybook.bulk_batches: jobs of a bulk operation that are to be changed together.
+type BulkBatch struct {
+	OperationID string `gorm:"column:operation_id;primaryKey" json:"operation_id"`
+	N           int    `gorm:"column:n;primaryKey" json:"n"`
+	JobIDs      Words  `gorm:"column:job_ids" json:"job_ids"`
+}
+
+// TableName implements GORM's Tabler.
+func (BulkBatch) TableName() string { return "daybook.bulk_batches" }
