@@ -99,7 +99,7 @@ func TestEnqueueOptions(t *testing.T) {
 	assert.ElementsMatch(t, []httpapi.Link{{Kind: "order", ID: "17"}, {Kind: "form", ID: "f"}}, j.Links)
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "webhook", "payload": object{}, "unique": true})
 	assert.Equal(t, http.StatusOK, a.status)
-	assert.JSONEq(t, `{"id":"`+id+`","duplicate":true}`, string(a.body))
+	assert.JSONEq(t, `{"id":"`+id+`","duplicate":true,"result":"unchanged"}`, string(a.body))
 }
 
 func TestEnqueueChecksPayloads(t *testing.T) {
