@@ -48,6 +48,8 @@ type FetchInput struct {
 	WaitSeconds int `json:"waitSeconds,omitempty"`
 	// LeftBehind names earlier turns of the lane that still hold leases.
 	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Silent names turns that fell silent and may hold leases; they are asked about and left alone.
+	Silent []string `json:"silent,omitempty"`
 }
 
 // FetchOutput says what the turn holds.
@@ -61,12 +63,14 @@ type FetchOutput struct {
 	LeftBehind []string `json:"leftBehind,omitempty"`
 	// Worked is what was done at once when the wait ended with work; it is included in Leased.
 	Worked *engine.Report `json:"worked,omitempty"`
+	// Silent names those of the silent turns that still hold leases.
+	Silent []string `json:"silent,omitempty"`
 }
 
 // FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it
 // leased and reports none.
 func (a *Accounting) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput, err error) {
-	ctx, p := startPulse(ctx, a.client)
+	ctx, p := startPulse(ctx, a.client, in.TurnID, false)
 	defer func() { p.end(ctx, err) }()
 	f, err := a.engine.Fetch(ctx, engine.FetchRequest{
 		Turn:       a.turn(ctx, in.TurnID),
@@ -79,7 +83,13 @@ func (a *Accounting) FetchBatch(ctx context.Context, in FetchInput) (out FetchOu
 	if err != nil {
 		return FetchOutput{}, translateError(ctx, err)
 	}
-	return FetchOutput(f), nil
+	holding, err := a.engine.Holding(ctx, in.Silent)
+	if err != nil {
+		holding = in.Silent // asked about again by the next fetch
+	}
+	return FetchOutput{
+		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind, Worked: f.Worked, Silent: holding,
+	}, nil
 }
 
 // ProcessInput asks for one pass over the queue.
@@ -97,19 +107,22 @@ type ProcessOutput = engine.Report
 
 // ProcessBatch works a turn: what FetchBatch leased for it, and what it refills.
 func (a *Accounting) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessOutput, err error) {
-	died := crashed(ctx)
-	ctx, p := startPulse(ctx, a.client)
+	turn, silent := resume(ctx, in.TurnID)
+	ctx, p := startPulse(ctx, a.client, turn, true)
 	defer func() { p.end(ctx, err) }()
 	out, err = a.engine.Process(ctx, engine.TurnRequest{
-		Turn:     a.turn(ctx, in.TurnID),
+		Turn:     a.turn(ctx, turn),
 		Batch:    in.Batch,
 		Length:   time.Duration(in.TurnSeconds) * time.Second,
 		Linger:   in.Linger,
-		Crashed:  died,
+		Crashed:  len(silent) > 0,
 		Stop:     activity.GetWorkerStopChannel(ctx),
 		Alive:    p.alive,
 		Progress: func(r engine.Report) { p.report(r) },
 	})
+	if err == nil {
+		out.Silent, err = a.engine.Holding(ctx, silent)
+	}
 	return out, translateError(ctx, err)
 }
 

@@ -1,8 +1,10 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,17 +15,25 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// HeartbeatTimeout is the silence after which Temporal gives an activity to another worker.
-const HeartbeatTimeout = 10 * time.Second
+// HeartbeatTimeout is the silence after which Temporal gives an activity to another worker. It is short, because until then a lane stands
+// still whose worker is gone, and may be, because nothing is taken from the silent worker for it: its leases go on for as long as it renews
+// them.
+const HeartbeatTimeout = 2 * time.Second
 
 // beatEvery is the pause between two heartbeats.
-const beatEvery = 2 * time.Second
+const beatEvery = 600 * time.Millisecond
+
+// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing: when Temporal is away for a moment the queue is
+// worked on.
+const aliveFor = 10 * time.Second
 
 // beatDetails is what a heartbeat says.
 type beatDetails struct {
 	// Ended is set by an activity that ends by itself with an error: its successor need not suspect a document of having
 	// killed the worker.
 	Ended bool `json:"ended,omitempty"`
+	// TurnID is the turn by which an activity that has ended so holds leases; empty: the one that it was given.
+	TurnID string `json:"turnId,omitempty"`
 	// Progress is what the turn did so far, for people who look at a running activity.
 	Progress any `json:"progress,omitempty"`
 }
@@ -34,6 +44,10 @@ type pulse struct {
 	client client.Client
 	token  []byte
 	cancel context.CancelFunc
+	// turn is the turn that the activity works, if it is not the one that it was given.
+	turn string
+	// goesOn: when the activity is no longer this worker's, it ends its turn in its own time.
+	goesOn bool
 
 	mu       sync.Mutex
 	progress any
@@ -44,10 +58,13 @@ type pulse struct {
 	done         chan struct{}
 }
 
-// startPulse begins to beat. The returned context ends when the activity is cancelled or no longer this worker's.
-func startPulse(ctx context.Context, c client.Client) (context.Context, *pulse) {
+// startPulse begins to beat. The returned context ends when the activity is cancelled.
+func startPulse(ctx context.Context, c client.Client, turn string, goesOn bool) (context.Context, *pulse) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pulse{client: c, token: activity.GetInfo(ctx).TaskToken, cancel: cancel, stop: make(chan struct{}), done: make(chan struct{})}
+	p := &pulse{
+		client: c, token: activity.GetInfo(ctx).TaskToken, turn: turn, goesOn: goesOn,
+		cancel: cancel, stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	// The task was handed out a moment ago: that counts as an acknowledgement.
 	now := time.Now()
 	p.acknowledged.Store(&now)
@@ -89,7 +106,7 @@ func (p *pulse) report(progress any) {
 // beat sends one heartbeat and waits for its acknowledgement.
 func (p *pulse) beat(ctx context.Context, details beatDetails) {
 	sent := time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatEvery*2)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), HeartbeatTimeout)
 	defer cancel()
 	err := p.client.RecordActivityHeartbeat(ctx, p.token, details)
 	var notFound *serviceerror.NotFound
@@ -102,13 +119,15 @@ func (p *pulse) beat(ctx context.Context, details beatDetails) {
 		p.cancel()
 	case errors.As(err, &notFound):
 		p.gone.Store(true)
-		p.cancel()
+		if !p.goesOn {
+			p.cancel()
+		}
 	}
 }
 
 // alive says whether the activity may go on leasing.
 func (p *pulse) alive() bool {
-	return !p.gone.Load() && time.Since(*p.acknowledged.Load()) < HeartbeatTimeout
+	return !p.gone.Load() && time.Since(*p.acknowledged.Load()) < aliveFor
 }
 
 // end stops beating. With an error it first leaves word that the activity ended by itself.
@@ -116,19 +135,29 @@ func (p *pulse) end(ctx context.Context, err error) {
 	close(p.stop)
 	<-p.done
 	if err != nil && !p.gone.Load() {
-		p.beat(ctx, beatDetails{Ended: true})
+		p.beat(ctx, beatDetails{Ended: true, TurnID: p.turn})
 	}
 	p.cancel()
 }
 
-// crashed says whether an earlier execution of this activity ended without a word.
-func crashed(ctx context.Context) bool {
-	if activity.GetInfo(ctx).Attempt <= 1 {
-		return false
+// maxSilent bounds how many earlier executions are asked about: what older ones held is reclaimed by now.
+const maxSilent = 10
+
+// resume says by which turn an execution of an activity works, which was given a turn. One that follows another which ended by itself
+// goes on with that one's turn. One that follows another which fell silent has a turn of its own: the other may be alive after all, and
+// works what it holds; if it is not, that is reclaimed. silent names the turns of all that may be alive.
+func resume(ctx context.Context, given string) (turn string, silent []string) {
+	attempt := activity.GetInfo(ctx).Attempt
+	if attempt <= 1 {
+		return given, nil
 	}
 	var last beatDetails
-	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &last) == nil {
-		return !last.Ended
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &last) == nil && last.Ended {
+		return cmp.Or(last.TurnID, given), nil
 	}
-	return true
+	silent = []string{given}
+	for n := max(2, attempt-maxSilent); n < attempt; n++ {
+		silent = append(silent, given+"/"+strconv.Itoa(int(n)))
+	}
+	return given + "/" + strconv.Itoa(int(attempt)), silent
 }

@@ -99,9 +99,28 @@ func TestInputOutOfRangeFailsAtOnce(t *testing.T) {
 		"pollIntervalSeconds is -3: want 1 to 3600": `{"pollIntervalSeconds": -3}`,
 		"concurrency is 101: want 1 to 100":         `{"concurrency": 101}`,
 		"unable to decode":                          `{"batchSize": "fifty"}`,
+		"carried is what a run hands over":          `{"carried": {}}`,
 	} {
 		err := b.client.GetWorkflow(t.Context(), b.run(input), "").Get(t.Context(), nil)
 		require.ErrorContains(t, err, message)
+	}
+}
+
+// TestLastSignalCounts sends both signals before there is a worker, so that the workflow finds them in one task.
+func TestLastSignalCounts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	paused, runs := b.run(`{}`), b.run(`{}`)
+	for _, one := range []struct{ id, name string }{
+		{paused, workflows.SignalResume}, {paused, workflows.SignalPause},
+		{runs, workflows.SignalPause}, {runs, workflows.SignalResume},
+	} {
+		require.NoError(t, b.client.SignalWorkflow(t.Context(), one.id, "", one.name, nil))
+	}
+	b.start(workers.Options{})
+	for id, want := range map[string]bool{paused: true, runs: false} {
+		b.eventually("it has its settings", 30*time.Second, func() bool { return b.status(id).Settings.BatchSize > 0 })
+		assert.Equal(t, want, b.status(id).Paused)
 	}
 }
 

@@ -135,6 +135,45 @@ func TestKilledWorkersTurnGoesOnElsewhere(t *testing.T) {
 	b.assertExactlyOnce(backlog)
 }
 
+// TestDeadWorkerDelaysPickUpLittle kills a worker that has all of the workflow's lanes, while it waits for work.
+func TestDeadWorkerDelaysPickUpLittle(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	victim := b.process("victim")
+	id := b.run(`{"pollIntervalSeconds": 3600}`)
+	b.eventually("it waits for work", 60*time.Second, func() bool { return b.status(id).IdleSince != nil })
+	b.start(workers.Options{Name: "survivor"})
+
+	require.NoError(t, victim.Signal(syscall.SIGKILL))
+	fixture.ManyReady(t, b.Pool, org, "inv-", 200)
+	killed := time.Now()
+	b.eventually("the survivor has worked", 60*time.Second, func() bool { return b.states()[models.JobCompleted] == 200 })
+	// Two seconds on a machine that does nothing else; it was more than ten.
+	took := time.Since(killed)
+	assert.Less(t, took, 8*time.Second)
+	t.Logf("what came after the kill was completed within %s", took.Round(100*time.Millisecond))
+}
+
+// TestDeadWorkersTurnsAreReplaced kills a worker while all lanes are in a turn there: what comes next does not wait for what it held.
+func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.ready(backlog)
+	victim := b.process("victim")
+	b.run(`{}`)
+	b.inMidTurn("victim")
+	b.start(workers.Options{Name: "survivor"})
+
+	require.NoError(t, victim.Signal(syscall.SIGKILL))
+	killed := time.Now()
+	b.eventually("the survivor works", 60*time.Second, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'survivor'`) > 0
+	})
+	took := time.Since(killed)
+	assert.Less(t, took, 8*time.Second)
+	t.Logf("the survivor worked after %s", took.Round(100*time.Millisecond))
+}
+
 // TestSleepingWorkerCommitsNothing stops a worker's process past its heartbeat timeout and wakes it again.
 func TestSleepingWorkerCommitsNothing(t *testing.T) {
 	t.Parallel()

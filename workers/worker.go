@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -143,12 +144,17 @@ func New(o Options) (*Worker, error) {
 	return w, nil
 }
 
+// stickyTimeout is how long a step of the workflow waits for the worker that did the one before, which may be gone.
+const stickyTimeout = time.Second
+
 // connect makes the worker of Temporal's SDK.
 func (w *Worker) connect(c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string) {
 	w.worker = worker.New(c, taskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
 		MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
 		WorkerStopTimeout:                      DrainTimeout,
+		StickyScheduleToStartTimeout:           stickyTimeout,
+		Interceptors:                           []interceptor.WorkerInterceptor{workflows.SignalOrder()},
 		Identity:                               name,
 		OnFatalError: func(err error) {
 			select {

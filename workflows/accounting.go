@@ -60,7 +60,7 @@ type accounting struct {
 }
 
 func newAccounting(ctx workflow.Context, in AccountingInput) (*accounting, error) {
-	if err := checkRanges(in.BatchSize, in.PollIntervalSeconds, in.Concurrency); err != nil {
+	if err := in.check(); err != nil {
 		return nil, err
 	}
 	a := &accounting{input: in, runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
@@ -105,9 +105,10 @@ func (a *accounting) readSettings(ctx workflow.Context) error {
 	return nil
 }
 
-// retryForEver is how every activity is retried: an outage passes, and a job must not be lost for it.
+// retryForEver is how every activity is retried: an outage passes, and a job must not be lost for it. The first tries follow at once: most
+// often a connection was cut, or a worker has ended, and another one can go on.
 func retryForEver() *temporal.RetryPolicy {
-	return &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
+	return &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
 }
 
 // run starts lanes as the settings say and waits until they have drained.
@@ -165,8 +166,8 @@ func (a *accounting) release(ctx workflow.Context) {
 		return
 	}
 	var acts *activities.Accounting
-	// Not for ever: a transaction that holds a row for minutes must not keep the run from ending. What it holds then is
-	// taken as a stale lease.
+	// Not for ever: a transaction that holds a row for minutes must not keep the run from ending. What it holds then
+	// expires.
 	policy := retryForEver()
 	policy.MaximumAttempts = 10
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -176,7 +177,7 @@ func (a *accounting) release(ctx workflow.Context) {
 	})
 	var n int
 	if err := workflow.ExecuteActivity(ctx, acts.ReleaseTurns, activities.ReleaseInput{TurnIDs: a.state.LeftBehind}).Get(ctx, &n); err != nil {
-		workflow.GetLogger(ctx).Error("leases were not given back; they will be taken when they are stale", "turns", a.state.LeftBehind, "error", err)
+		workflow.GetLogger(ctx).Error("leases were not given back; they will be reclaimed when they expire", "turns", a.state.LeftBehind, "error", err)
 	}
 	a.state.Counts.Released += int64(n)
 }
@@ -212,17 +213,17 @@ func (a *accounting) handleMessages(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	a.onSignal(ctx, SignalPause, true)
-	a.onSignal(ctx, SignalResume, false)
+	a.onSignal(ctx, SignalPause)
+	a.onSignal(ctx, SignalResume)
 	return nil
 }
 
-// onSignal sets paused whenever the signal comes.
-func (a *accounting) onSignal(ctx workflow.Context, name string, paused bool) {
+// onSignal sets paused whenever the signal comes. What came last counts, also when both come at once.
+func (a *accounting) onSignal(ctx workflow.Context, name string) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
-			a.setPaused(paused)
+			a.setPaused(pauseAsked(ctx, name))
 		}
 	})
 }
@@ -237,11 +238,10 @@ func (a *accounting) setPaused(paused bool) {
 
 // drainSignals takes in what came while the run was ending, so that continue-as-new loses no message.
 func (a *accounting) drainSignals(ctx workflow.Context) {
-	for workflow.GetSignalChannel(ctx, SignalPause).ReceiveAsync(nil) {
-		a.setPaused(true)
-	}
-	for workflow.GetSignalChannel(ctx, SignalResume).ReceiveAsync(nil) {
-		a.setPaused(false)
+	for _, name := range []string{SignalResume, SignalPause} {
+		for workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil) {
+			a.setPaused(pauseAsked(ctx, name))
+		}
 	}
 }
 

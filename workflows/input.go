@@ -57,6 +57,8 @@ type AccountingState struct {
 	Runs int `json:"runs"`
 	// LeftBehind names turns that still hold leases on rows that somebody held locked.
 	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Silent names turns whose worker fell silent and that may hold leases still: a run that ends when the queue is empty waits for them.
+	Silent []string `json:"silent,omitempty"`
 	// MoreKnown says that the last refill before continue-as-new was full.
 	MoreKnown bool `json:"moreKnown,omitempty"`
 }
@@ -115,6 +117,20 @@ func (s *AccountingSettings) set(batch, poll, concurrency *int) {
 			*f.to = *f.from
 		}
 	}
+}
+
+// check refuses what a run cannot work by. What an earlier run of the workflow carries over is in range; what comes from elsewhere may
+// not be.
+func (in AccountingInput) check() error {
+	if err := checkRanges(in.BatchSize, in.PollIntervalSeconds, in.Concurrency); err != nil || in.Carried == nil {
+		return err
+	}
+	s := in.Carried.Settings
+	if err := checkRanges(&s.BatchSize, &s.PollIntervalSeconds, &s.Concurrency); err != nil {
+		return temporal.NewNonRetryableApplicationError(
+			"carried is what a run hands over to the next one: leave it out of the input ("+err.Error()+")", ErrTypeInvalidInput, nil)
+	}
+	return nil
 }
 
 // checkRanges names the first argument that is out of its range; nil is in range.

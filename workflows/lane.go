@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// processTimeout bounds a turn whose heart beats on; a turn whose heart stops is retried after the heartbeat timeout.
+	// processTimeout bounds a turn whose heart beats on; a turn whose heart stops is begun anew after the heartbeat timeout.
 	processTimeout = 2 * time.Hour
-	// restAfterError is how long a lane rests when an activity failed in a way that its retries could not mend.
-	restAfterError = 5 * time.Second
+	// A lane rests when an activity failed in a way that its retries could not mend, the longer the more often.
+	firstRest = 200 * time.Millisecond
+	lastRest  = 5 * time.Second
 )
 
 // lane is one of the loops that run side by side: fetch, process, again.
@@ -52,6 +53,7 @@ func (a *accounting) startLanes() {
 func (l *lane) run(ctx workflow.Context) {
 	a := l.a
 	defer func() { a.lanes[l.number] = nil }()
+	rest := firstRest
 	for {
 		// An error is the cancellation: then the run drains.
 		if err := workflow.Await(ctx, func() bool { return l.ending() || l.mayFetch() }); err != nil || l.ending() {
@@ -59,9 +61,12 @@ func (l *lane) run(ctx workflow.Context) {
 		}
 		if err := l.turn(ctx); err != nil && !temporal.IsCanceledError(err) {
 			workflow.GetLogger(ctx).Error("turn failed", "lane", l.number, "error", err)
-			if err := workflow.Sleep(ctx, restAfterError); err != nil {
+			if err := workflow.Sleep(ctx, rest); err != nil {
 				return
 			}
+			rest = min(2*rest, lastRest)
+		} else {
+			rest = firstRest
 		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			a.drain()
@@ -110,7 +115,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 	id := fmt.Sprintf("%s/%d/%d", a.runID, l.number, l.turnNumber)
 	fetched, err := l.fetch(ctx, id)
 	if err != nil {
-		// What it leased before it failed, if anything, is a later fetch's to take over.
+		// What it leased before it failed, if anything, is a later fetch's.
 		a.leaveBehind(id)
 		return err
 	}
@@ -124,7 +129,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 		l.seen = a.backlog
 	}
 	if fetched.Leased == 0 {
-		if a.input.ExitWhenEmpty && a.count((*lane).isBusy) == 0 && len(a.state.LeftBehind) == 0 {
+		if a.input.ExitWhenEmpty && a.count((*lane).isBusy) == 0 && len(a.state.LeftBehind)+len(a.state.Silent) == 0 {
 			a.empty = true
 			a.drain()
 		}
@@ -157,9 +162,12 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 			a.describe()
 		}
 	}
-	if a.input.ExitWhenEmpty && len(in.LeftBehind) > 0 {
-		// Only rows that somebody holds locked are left: look again, but not at once.
-		in.WaitSeconds = 1
+	if a.input.ExitWhenEmpty {
+		in.Silent = slices.Clone(a.state.Silent)
+		if len(in.LeftBehind)+len(in.Silent) > 0 {
+			// Only rows are left that another transaction holds locked, or another worker: look again, but not at once.
+			in.WaitSeconds = 1
+		}
 	}
 	summary := fmt.Sprintf("lane %d, turn %d", l.number, l.turnNumber)
 	if l.said != "" {
@@ -178,6 +186,9 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
 	if err == nil {
 		a.takenOver(in.LeftBehind, out.LeftBehind)
+		a.state.Silent = slices.DeleteFunc(a.state.Silent, func(id string) bool {
+			return slices.Contains(in.Silent, id) && !slices.Contains(out.Silent, id)
+		})
 	}
 	return out, err
 }
@@ -230,6 +241,9 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 		return err
 	}
 	a.leaveBehind(out.LeftBehind...)
+	if a.input.ExitWhenEmpty {
+		a.state.Silent = append(a.state.Silent, out.Silent...)
+	}
 	l.said = say(out)
 	if out.More {
 		a.backlog++

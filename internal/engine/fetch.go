@@ -190,6 +190,14 @@ func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found
 // releasePatience is how long ReleaseTurn waits for rows that somebody holds locked.
 const releasePatience = 10 * time.Second
 
+// Holding returns those of the named turns that still hold leases.
+func (e *Engine) Holding(ctx context.Context, turns []string) ([]string, error) {
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	return e.store.TurnsWithLeases(ctx, turns)
+}
+
 // ErrStillLocked: somebody holds rows locked that were to be given back; try again.
 var ErrStillLocked = errors.New("somebody holds rows locked that are to be given back")
 

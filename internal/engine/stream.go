@@ -156,8 +156,11 @@ func (s *stream) run(ctx, work context.Context) (left bool, err error) {
 // loop begins, settles and leases until the turn is over. left is as run's.
 func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 	for {
-		if s.stopping(ctx) || !s.alive() {
+		if s.stopping(ctx) {
 			return false, nil
+		}
+		if !s.alive() {
+			return s.giveUp(ctx, work)
 		}
 		now := time.Now()
 		timeUp := !now.Before(s.ends)
@@ -188,6 +191,21 @@ func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// giveUp ends a turn that Temporal has given to another worker: nothing more is begun, and what runs goes on. left is as run's.
+func (s *stream) giveUp(ctx, work context.Context) (left bool, err error) {
+	for !s.stopping(ctx) {
+		if left, err := s.outlive(work); left || err != nil || !s.busy() {
+			return left, err
+		}
+		s.startSettling(work)
+		s.alarm = time.Now().Add(time.Second)
+		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // noticeSettled has the queue looked at again, here and by those that wait, when jobs were put off: nobody calls when they are

@@ -47,6 +47,8 @@ type Report struct {
 	More bool `json:"more,omitempty"`
 	// LeftBehind names the turn when rows that somebody held locked are still leased by it.
 	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Silent names turns of earlier activities that fell silent and still hold leases: these are worked there, or reclaimed.
+	Silent []string `json:"silent,omitempty"`
 	// Stopped says that the turn was told to stop.
 	Stopped bool `json:"stopped,omitempty"`
 }
@@ -106,7 +108,7 @@ type turn struct {
 	cancelWork context.CancelFunc
 	// lost: leases of the turn were taken while it worked on them.
 	lost atomic.Bool
-	ends       time.Time
+	ends time.Time
 	// batch is what the next refill asks for; dry says that the last one brought nothing.
 	batch int
 	dry   bool
