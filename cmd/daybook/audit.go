@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
 )
 
 // audited is the report of an audit, for programs.
@@ -28,8 +29,8 @@ func auditCommand(a *app) *cobra.Command {
 		Short: "Check that every document is posted once, and that the ledger is sound",
 		Long: "Checks in one read-only snapshot that each ready document is posted exactly once or has a job that says why not, that\n" +
 			"debits equal credits, that reversals mirror what they reverse, that chains have no gaps, and that nothing was posted\n" +
-			"into a period after its closing. Lists what is wrong with its ids and ends with 1 if anything is. It waits for nobody\n" +
-			"and holds up nobody.",
+			"into a period after its closing; and that the constraints, keys and triggers that guard the ledger are there. Lists what\n" +
+			"is wrong with its ids and ends with 1 if anything is. It waits for nobody and holds up nobody.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
@@ -48,6 +49,7 @@ func auditCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
+			options.Guards = migrations.Guards()
 			report, err := store.Audit(c.Context(), db.Pool, options)
 			if err != nil {
 				return err

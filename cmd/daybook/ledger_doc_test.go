@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
 )
 
 // readAll concatenates files.
@@ -46,7 +47,7 @@ func TestLedgerDocumentation(t *testing.T) {
 		assert.Contains(t, schema, name)
 	}
 	b := setup(t)
-	report, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{})
+	report, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{Guards: migrations.Guards()})
 	require.NoError(t, err)
 	for _, c := range report.Checks {
 		assert.Contains(t, docs, "| `"+c.Kind+"` |")

@@ -16,6 +16,8 @@ type AuditOptions struct {
 	OrgID string
 	// Limit is how many findings of each check are listed; all are counted. Default 20.
 	Limit int
+	// Guards are the constraints, unique indexes and triggers that there must be: migrations.Guards. Nil: they are not looked for.
+	Guards []Guard
 }
 
 // defaultFindings is how many findings of a check are listed.
@@ -114,7 +116,12 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 			}
 			r.Checks = append(r.Checks, result)
 		}
-		return nil
+		if o.Guards == nil {
+			return nil
+		}
+		guards, err := checkGuards(ctx, tx, o)
+		r.Checks = append(r.Checks, guards)
+		return err
 	})
 	return r, wrap("audit", err)
 }

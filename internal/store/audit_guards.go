@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// GuardKind is what a guard is.
+type GuardKind string
+
+const (
+	GuardCheck GuardKind = "check constraint"
+	// GuardKey is a primary key, a unique constraint or a foreign key.
+	GuardKey     GuardKind = "key"
+	GuardIndex   GuardKind = "unique index"
+	GuardTrigger GuardKind = "trigger"
+)
+
+// Guard is a constraint, unique index or trigger of a table.
+type Guard struct {
+	Kind        GuardKind
+	Table, Name string
+	// Definition is how the server writes it, with all names qualified; empty for a check, which versions of the server write
+	// differently.
+	Definition string
+}
+
+// foundGuard is a guard of the database.
+type foundGuard struct {
+	Guard
+	// defect says why it does not hold; empty: it does.
+	defect string
+}
+
+// readGuards reads the guards of the schema, those that do not hold as well.
+func readGuards(ctx context.Context, tx pgx.Tx) ([]foundGuard, error) {
+	const stmt = `
+SELECT CASE k.contype WHEN 'c' THEN 'check constraint' ELSE 'key' END, c.relname, k.conname,
+       CASE k.contype WHEN 'c' THEN '' ELSE pg_get_constraintdef(k.oid) END,
+       CASE WHEN NOT k.convalidated THEN 'is not validated: rows that were there before may break it'
+            WHEN EXISTS (SELECT FROM pg_trigger t WHERE t.tgconstraint = k.oid AND t.tgenabled NOT IN ('O', 'A')) THEN 'is disabled'
+            WHEN EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = k.conindid AND k.contype IN ('p', 'u') AND NOT (i.indisvalid AND i.indisready)) THEN 'has an invalid index'
+            ELSE '' END
+  FROM pg_constraint k
+  JOIN pg_class c ON c.oid = k.conrelid
+ WHERE k.connamespace = 'daybook'::regnamespace AND k.contype IN ('c', 'p', 'u', 'f', 'x') AND c.relname <> 'schema_migrations'
+UNION ALL
+SELECT 'unique index', c.relname, x.relname, pg_get_indexdef(i.indexrelid), CASE WHEN i.indisvalid AND i.indisready THEN '' ELSE 'is invalid' END
+  FROM pg_index i
+  JOIN pg_class x ON x.oid = i.indexrelid
+  JOIN pg_class c ON c.oid = i.indrelid
+ WHERE x.relnamespace = 'daybook'::regnamespace AND i.indisunique AND c.relname <> 'schema_migrations'
+   AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+UNION ALL
+SELECT 'trigger', c.relname, t.tgname, pg_get_triggerdef(t.oid), CASE WHEN t.tgenabled IN ('O', 'A') THEN '' ELSE 'is disabled' END
+  FROM pg_trigger t
+  JOIN pg_class c ON c.oid = t.tgrelid
+ WHERE c.relnamespace = 'daybook'::regnamespace AND NOT t.tgisinternal`
+	// With no search path the server qualifies every name.
+	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''`); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, stmt)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (foundGuard, error) {
+		var g foundGuard
+		err := row.Scan(&g.Kind, &g.Table, &g.Name, &g.Definition, &g.defect)
+		return g, err
+	})
+}
+
+// checkGuards compares the guards that there should be with those that there are. Others may be there besides.
+func checkGuards(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, error) {
+	result := CheckResult{
+		Kind:     "missing_guard",
+		Rule:     "the constraints, foreign keys, unique indexes and triggers that the migrations make are there, valid and enabled",
+		Findings: []Finding{},
+	}
+	found, err := readGuards(ctx, tx)
+	if err != nil {
+		return result, err
+	}
+	type key struct {
+		kind        GuardKind
+		table, name string
+	}
+	there := make(map[key]foundGuard, len(found))
+	for _, g := range found {
+		there[key{g.Kind, g.Table, g.Name}] = g
+	}
+	for _, want := range o.Guards {
+		have, ok := there[key{want.Kind, want.Table, want.Name}]
+		detail := ""
+		switch {
+		case !ok:
+			detail = "is missing"
+		case have.defect != "":
+			detail = have.defect
+		case have.Definition != want.Definition:
+			detail = fmt.Sprintf("is %q, and was made as %q", have.Definition, want.Definition)
+		default:
+			continue
+		}
+		result.Count++
+		if len(result.Findings) < o.Limit {
+			result.Findings = append(result.Findings, Finding{Detail: fmt.Sprintf("%s %s of daybook.%s %s", want.Kind, want.Name, want.Table, detail)})
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,83 @@
+package migrations_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+// missing audits a database and returns the findings of the check for guards.
+func missing(t *testing.T, db *pgtest.DB) []string {
+	t.Helper()
+	report, err := store.Audit(t.Context(), db.Pool, store.AuditOptions{Guards: migrations.Guards(), Limit: 1000})
+	require.NoError(t, err)
+	var details []string
+	for _, c := range report.Checks {
+		if c.Kind == "missing_guard" {
+			for _, f := range c.Findings {
+				details = append(details, f.Detail)
+			}
+		}
+	}
+	return details
+}
+
+// TestGuardsAreThoseOfTheMigrations compares what is read from the dumped schema with a new database, both ways.
+func TestGuardsAreThoseOfTheMigrations(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	assert.Empty(t, missing(t, db))
+	var n int
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+         WHERE c.relnamespace = 'daybook'::regnamespace AND c.relname <> 'schema_migrations' AND k.contype IN ('c', 'p', 'u', 'f', 'x'))
+     + (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = 'daybook'::regnamespace AND NOT t.tgisinternal)
+     + (SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+         WHERE c.relnamespace = 'daybook'::regnamespace AND c.relname <> 'schema_migrations' AND i.indisunique
+           AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x')))`).Scan(&n))
+	assert.Len(t, migrations.Guards(), n)
+}
+
+// TestAuditFindsMissingGuards damages the schema as a restore, or a person in a hurry, may leave it.
+func TestAuditFindsMissingGuards(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ damage, found string }{
+		"a lost foreign key": {
+			`ALTER TABLE daybook.confirmations DROP CONSTRAINT confirmations_impact_id_fkey`,
+			"key confirmations_impact_id_fkey of daybook.confirmations is missing",
+		},
+		"a foreign key of another table": {
+			`ALTER TABLE daybook.job_links DROP CONSTRAINT job_links_job_id_fkey, ADD CONSTRAINT job_links_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs`,
+			`key job_links_job_id_fkey of daybook.job_links is "FOREIGN KEY (job_id) REFERENCES daybook.jobs(id)", and was made as "FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE"`,
+		},
+		"one that is not validated": {
+			`ALTER TABLE daybook.impacts DROP CONSTRAINT chain_alternates; ALTER TABLE daybook.impacts ADD CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1)) NOT VALID`,
+			"check constraint chain_alternates of daybook.impacts is not validated: rows that were there before may break it",
+		},
+		"a disabled trigger": {
+			`ALTER TABLE daybook.entries DISABLE TRIGGER entries_check`,
+			"trigger entries_check of daybook.entries is disabled",
+		},
+		"a lost unique index": {
+			`DROP INDEX daybook.impacts_once`,
+			"unique index impacts_once of daybook.impacts is missing",
+		},
+		"a lost trigger": {
+			`DROP TRIGGER impacts_append_only ON daybook.impacts`,
+			"trigger impacts_append_only of daybook.impacts is missing",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			_, err := db.Pool.Exec(t.Context(), c.damage)
+			require.NoError(t, err)
+			assert.Equal(t, []string{c.found}, missing(t, db))
+		})
+	}
+}
