@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,12 +21,20 @@ import (
 type DueJobs struct {
 	store  *store.Store
 	engine *engine.Engine
+	log    *slog.Logger
 	worker string
+
+	// stop is closed by Close; running counts the runs whose jobs go on.
+	stop    chan struct{}
+	close   sync.Once
+	running sync.WaitGroup
 }
 
 // DueReport counts what became of the jobs of one run.
 type DueReport struct {
 	Completed, Retried, Rescheduled, Failed, Cancelled int
+	// Running counts the jobs that have begun and go on in this process.
+	Running int
 }
 
 // NewDueJobs returns a DueJobs. Close it.
@@ -37,14 +46,29 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 		log = slog.Default()
 	}
 	s := store.NewQueue(pool, store.Jobs)
-	return &DueJobs{
-		store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), worker: activities.ProcessName() + "/due",
-	}, nil
+	d := &DueJobs{
+		store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
+		stop: make(chan struct{}),
+	}
+	// What an earlier process held that was killed is due again soon, whenever this one is asked first.
+	d.engine.StartReclaiming()
+	return d, nil
 }
 
-// Run works at most limit jobs that are due, once each. When ctx ends it begins no further one, gives back what it has not
-// begun, and gives those that run twenty seconds to end.
+// errDueClosed is of a run after Close.
+var errDueClosed = errors.New("workers: DueJobs is closed: it works nothing more")
+
+// handBack is how long Run waits, when its context has ended, for what is not begun to be given back.
+const handBack = 3 * time.Second
+
+// Run works at most limit jobs that are due, once each. When ctx ends it begins no further one, gives back what it has not begun, and
+// returns; what runs goes on until it ends, at the latest after its type's timeout, or until Close.
 func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
+	select {
+	case <-d.stop:
+		return DueReport{}, errDueClosed
+	default:
+	}
 	// The turn's name must be nobody else's, in any process at any time: a fence is.
 	fence, err := d.store.NextFence(ctx)
 	if err != nil {
@@ -54,15 +78,69 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	if _, err := d.engine.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: limit}); err != nil {
 		return DueReport{}, err
 	}
-	// A turn without length works what was fetched and leases no more.
-	r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: turn, Batch: limit, Length: 0})
-	if err != nil {
-		err = errors.Join(err, d.release(ctx, turn))
+	run := &dueRun{done: make(chan struct{})}
+	d.running.Go(func() {
+		defer close(run.done)
+		d.process(context.WithoutCancel(ctx), ctx.Done(), turn, limit, run)
+	})
+	select {
+	case <-run.done:
+		return run.counted(), run.err
+	case <-ctx.Done():
 	}
-	return DueReport{Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled}, err
+	select {
+	case <-run.done:
+		return run.counted(), run.err
+	case <-time.After(handBack):
+		return run.counted(), nil
+	}
 }
 
-// release gives back what a run that failed holds: there is no later activity that would take it over.
+// process works what a run has fetched, and no more: its turn has no length.
+func (d *DueJobs) process(ctx context.Context, enough <-chan struct{}, turn store.Turn, limit int, run *dueRun) {
+	r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: turn, Batch: limit, Length: 0, Enough: enough, Stop: d.stop, Progress: run.note})
+	run.note(r)
+	if err != nil {
+		// There is no later activity that would take it over.
+		err = errors.Join(err, d.release(ctx, turn))
+		d.log.Error("jobs of a run could not be completed; they are due again", "turn", turn.ID, "error", err)
+	}
+	run.err = err
+}
+
+// dueRun is one run, also after its caller has been answered.
+type dueRun struct {
+	done chan struct{}
+	// err is read when done is closed.
+	err error
+
+	mu     sync.Mutex
+	report engine.Report
+}
+
+func (r *dueRun) note(report engine.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report = report
+}
+
+func (r *dueRun) counted() DueReport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.report
+	ended := c.Completed + c.Retried + c.Rescheduled + c.Failed + c.Cancelled
+	running := 0
+	select {
+	case <-r.done:
+	default:
+		running = max(0, c.Leased-ended-c.Released)
+	}
+	return DueReport{
+		Completed: c.Completed, Retried: c.Retried, Rescheduled: c.Rescheduled, Failed: c.Failed, Cancelled: c.Cancelled, Running: running,
+	}
+}
+
+// release gives back what a run that failed holds.
 func (d *DueJobs) release(ctx context.Context, turn store.Turn) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
@@ -70,5 +148,9 @@ func (d *DueJobs) release(ctx context.Context, turn store.Turn) error {
 	return err
 }
 
-// Close ends what it keeps open. The pool stays the caller's.
-func (d *DueJobs) Close() { d.engine.Close() }
+// Close gives what runs twenty seconds to end, gives the rest back, and ends what it keeps open. The pool stays the caller's.
+func (d *DueJobs) Close() {
+	d.close.Do(func() { close(d.stop) })
+	d.running.Wait()
+	d.engine.Close()
+}

@@ -58,7 +58,7 @@ func (d dueJobs) RunDue(ctx context.Context, limit int) (httpapi.Report, error) 
 	r, err := d.inner.Run(ctx, limit)
 	return httpapi.Report{
 		Processed: r.Completed + r.Retried + r.Rescheduled + r.Failed + r.Cancelled,
-		Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled,
+		Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled, Running: r.Running,
 	}, err
 }
 

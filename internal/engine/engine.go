@@ -32,6 +32,8 @@ type Options struct {
 	RenewEvery time.Duration
 	// Grace is how long running chunks may go on after the turn was told to stop; default 20 s.
 	Grace time.Duration
+	// CountStopped is how long an attempt at a background job has run that is counted when its process is stopped; default a minute.
+	CountStopped time.Duration
 	// Log is where the engine logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -43,6 +45,7 @@ func (o Options) withDefaults() Options {
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
 	o.RenewEvery = cmp.Or(o.RenewEvery, models.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)
+	o.CountStopped = cmp.Or(o.CountStopped, time.Minute)
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}

@@ -167,7 +167,7 @@ func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 		s.alarm = now.Add(time.Second)
 		if !timeUp {
 			s.wakeAt(s.ends)
-		} else if s.request.Length > 0 {
+		} else if s.request.Length > 0 || s.enough() {
 			// What is not begun does not wait for what runs.
 			if err := s.giveBack(work, s.takeQueue(), 0); err != nil {
 				return false, err
@@ -190,6 +190,18 @@ func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
 			return false, err
 		}
+	}
+}
+
+// enough reports whether the turn was told to begin nothing more. What it has begun counts then against what later turns of this process
+// may work side by side.
+func (s *stream) enough() bool {
+	select {
+	case <-s.request.Enough:
+		s.countOutlived(s.longRunning())
+		return true
+	default:
+		return false
 	}
 }
 
@@ -436,8 +448,9 @@ func (t *turn) giveBack(work context.Context, jobs []store.Job, delay time.Durat
 	}
 	n, err := t.engine.store.Release(work, t.identity(), idsOf(jobs), delay)
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.report.Released += n
+	t.mu.Unlock()
+	t.tellProgress()
 	return err
 }
 

@@ -92,8 +92,12 @@ func (s *stream) work(work context.Context, c *call, j store.Job) ended {
 		}
 		a = s.notCompleted(work, j, err)
 	}
-	// Told to stop, and the grace is over: it is given back at the end of the turn, uncounted.
-	return ended{job: j, attempt: a, closed: a.Outcome != models.OutcomeCompleted && work.Err() != nil, took: time.Since(c.began)}
+	e := ended{job: j, attempt: a, took: time.Since(c.began)}
+	if a.Outcome != models.OutcomeCompleted && work.Err() != nil {
+		// Told to stop, and the grace is over.
+		e.attempt, e.closed = s.stopped(j, e.took)
+	}
+	return e
 }
 
 // note takes in a call that has returned.

@@ -25,6 +25,9 @@ type TurnRequest struct {
 	Crashed bool
 	// Stop tells the turn to finish its running chunks, give the rest back and report.
 	Stop <-chan struct{}
+	// Enough tells a turn of background jobs to begin nothing more and to give back what it has not begun; what runs ends in its own time.
+	// Nil: never.
+	Enough <-chan struct{}
 	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young enough. Nil: always.
 	Alive func() bool
 	// Progress is called after each chunk with the counts so far. Nil: nobody listens.

@@ -162,12 +162,13 @@ type runJobsInput struct {
 
 type runJobsOutput struct {
 	Body struct {
-		Processed   int `json:"processed" doc:"The sum of the others"`
+		Processed   int `json:"processed" doc:"The sum of the others, but for running"`
 		Completed   int `json:"completed"`
 		Retried     int `json:"retried" doc:"They failed and are tried again later"`
 		Rescheduled int `json:"rescheduled" doc:"They asked to be looked at later"`
 		Failed      int `json:"failed" doc:"They are dead letters now"`
 		Cancelled   int `json:"cancelled"`
+		Running     int `json:"running" doc:"They have begun and go on in the server after the answer"`
 	}
 }
 
@@ -187,7 +188,7 @@ func (s *server) runJobs(ctx context.Context, in *runJobsInput) (*runJobsOutput,
 	out := &runJobsOutput{}
 	b := &out.Body
 	b.Processed, b.Completed, b.Retried = report.Processed, report.Completed, report.Retried
-	b.Rescheduled, b.Failed, b.Cancelled = report.Rescheduled, report.Failed, report.Cancelled
+	b.Rescheduled, b.Failed, b.Cancelled, b.Running = report.Rescheduled, report.Failed, report.Cancelled, report.Running
 	return out, nil
 }
 

@@ -39,7 +39,8 @@ const (
 
 // Runner works due jobs.
 type Runner interface {
-	// RunDue works at most limit due jobs, once each, and says what became of them. When ctx ends it begins no further job.
+	// RunDue works at most limit due jobs, once each, and says what became of them. When ctx ends it begins no further job
+	// and returns; what runs goes on.
 	RunDue(ctx context.Context, limit int) (Report, error)
 }
 
@@ -52,6 +53,8 @@ type Report struct {
 	Rescheduled int
 	Failed      int
 	Cancelled   int
+	// Running counts the jobs that have begun and go on after the answer.
+	Running int
 }
 
 // Options are what a server needs.

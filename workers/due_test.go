@@ -1,0 +1,106 @@
+package workers_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+type slowJob struct{ N int }
+
+func (slowJob) JobType() string { return "slow_job" }
+
+func stateOf(t *testing.T, pool *pgxpool.Pool, id string) (state string, runs int) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT state::text, run_count FROM daybook.jobs WHERE id = $1`, id).Scan(&state, &runs))
+	return state, runs
+}
+
+// TestDueRunIsAnsweredBeforeItsJobsEnd: a job that takes longer than the request is not cancelled, and what is not begun is given back.
+func TestDueRunIsAnsweredBeforeItsJobsEnd(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	r := jobs.NewRegistry()
+	began, finish := make(chan struct{}, 2), make(chan struct{})
+	var cancelled atomic.Bool
+	jobs.Register(r, jobs.Policy{Timeout: 5 * time.Minute, Parallel: 1}, func(ctx context.Context, _ *jobs.Job[slowJob]) error {
+		began <- struct{}{}
+		select {
+		case <-finish:
+		case <-ctx.Done():
+			cancelled.Store(true)
+		}
+		return ctx.Err()
+	})
+	due, err := workers.NewDueJobs(db.Pool, r, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer due.Close()
+	first, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", slowJob{1}, queue.JobOptions{})
+	require.NoError(t, err)
+	second, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", slowJob{2}, queue.JobOptions{})
+	require.NoError(t, err)
+	request, end := context.WithCancel(t.Context())
+	go func() {
+		<-began
+		end()
+	}()
+
+	report, err := due.Run(request, 10)
+
+	require.NoError(t, err)
+	assert.Equal(t, workers.DueReport{Running: 1}, report)
+	state, _ := stateOf(t, db.Pool, first.ID)
+	assert.Equal(t, "leased", state)
+	state, runs := stateOf(t, db.Pool, second.ID)
+	assert.Equal(t, "pending", state, "it had not begun")
+	assert.Zero(t, runs)
+	close(finish)
+	require.Eventually(t, func() bool {
+		state, runs := stateOf(t, db.Pool, first.ID)
+		return state == "completed" && runs == 1
+	}, 30*time.Second, 20*time.Millisecond)
+	assert.False(t, cancelled.Load())
+}
+
+// TestDueClosesGracefully: Close waits for what runs.
+func TestDueClosesGracefully(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	r := jobs.NewRegistry()
+	began, finish := make(chan struct{}, 1), make(chan struct{})
+	jobs.Register(r, jobs.Policy{Timeout: 5 * time.Minute}, func(context.Context, *jobs.Job[slowJob]) error {
+		began <- struct{}{}
+		<-finish
+		return nil
+	})
+	due, err := workers.NewDueJobs(db.Pool, r, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", slowJob{1}, queue.JobOptions{})
+	require.NoError(t, err)
+	request, end := context.WithCancel(t.Context())
+	go func() {
+		<-began
+		end()
+	}()
+	_, err = due.Run(request, 10)
+	require.NoError(t, err)
+	time.AfterFunc(100*time.Millisecond, func() { close(finish) })
+
+	due.Close()
+
+	state, _ := stateOf(t, db.Pool, job.ID)
+	assert.Equal(t, "completed", state)
+	_, err = due.Run(t.Context(), 10)
+	require.ErrorContains(t, err, "closed")
+}
