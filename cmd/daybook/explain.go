@@ -65,11 +65,14 @@ func (a *app) printExplanation(w io.Writer, e *store.Explanation) error {
 		for i := range e.Attempts {
 			at := &e.Attempts[i]
 			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
-				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), string(at.Outcome), at.Worker, at.WorkflowRunID,
+				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, at.WorkflowRunID,
 				text(at.ErrorCode), text(at.Error))
 		}
 		if err := a.print(w, t); err != nil {
 			return err
+		}
+		if e.MoreAttempts {
+			_, _ = fmt.Fprintf(w, "There are older attempts: daybook jobs show %s %s --before %d\n", e.OrgID, e.DocumentID, e.Attempts[len(e.Attempts)-1].ID)
 		}
 	}
 	for i := range e.Impacts {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -122,37 +123,65 @@ func text[T ~string](s *T) string {
 	return string(*s)
 }
 
-// jobDetails is a job with its history, for programs.
+// jobDetails is a job with a page of its history, for programs.
 type jobDetails struct {
-	Job      models.AccountingJob `json:"job"`
-	Attempts []models.Attempt     `json:"attempts"`
-	Impacts  []models.Impact      `json:"impacts"`
+	Job models.AccountingJob `json:"job"`
+	// Attempts are the newest first. Older is the id to give as --before for those before them; 0: there are none.
+	Attempts []models.Attempt `json:"attempts"`
+	Older    int64            `json:"older,omitempty"`
+	Impacts  []models.Impact  `json:"impacts"`
 }
 
 func jobsShowCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var history store.HistoryPage
+	command := &cobra.Command{
 		Use:   "show ORG DOCUMENT",
-		Short: "Show a document's job, the attempts at it and what it posted",
+		Short: "Show a document's job, the newest attempts at it and what it posted",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
+			if history.Limit < 1 || history.Before < 0 {
+				return usagef("--limit must be at least 1, and --before the id of an attempt")
+			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			var d jobDetails
-			if d.Job, err = db.Job(c.Context(), args[0], args[1]); err != nil {
-				return err
-			}
-			if d.Attempts, err = db.Attempts(c.Context(), d.Job.ID); err != nil {
-				return err
-			}
-			if d.Impacts, err = db.Impacts(c.Context(), args[0], args[1]); err != nil {
+			d, err := readJob(c.Context(), db, args[0], args[1], history)
+			if err != nil {
 				return err
 			}
 			return a.emit(d, func(w io.Writer) error { return a.printJob(w, &d) })
 		},
 	}
+	command.Flags().IntVar(&history.Limit, "limit", 100, "how many attempts are shown at most, the newest first")
+	command.Flags().Int64Var(&history.Before, "before", 0, "show attempts older than the one with this id, which the page before names")
+	return command
+}
+
+func readJob(ctx context.Context, db *database, org, document string, history store.HistoryPage) (d jobDetails, err error) {
+	if d.Job, err = db.Job(ctx, org, document); err != nil {
+		return d, err
+	}
+	shown := history.Limit
+	history.Limit++
+	if d.Attempts, err = db.Attempts(ctx, d.Job.ID, history); err != nil {
+		return d, err
+	}
+	if len(d.Attempts) > shown {
+		d.Attempts = d.Attempts[:shown]
+		d.Older = d.Attempts[shown-1].ID
+	}
+	d.Impacts, err = db.Impacts(ctx, org, document)
+	return d, err
+}
+
+// outcomeOf says how an attempt ended, and how often in a row.
+func outcomeOf(at *models.Attempt) string {
+	if at.FirstStartedAt == nil {
+		return string(at.Outcome)
+	}
+	return fmt.Sprintf("%s %d times since %s", at.Outcome, at.Times, formatTime(*at.FirstStartedAt))
 }
 
 func (a *app) printJob(w io.Writer, d *jobDetails) error {
@@ -188,10 +217,13 @@ func (a *app) printJob(w io.Writer, d *jobDetails) error {
 		for i := range d.Attempts {
 			at := &d.Attempts[i]
 			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
-				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), string(at.Outcome), at.Worker, text(at.ErrorCode), text(at.Error))
+				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, text(at.ErrorCode), text(at.Error))
 		}
 		if err := a.print(w, t); err != nil {
 			return err
+		}
+		if d.Older > 0 {
+			_, _ = fmt.Fprintf(w, "There are older attempts: --before %d\n", d.Older)
 		}
 	}
 	if len(d.Impacts) == 0 {

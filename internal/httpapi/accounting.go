@@ -51,13 +51,21 @@ type Attempt struct {
 	ErrorCode    string    `json:"errorCode,omitempty"`
 	Error        string    `json:"error,omitempty"`
 	Worker       string    `json:"worker"`
+	// Times and FirstStartedAt are left out for one attempt.
+	Times          int        `json:"times,omitempty" doc:"How many attempts in a row, all put off for the same reason, this is the last of"`
+	FirstStartedAt *time.Time `json:"firstStartedAt,omitempty" doc:"When the first of those began"`
 }
 
 func attempt(a *models.Attempt) Attempt {
-	return Attempt{
+	out := Attempt{
 		Number: a.Attempt, Version: a.Version, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
 		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
+		FirstStartedAt: a.FirstStartedAt,
 	}
+	if a.Times > 1 {
+		out.Times = a.Times
+	}
+	return out
 }
 
 // DocumentInput names one document.
@@ -94,7 +102,7 @@ func (s *server) accounting() {
 	}, s.listAccountingJobs, http.StatusNotFound)
 	operation(s, store.ScopeRead, huma.Operation{
 		OperationID: "getAccountingJob", Method: http.MethodGet, Path: "/api/accounting/jobs/{documentId}", Tags: []string{tagAccounting},
-		Summary: "Get a document's job and the attempts at it",
+		Summary: "Get a document's job and a page of the attempts at it",
 	}, s.getAccountingJob, http.StatusNotFound)
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "retryAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/retry", Tags: []string{tagAccounting},
@@ -161,27 +169,38 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 	return out, nil
 }
 
+type getAccountingJobInput struct {
+	DocumentInput
+	PageInput
+}
+
 type accountingJobOutput struct {
 	Body struct {
 		AccountingJob
-		History []Attempt `json:"history" doc:"The attempts, the first one first"`
+		History    []Attempt `json:"history" doc:"A page of the attempts, the newest first"`
+		NextCursor string    `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
 	}
 }
 
-func (s *server) getAccountingJob(ctx context.Context, in *DocumentInput) (*accountingJobOutput, error) {
+func (s *server) getAccountingJob(ctx context.Context, in *getAccountingJobInput) (*accountingJobOutput, error) {
 	org, err := caller(ctx).reachOne(in.OrgID, "query.orgId")
 	if err != nil {
+		return nil, err
+	}
+	h := store.HistoryPage{Limit: in.Limit + 1}
+	if _, err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
 	job, err := s.Listing.Job(ctx, org, in.DocumentID)
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := s.Listing.Attempts(ctx, job.ID)
+	attempts, err := s.Listing.Attempts(ctx, job.ID, h)
 	if err != nil {
 		return nil, err
 	}
 	out := &accountingJobOutput{}
+	attempts, out.Body.NextCursor = page(in.PageInput, attempts, func(a models.Attempt) any { return a.ID })
 	out.Body.AccountingJob, out.Body.History = accountingJob(&job), convert(attempts, attempt)
 	return out, nil
 }

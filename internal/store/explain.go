@@ -18,8 +18,10 @@ type Explanation struct {
 	// Document is nil when the application keeps its documents in tables of its own, or the document is gone.
 	Document *models.Document `json:"document,omitempty"`
 	// Job is nil when the document was never enqueued, or its job was purged.
-	Job      *models.AccountingJob `json:"job,omitempty"`
-	Attempts []models.Attempt      `json:"attempts"`
+	Job *models.AccountingJob `json:"job,omitempty"`
+	// Attempts are the newest DefaultLimit, the newest first; MoreAttempts says that there are older ones.
+	Attempts     []models.Attempt `json:"attempts"`
+	MoreAttempts bool             `json:"more_attempts,omitempty"`
 	// LiveImpactID is the impact that posts the document now; nil: it is not posted.
 	LiveImpactID *int64 `json:"live_impact_id,omitempty"`
 	// Impacts is the chain, the first one first.
@@ -70,7 +72,11 @@ func (e *Explanation) readDocument(tx *gorm.DB) error {
 		return err
 	}
 	e.Job = &job
-	return tx.Where("job_id = ?", job.ID).Order("id").Find(&e.Attempts).Error
+	err := history(tx, job.ID, HistoryPage{Limit: DefaultLimit + 1}).Find(&e.Attempts).Error
+	if e.MoreAttempts = len(e.Attempts) > DefaultLimit; e.MoreAttempts {
+		e.Attempts = e.Attempts[:DefaultLimit]
+	}
+	return err
 }
 
 // readImpacts reads the chain of impacts with its entries and confirmations.

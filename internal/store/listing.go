@@ -95,10 +95,27 @@ func (l *Listing) Job(ctx context.Context, org, document string) (models.Account
 	return job, wrap("read the job", err)
 }
 
-// Attempts lists the attempts at a job, the first one first.
-func (l *Listing) Attempts(ctx context.Context, jobID string) ([]models.Attempt, error) {
+// HistoryPage says which part of the history of a job to read, which may be long.
+type HistoryPage struct {
+	// Before is the id of an attempt: older ones are read; 0: the newest.
+	Before int64
+	// Limit is how many are read at most; default DefaultLimit.
+	Limit int
+}
+
+// history are the attempts of a page, the newest first.
+func history(db *gorm.DB, jobID string, p HistoryPage) *gorm.DB {
+	q := db.Where("job_id = ?", jobID).Order("id DESC").Limit(cmp.Or(p.Limit, DefaultLimit))
+	if p.Before > 0 {
+		q = q.Where("id < ?", p.Before)
+	}
+	return q
+}
+
+// Attempts lists a page of the attempts at a job, the newest first.
+func (l *Listing) Attempts(ctx context.Context, jobID string, p HistoryPage) ([]models.Attempt, error) {
 	attempts := []models.Attempt{}
-	err := l.db.WithContext(ctx).Where("job_id = ?", jobID).Order("id").Find(&attempts).Error
+	err := history(l.db.WithContext(ctx), jobID, p).Find(&attempts).Error
 	return attempts, wrap("list attempts", err)
 }
 
