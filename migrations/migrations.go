@@ -36,17 +36,15 @@ type Step struct {
 	Applied bool   `json:"applied"`
 }
 
-// Up applies every migration that is missing. Concurrent calls wait for each other; a second call does nothing.
+// Up applies every migration that is missing. Concurrent calls wait for each other; a second call does nothing. It returns
+// ErrDifferent, and applies nothing, when an applied migration has another text than this build's.
 func Up(ctx context.Context, databaseURL string) error {
-	return withProvider(ctx, databaseURL, func(p *goose.Provider) error {
-		_, err := p.Up(ctx)
-		return err
-	})
+	return withProvider(ctx, databaseURL, func(conn *sql.Conn, p *goose.Provider) error { return up(ctx, conn, p) })
 }
 
 // Down takes the newest applied migration back, with the data in its tables; with all it takes every one back.
 func Down(ctx context.Context, databaseURL string, all bool) error {
-	return withProvider(ctx, databaseURL, func(p *goose.Provider) error {
+	return withProvider(ctx, databaseURL, func(_ *sql.Conn, p *goose.Provider) error {
 		if all {
 			_, err := p.DownTo(ctx, 0)
 			return err
@@ -62,7 +60,7 @@ func Down(ctx context.Context, databaseURL string, all bool) error {
 // Status lists the migrations of this build, oldest first.
 func Status(ctx context.Context, databaseURL string) ([]Step, error) {
 	var steps []Step
-	err := withProvider(ctx, databaseURL, func(p *goose.Provider) error {
+	err := withProvider(ctx, databaseURL, func(_ *sql.Conn, p *goose.Provider) error {
 		list, err := p.Status(ctx)
 		for _, s := range list {
 			steps = append(steps, Step{Version: s.Source.Version, File: s.Source.Path, Applied: s.State == goose.StateApplied})
@@ -77,7 +75,8 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Verify returns ErrPending or ErrNewer when the schema is not the one that this build was made for.
+// Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not the one that this build was made for, and
+// ErrIncomplete when a part of it is missing, for instance while a dump is being restored.
 func Verify(ctx context.Context, db Querier) error {
 	want, err := newest()
 	if err != nil {
@@ -101,27 +100,20 @@ func Verify(ctx context.Context, db Querier) error {
 	case have > want:
 		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
 	}
-	return nil
+	return verifyTexts(ctx, db)
 }
 
 func newest() (int64, error) {
-	entries, err := files.ReadDir(".")
-	if err != nil {
-		return 0, err
-	}
+	list, err := texts()
 	var last int64
-	for _, e := range entries {
-		v, err := goose.NumericComponent(e.Name())
-		if err != nil {
-			return 0, fmt.Errorf("migration file %s: %w", e.Name(), err)
-		}
-		last = max(last, v)
+	for _, t := range list {
+		last = max(last, t.version)
 	}
-	return last, nil
+	return last, err
 }
 
 // withProvider runs f while it holds the migration lock on a connection of its own.
-func withProvider(ctx context.Context, databaseURL string, f func(*goose.Provider) error) (err error) {
+func withProvider(ctx context.Context, databaseURL string, f func(*sql.Conn, *goose.Provider) error) (err error) {
 	// The address is the worker's, which may carry settings of its pool (pool_max_conns …).
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -146,7 +138,7 @@ func withProvider(ctx context.Context, databaseURL string, f func(*goose.Provide
 	if err != nil {
 		return err
 	}
-	if err := f(p); err != nil {
+	if err := f(conn, p); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil

@@ -22,7 +22,7 @@ func objects(t *testing.T, db *pgtest.DB) []string {
 	t.Helper()
 	rows, err := db.Pool.Query(t.Context(), `
 SELECT 'relation ' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE n.nspname = 'daybook' AND c.relname NOT LIKE 'schema_migrations%'
+ WHERE n.nspname = 'daybook' AND c.relname NOT LIKE 'schema_migrations%' AND c.relname NOT LIKE 'schema_texts%'
 UNION ALL
 SELECT 'function ' || p.oid::regprocedure FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'daybook'
 UNION ALL

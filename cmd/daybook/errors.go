@@ -92,6 +92,8 @@ var errorTable = []struct {
 	{errTemporalSetup, "TEMPORAL_REFUSES", exitFailure},
 	{migrations.ErrPending, "SCHEMA_OLD", exitSchema},
 	{migrations.ErrNewer, "SCHEMA_NEW", exitSchema},
+	{migrations.ErrDifferent, "SCHEMA_DIFFERENT", exitSchema},
+	{migrations.ErrIncomplete, "SCHEMA_INCOMPLETE", exitSchema},
 	{store.ErrJobCompleted, "JOB_COMPLETED", exitConflict},
 	{store.ErrDocumentDeleted, "DOCUMENT_DELETED", exitConflict},
 	{queue.ErrKeyReused, "KEY_REUSED", exitConflict},

@@ -73,7 +73,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	}
 	defer pool.Close()
 	// A wrong schema is told at once; while the database is away, the worker waits for it.
-	if err := migrations.Verify(ctx, pool); errors.Is(err, migrations.ErrPending) || errors.Is(err, migrations.ErrNewer) {
+	if err := migrations.Verify(ctx, pool); migrations.Wrong(err) {
 		return err
 	}
 	c, err := client.NewLazyClient(temporal)

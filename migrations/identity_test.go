@@ -1,0 +1,73 @@
+package migrations_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+func change(t *testing.T, db *pgtest.DB, stmt string) {
+	t.Helper()
+	_, err := db.Pool.Exec(t.Context(), stmt)
+	require.NoError(t, err)
+}
+
+// Migrations are edited in place before the first release: a database that older texts made is told from one of this build.
+func TestOtherTextsAreNoticed(t *testing.T) {
+	t.Parallel()
+	for name, stmt := range map[string]string{
+		"another text":        `UPDATE daybook.schema_texts SET sha256 = repeat('0', 64) WHERE version = 3`,
+		"no texts noted":      `DROP TABLE daybook.schema_texts`,
+		"a text is not noted": `DELETE FROM daybook.schema_texts WHERE version = 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			change(t, db, stmt)
+			assert.Error(t, migrations.Verify(t.Context(), db.Pool))
+			err := migrations.Up(t.Context(), db.URL)
+			require.ErrorIs(t, err, migrations.ErrDifferent)
+			assert.ErrorContains(t, err, "make the database anew")
+		})
+	}
+	db := pgtest.New(t)
+	change(t, db, `UPDATE daybook.schema_texts SET sha256 = repeat('0', 64) WHERE version = 3`)
+	err := migrations.Verify(t.Context(), db.Pool)
+	require.ErrorIs(t, err, migrations.ErrDifferent)
+	assert.ErrorContains(t, err, "migration 3")
+	assert.True(t, migrations.Wrong(err))
+}
+
+// A restore makes constraints, indexes and triggers last: while one is missing, rows may be missing as well.
+func TestIncompleteSchemaIsNoticed(t *testing.T) {
+	t.Parallel()
+	for name, stmt := range map[string]string{
+		"constraint": `ALTER TABLE daybook.confirmations DROP CONSTRAINT confirmations_impact_id_fkey`,
+		"index":      `DROP INDEX daybook.impacts_date`,
+		"trigger":    `DROP TRIGGER impacts_append_only ON daybook.impacts`,
+		"rows":       `DELETE FROM daybook.schema_texts WHERE version = 2`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			change(t, db, stmt)
+			err := migrations.Verify(t.Context(), db.Pool)
+			require.ErrorIs(t, err, migrations.ErrIncomplete)
+			assert.False(t, migrations.Wrong(err), "waiting may mend it")
+		})
+	}
+}
+
+// What an application adds to Daybook's tables is its own.
+func TestAdditionsAreNoDifference(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	change(t, db, `CREATE INDEX of_the_application ON daybook.documents (type)`)
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+	require.NoError(t, migrations.Up(t.Context(), db.URL))
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+}
