@@ -28,6 +28,17 @@ BEGIN
 END
 $$;
 
+-- Fails unless the table is the one that the caller knows: a restored dump makes another one of the same name.
+CREATE FUNCTION daybook.require_table(name text, table_id oid) RETURNS void
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF to_regclass(name) IS DISTINCT FROM table_id THEN
+        RAISE EXCEPTION 'the table % was replaced', name USING ERRCODE = 'DB030', HINT = 'verify the schema before it is used again';
+    END IF;
+END
+$$;
+
 CREATE TABLE daybook.organizations (
     id              text COLLATE "C" PRIMARY KEY CHECK (id <> '' AND octet_length(id) <= 255),
     name            text NOT NULL DEFAULT '',
@@ -264,5 +275,5 @@ DROP TABLE daybook.entries, daybook.impacts, daybook.attempts, daybook.accountin
 ALTER TABLE daybook.organizations DROP CONSTRAINT organizations_id_active_rule_set_fkey;
 DROP TABLE daybook.rule_sets, daybook.accounts, daybook.organizations, daybook.defaults;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_change(), daybook.refuse_removal(), daybook.new_id();
+DROP FUNCTION daybook.require_table(text, oid), daybook.refuse_change(), daybook.refuse_removal(), daybook.new_id();
 DROP TYPE daybook.accounting_job_state, daybook.attempt_outcome, daybook.account_type, daybook.entry_side, daybook.impact_kind;

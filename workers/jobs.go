@@ -64,6 +64,7 @@ func NewJobs(o JobOptions) (*Worker, error) {
 		o.Log = slog.Default()
 	}
 	s := store.NewQueue(o.Pool, store.Jobs)
+	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, o.Registry, engine.Options{Log: o.Log}), fatal: make(chan error, 1)}
 	// A worker that does not know a type yet, or no longer, makes dead letters at any time.
 	w.tend = func(ctx context.Context) error {

@@ -137,7 +137,9 @@ func New(o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.New(store.New(o.Pool), processor, engineOptions), fatal: make(chan error, 1)}
+	s := store.New(o.Pool)
+	s.GuardSchema(verifySchema(o.Pool), o.Log)
+	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1)}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
@@ -255,16 +257,21 @@ func (w *Worker) keepTending(ctx context.Context) {
 func (w *Worker) awaitSchema(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := migrations.Verify(ctx, w.pool)
-		if !store.IsOutage(err) || ctx.Err() != nil {
+		if !store.IsOutage(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}
-		w.log.Warn("the database is away; trying again", "error", err, "in", pause.String())
+		w.log.Warn("the database cannot be used yet; trying again", "error", err, "in", pause.String())
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(pause):
 		}
 	}
+}
+
+// verifySchema says whether the schema is the one that this program was made for, and whole.
+func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
+	return func(ctx context.Context) error { return migrations.Verify(ctx, pool) }
 }
 
 // Close ends what the worker keeps open. Call it after Run has returned.

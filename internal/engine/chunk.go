@@ -51,7 +51,7 @@ func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
 	case ctx.Err() != nil:
 		// Told to stop, and the grace is over: the rows are given back at the end of the turn.
 		return nil //nolint:nilerr // the chunk failed because it was told to
-	case store.IsOutage(err) && !ownTrouble(err) && !t.engine.store.Answers(ctx):
+	case store.IsOutage(err) && !ownTrouble(err) && (store.IsSchemaAway(err) || !t.engine.store.Answers(ctx)):
 		return err
 	}
 	if len(jobs) == 1 {

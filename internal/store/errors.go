@@ -53,6 +53,8 @@ const (
 	statePayloadInvalid  = "DB021"
 	stateKeyReused       = "DB022"
 
+	stateTableReplaced   = "DB030"
+
 	stateLockNotAvailable = "55P03"
 )
 
@@ -95,6 +97,23 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.sentinel }
 
+// pgError returns the database's error in err, or nil.
+func pgError(err error) *pgconn.PgError {
+	pg, _ := errors.AsType[*pgconn.PgError](err)
+	return pg
+}
+
+// isConnectError reports whether no connection could be made, whatever the reason: while a database is dropped and made anew,
+// there is none of its name.
+func isConnectError(err error) bool {
+	_, ok := errors.AsType[*pgconn.ConnectError](err)
+	return ok
+}
+
+// IsSchemaAway reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
+// though the database answers.
+func IsSchemaAway(err error) bool { return isSchemaAway(err) }
+
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -120,6 +139,9 @@ func IsPeriodClosed(err error) bool { return SQLState(err) == statePeriodClosed 
 func IsOutage(err error) bool {
 	if err == nil {
 		return false
+	}
+	if isSchemaAway(err) || isConnectError(err) {
+		return true
 	}
 	if state := SQLState(err); state != "" {
 		switch {

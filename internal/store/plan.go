@@ -48,9 +48,14 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	batch := batchByKey(q)
-	batch.Queue(stmt, args...)
-	return lastRows(ctx, q, batch, scan)
+	for try := 0; ; try++ {
+		batch := batchByKey(q)
+		batch.Queue(stmt, args...)
+		rows, err := lastRows(ctx, q, batch, scan)
+		if _, inside := q.(pgx.Tx); try > 0 || inside || !isStalePlan(err) {
+			return rows, err
+		}
+	}
 }
 
 // batchByKey returns a batch whose statements have their plans by key, and which is READ COMMITTED though no transaction is

@@ -27,6 +27,8 @@ type Store struct {
 	pool *pgxpool.Pool
 	kind *Kind
 	ring *ring
+	// guard keeps the store from a schema that is not this program's.
+	guard guard
 	// looking is held by whoever looks where due rows begin; the times are its.
 	looking                     sync.Mutex
 	swept, glanced              time.Time
@@ -62,13 +64,16 @@ type Turn struct {
 	Begins bool
 }
 
-// NextFence draws the next fence.
+// NextFence draws the next fence. It fails with ErrSchemaAway while the schema is not the one that GuardSchema wants.
 func (s *Store) NextFence(ctx context.Context) (int64, error) {
+	if _, err := s.ready(ctx); err != nil {
+		return 0, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var fence int64
 	err := s.pool.QueryRow(ctx, `SELECT nextval('daybook.fence_seq')`).Scan(&fence)
-	return fence, wrap("draw a fence", err)
+	return fence, wrap("draw a fence", s.suspect(ctx, err))
 }
 
 // statementLimit bounds a statement of the worker's own: a connection that went silent must not hold up a turn whose heart

@@ -33,9 +33,13 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 }
 
 // InTx is Begin on the store's pool, in a session that ends when it idles in the transaction for ten seconds: a worker that
-// sleeps keeps nothing locked.
+// sleeps keeps nothing locked. It fails with ErrSchemaAway while the schema is not the one that GuardSchema wants.
 func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginShort}, f)
+	begin, err := s.ready(ctx)
+	if err != nil {
+		return err
+	}
+	return s.suspect(ctx, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, f))
 }
 
 // readSnapshot runs f in a transaction that only reads, and sees one state of the database.

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrSchemaAway: the schema that the worker verified is not there, is another one, or is not whole: for instance a dump is
+// being restored. No job is to blame.
+var ErrSchemaAway = errors.New("the database's schema was replaced, or is not whole")
+
+// verifyEvery is how often a schema that did not fit is verified again, at most.
+const verifyEvery = time.Second
+
+// guard keeps the worker from a schema that it has not verified. It is verified before the first transaction, and again after
+// any sign that it was replaced. Until it fits, the worker's transactions fail with ErrSchemaAway.
+type guard struct {
+	// verify says whether the schema is the one of this program, and whole; nil: there is no guard.
+	verify func(ctx context.Context) error
+	log    *slog.Logger
+	// begin begins a transaction on the tables that were verified; nil: none were.
+	begin atomic.Pointer[string]
+
+	mu    sync.Mutex
+	tried time.Time
+	last  error
+}
+
+// GuardSchema has verify called before the store works, and whenever the schema was replaced. Call it before the store is used.
+func (s *Store) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
+	s.guard.verify, s.guard.log = verify, log
+}
+
+// ready returns how a transaction begins, or ErrSchemaAway.
+func (s *Store) ready(ctx context.Context) (begin string, err error) {
+	g := &s.guard
+	if g.verify == nil {
+		return beginShort, nil
+	}
+	if begin := g.begin.Load(); begin != nil {
+		return *begin, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if begin := g.begin.Load(); begin != nil {
+		return *begin, nil
+	}
+	if g.last != nil && time.Since(g.tried) < verifyEvery {
+		return "", g.last
+	}
+	verified, err := s.verifySchema(ctx)
+	switch {
+	case err == nil:
+		if g.last != nil {
+			g.log.Info("the database's schema fits again; the worker goes on", "queue", s.kind.Name)
+		}
+		g.last = nil
+		g.begin.Store(&verified)
+		return verified, nil
+	case ctx.Err() != nil || IsOutage(err):
+		return "", err
+	case g.last == nil:
+		g.log.Warn("the worker pauses until the database's schema fits; no job is charged", "queue", s.kind.Name, "error", err)
+	}
+	g.tried = time.Now()
+	g.last = fmt.Errorf("%w: %w", ErrSchemaAway, err)
+	return "", g.last
+}
+
+// verifySchema verifies the schema and returns what begins a transaction on the queue's table as it is now: another table of its
+// name makes it fail. The table is looked up first, so that one which replaces it meanwhile is noticed.
+func (s *Store) verifySchema(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	var table *uint32
+	name := s.kind.sql("{queue}")
+	if err := s.pool.QueryRow(ctx, `SELECT to_regclass($1::text)::oid`, name).Scan(&table); err != nil {
+		return "", err
+	}
+	if err := s.guard.verify(ctx); err != nil {
+		return "", err
+	}
+	if table == nil {
+		return "", fmt.Errorf("there is no table %s", name)
+	}
+	return beginShort + `; SELECT daybook.require_table('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
+}
+
+// suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaAway if it
+// does not fit.
+func (s *Store) suspect(ctx context.Context, err error) error {
+	if err == nil || s.guard.verify == nil || errors.Is(err, ErrSchemaAway) || !mayBeReplaced(err) {
+		return err
+	}
+	s.guard.begin.Store(nil)
+	if SQLState(err) == stateTableReplaced || isConnectError(err) {
+		return err
+	}
+	if _, away := s.ready(ctx); errors.Is(away, ErrSchemaAway) {
+		return fmt.Errorf("%w (%w)", away, err)
+	}
+	return err
+}
+
+// mayBeReplaced reports whether an error is one that a replaced schema, or another server in the place of the first, leads to.
+func mayBeReplaced(err error) bool {
+	switch state := SQLState(err); state {
+	case "3F000", "42P01", "42883", "42704", "42703", // no such schema, table, function, type, column
+		stateTableReplaced:
+		return true
+	default:
+		return strings.HasPrefix(state, "57P") || isStalePlan(err) || isConnectError(err)
+	}
+}
+
+// isSchemaAway reports whether err says that Daybook's schema is not the one that was verified.
+func isSchemaAway(err error) bool {
+	return errors.Is(err, ErrSchemaAway) || SQLState(err) == stateTableReplaced || isStalePlan(err)
+}
+
+// isStalePlan reports whether a session's prepared statement was made for tables that are no longer there. The driver forgets
+// the statement with the error, so that the next use describes it anew.
+func isStalePlan(err error) bool {
+	pg := pgError(err)
+	if pg == nil {
+		return false
+	}
+	return pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan") || pg.Code == "26000" ||
+		pg.Code == "XX000" && strings.Contains(pg.Message, "cache lookup failed")
+}
