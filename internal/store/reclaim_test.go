@@ -70,6 +70,32 @@ func TestExpiredLeasesAreReclaimedAfterAWhile(t *testing.T) {
 	assert.Zero(t, got.Jobs)
 }
 
+// TestSlowChecksAlsoReclaim: on a busy server each check is slow. The pause after one must not be so long that the next one has
+// forgotten what was seen.
+func TestSlowChecksAlsoReclaim(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.pending("a", 2, 1)
+	gone := b.turn("run/0/1")
+	require.Len(t, b.lease(gone, 1), 1)
+	b.expire(gone)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.accounting_work_queue`)
+	require.NoError(t, err)
+	pauses := make(chan time.Duration, 1)
+	go func() {
+		_, pause, err := b.store.NewReclaimer().Check(t.Context())
+		assert.NoError(t, err)
+		pauses <- pause
+	}()
+	b.awaitsLock()
+	_, err = tx.Exec(t.Context(), `SELECT pg_sleep(0.1)`)
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	assert.LessOrEqual(t, <-pauses, time.Second)
+}
+
 // TestReclaimedJobKeepsItsPlace: it is worked before what was enqueued after it, and alone if it killed its worker.
 func TestReclaimedJobKeepsItsPlace(t *testing.T) {
 	t.Parallel()

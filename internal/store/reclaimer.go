@@ -13,11 +13,12 @@ const (
 	reclaimPatience = 5 * time.Second
 	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no later.
 	suspectAfter = models.StaleAfter - reclaimPatience
-	// reclaimPause is the longest pause between two checks, watchPause the one while leases are watched. maxGap is the pause after which what
-	// was seen before counts no more.
-	reclaimPause = 5 * time.Second
-	watchPause   = 500 * time.Millisecond
-	maxGap       = 2 * time.Second
+	// reclaimPause is the longest pause between two checks, watchPause the one while leases are watched, slowWatchPause the longest one while
+	// leases are watched by checks that are slow. maxGap is the pause after which what was seen before counts no more.
+	reclaimPause   = 5 * time.Second
+	watchPause     = 500 * time.Millisecond
+	slowWatchPause = time.Second
+	maxGap         = 2 * time.Second
 	// leaseWindow is how far back a check looks, behind the oldest lease that there was: what committed late is not overlooked, and the dead
 	// rows that an old snapshot keeps in the index are not walked. fullEvery is the pause between two checks that look at everything.
 	leaseWindow = time.Minute
@@ -58,7 +59,12 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 		clear(r.watched)
 		return got, watchPause, err
 	}
-	return got, max(pause, lookShare*now.Sub(began)), nil
+	rest := lookShare * now.Sub(began)
+	if len(r.watched) > 0 {
+		// A longer pause would forget what was seen: a check that is always slow would never end a lease.
+		rest = min(rest, slowWatchPause)
+	}
+	return got, max(pause, rest), nil
 }
 
 func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time.Duration, error) {
