@@ -7,7 +7,8 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while somebody waits: a
+-- Wakes a waiting worker at commit, for what is due within a minute: who waits looks at least that often, and learns then when the next
+-- job is due. NOTIFY takes a global lock at commit, so it is sent only while somebody waits: a
 -- waiter holds the exclusive lock, and then the shared one is not to be had. PostgreSQL refuses PREPARE TRANSACTION after a
 -- NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the poll interval.
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
@@ -122,7 +123,7 @@ BEGIN
         EXIT;
     END LOOP;
 
-    IF result <> 'unchanged' AND due <= clock_timestamp() THEN
+    IF result <> 'unchanged' AND due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -178,7 +179,7 @@ BEGIN
                 SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.place
             )
             SELECT r.n, r.id, 'enqueued'::text FROM r;
-            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp());
+            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp() + interval '1 minute');
         ELSE
             FOR req IN
                 SELECT * FROM unnest(run.orgs, run.docs, run.versions, run.times, run.prios, run.ordinals) AS r (o, d, v, t, p, n)
@@ -285,7 +286,7 @@ BEGIN
            finished_at      = NULL,
            updated_at       = clock_timestamp()
      WHERE q.id = job.id;
-    IF delay_seconds = 0 THEN
+    IF delay_seconds <= 60 THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END

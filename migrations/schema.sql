@@ -555,7 +555,7 @@ BEGIN
         EXIT;
     END LOOP;
 
-    IF result <> 'unchanged' AND due <= clock_timestamp() THEN
+    IF result <> 'unchanged' AND due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -641,7 +641,7 @@ BEGIN
                 SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.place
             )
             SELECT r.n, r.id, 'enqueued'::text FROM r;
-            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp());
+            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp() + interval '1 minute');
         ELSE
             FOR req IN
                 SELECT * FROM unnest(run.orgs, run.docs, run.versions, run.times, run.prios, run.ordinals) AS r (o, d, v, t, p, n)
@@ -1050,7 +1050,7 @@ BEGIN
            finished_at      = NULL,
            updated_at       = clock_timestamp()
      WHERE q.id = job.id;
-    IF delay_seconds = 0 THEN
+    IF delay_seconds <= 60 THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END

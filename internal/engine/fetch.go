@@ -108,6 +108,10 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 // leftBehindPause is how long rows that somebody holds locked are left alone by a fetch that waits.
 const leftBehindPause = time.Second
 
+// lookAtLeast is the longest pause between two looks of a fetch that waits: requests wake it for what is due within a minute, and not for
+// what is due later.
+const lookAtLeast = 50 * time.Second
+
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
 // left behind to be unlocked. What comes while it waits is worked at once where that needs no lease, and begun at once if it is
 // background jobs, so that it need not wait for the turn's next activity.
@@ -150,6 +154,9 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			}
 			wait = leased.Wait()
 		}
+		if wait == 0 || wait > lookAtLeast {
+			wait = lookAtLeast
+		}
 		select {
 		case <-after(wait):
 		case <-ctx.Done():
@@ -157,7 +164,6 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		case <-r.Stop:
 			return 0, nil, nil
 		case <-deadline.C:
-			// What fell due without a wake-up (a backoff that ended, a lost connection) is found by the next fetch.
 			return 0, nil, nil
 		case <-sub.C:
 		case <-again:

@@ -32,7 +32,7 @@ const (
 // lockTick: a wake-up becomes polling, and never waits for another transaction. Each waiter also looks again by itself after
 // its poll interval.
 type Waker struct {
-	config *pgx.ConnConfig
+	config *pgxpool.Config
 	kind   *Kind
 	log    *slog.Logger
 
@@ -48,8 +48,7 @@ type Waker struct {
 
 // NewWaker returns a waker that connects, when somebody first waits, as pool does. Close it.
 func NewWaker(pool *pgxpool.Pool, kind *Kind, log *slog.Logger) *Waker {
-	config := pool.Config().ConnConfig.Copy()
-	return &Waker{config: config, kind: kind, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
+	return &Waker{config: pool.Config(), kind: kind, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Subscription is one waiter. C receives when the queue is worth a look; tokens coalesce.
@@ -151,15 +150,25 @@ func (w *Waker) Remind() {
 	}
 }
 
+// warnPause is the pause between two tries to connect from which a warning is due.
+const warnPause = 100 * time.Millisecond
+
 // run keeps the connection alive until ctx ends.
 func (w *Waker) run(ctx context.Context) {
 	defer close(w.done)
+	warned := false
 	for pause := lockTick; ctx.Err() == nil; pause = min(pause*2, 10*time.Second) {
 		err := w.listen(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		w.log.Debug("the wake-up connection ended; polling meanwhile", "error", err, "retry_in", pause)
+		if failed := (*connectError)(nil); !errors.As(err, &failed) {
+			w.log.Debug("the wake-up connection ended; connecting anew", "error", err)
+			pause, warned = lockTick, false
+		} else if !warned && pause >= warnPause {
+			w.log.Warn("no connection on which work is announced; the queue is polled until there is one", "queue", w.kind.Name, "error", err)
+			warned = true
+		}
 		w.poll(ctx, pause)
 	}
 }
@@ -182,11 +191,38 @@ func (w *Waker) poll(ctx context.Context, d time.Duration) {
 	}
 }
 
+// connect connects as the pool does, with its hooks: they may ask for a password that is valid now.
+func (w *Waker) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := w.config.ConnConfig.Copy()
+	if w.config.BeforeConnect != nil {
+		if err := w.config.BeforeConnect(ctx, config); err != nil {
+			return nil, &connectError{err}
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, &connectError{err}
+	}
+	if w.config.AfterConnect == nil {
+		return conn, nil
+	}
+	if err := w.config.AfterConnect(ctx, conn); err != nil {
+		return nil, errors.Join(&connectError{err}, conn.Close(ctx))
+	}
+	return conn, nil
+}
+
+// connectError says that there is no connection.
+type connectError struct{ err error }
+
+func (e *connectError) Error() string { return e.err.Error() }
+func (e *connectError) Unwrap() error { return e.err }
+
 // listen serves waiters on one connection.
 func (w *Waker) listen(ctx context.Context) (err error) {
 	connectCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(connectCtx, w.config)
+	conn, err := w.connect(connectCtx)
 	if err != nil {
 		return err
 	}
