@@ -54,6 +54,9 @@ func (t *turn) workHalves(ctx context.Context, jobs []store.Job) error {
 	case store.IsOutage(err) && !ownTrouble(err) && (store.IsSchemaAway(err) || !t.engine.store.Answers(ctx)):
 		return err
 	}
+	if store.IsTableLock(err) && !ownTrouble(err) {
+		return t.giveBackLocked(ctx, jobs, err)
+	}
 	if len(jobs) == 1 {
 		return t.settleAlone(ctx, jobs[0], blame(err))
 	}
@@ -123,7 +126,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	}
 	var settled store.Settled
 	var locked, later []store.Job
-	err = t.engine.store.InTx(ctx, func(tx pgx.Tx) error {
+	err = t.engine.store.InTxWaiting(ctx, t.engine.lockWait(), func(tx pgx.Tx) error {
 		var err error
 		if locked, err = t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), idsOf(jobs)); err != nil || len(locked) == 0 {
 			return err

@@ -37,7 +37,7 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 	defer cancel()
 	var settled store.Settled
 	var later []store.Job
-	err = s.InTx(ctx, func(tx pgx.Tx) error {
+	err = s.InTxWaiting(ctx, t.engine.lockWait(), func(tx pgx.Tx) error {
 		jobs, err := pick.Lock(ctx, tx)
 		if err != nil || len(jobs) == 0 {
 			return err
@@ -59,6 +59,10 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 	})
 	if err != nil || len(later) > 0 {
 		pick.Undo()
+	}
+	if store.IsTableLock(err) {
+		t.engine.sayLocked(err)
+		return 0, lockedPause, true
 	}
 	if err != nil {
 		log.Debug("a transaction failed; its jobs are leased instead", "error", err)

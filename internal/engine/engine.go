@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -65,6 +66,8 @@ type Engine struct {
 	end      context.CancelFunc
 	outlived outlived
 	reclaims reclaims
+	// saidLocked is when a log line last said that a table is locked.
+	saidLocked atomic.Int64
 	// missed holds the types that a log line has said are not handled.
 	missed sync.Map
 }

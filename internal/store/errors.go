@@ -125,6 +125,12 @@ func SQLState(err error) string {
 // IsLockTimeout reports whether a statement waited for a lock for as long as it was to.
 func IsLockTimeout(err error) bool { return SQLState(err) == stateLockNotAvailable }
 
+// IsTableLock reports whether a statement waited in vain for a lock on a whole table, as LOCK TABLE, ALTER TABLE and a restore
+// take it. For a lock on a row PostgreSQL names the tuple.
+func IsTableLock(err error) bool {
+	return IsLockTimeout(err) && !strings.Contains(pgError(err).Where, "tuple (")
+}
+
 // IsUnbalanced reports whether the database refused an impact because it does not balance.
 func IsUnbalanced(err error) bool { return SQLState(err) == stateUnbalanced }
 

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -35,9 +37,18 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 // InTx is Begin on the store's pool, in a session that ends when it idles in the transaction for ten seconds: a worker that
 // sleeps keeps nothing locked. It fails with ErrSchemaAway while the schema is not the one that GuardSchema wants.
 func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return s.InTxWaiting(ctx, 0, f)
+}
+
+// InTxWaiting is InTx for a transaction in which no statement waits longer than wait for a lock: then IsLockTimeout holds for
+// its error. 0 is any time.
+func (s *Store) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
 	begin, err := s.ready(ctx)
 	if err != nil {
 		return err
+	}
+	if wait > 0 {
+		begin += `; SET LOCAL lock_timeout = ` + strconv.FormatInt(max(wait.Milliseconds(), 1), 10)
 	}
 	return s.suspect(ctx, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, f))
 }
