@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -23,7 +26,7 @@ type Policy struct {
 	Owner string
 	// MaxAttempts is after how many attempts a job is a dead letter, unless it was enqueued with a number of its own; default 3.
 	MaxAttempts int
-	// Timeout is how long an attempt may take; default 30 s.
+	// Timeout is how long an attempt may take; default 30 s, at most MaxTimeout, or MaxBulkTimeout with a bulk handler.
 	Timeout time.Duration
 	// Base is the delay before the second attempt, Factor what each later one is multiplied by, Cap the longest; defaults 30 s,
 	// 2 and 6 h. Each is changed by up to ±10 %, always the same for the same job and attempt.
@@ -37,10 +40,22 @@ type Policy struct {
 	Aliases []string
 }
 
-// Registry holds the handlers of a worker. Register everything before the worker starts.
+// What a policy's Timeout may be at most. An attempt that takes longer would rarely come to its end: each start of a new version ends
+// it, and a bulk holds its rows and a connection for as long.
+const (
+	MaxTimeout     = 2 * time.Hour
+	MaxBulkTimeout = time.Hour
+)
+
+// ErrNoHandlers: a worker was started with a registry that is empty.
+var ErrNoHandlers = errors.New("jobs: the registry has no handler, so that the worker would lease nothing: call jobs.Register before the worker runs")
+
+// Registry holds the handlers of a worker. Register everything before the worker starts. Make one with NewRegistry.
 type Registry struct {
 	// types holds each handler under its type and its aliases.
 	types map[string]*registered
+	// started: a worker reads types, from several goroutines.
+	started atomic.Bool
 }
 
 // registered is the handler of one type.
@@ -78,6 +93,24 @@ func (r *Registry) Registrations() []Registration {
 // Names returns every name under which jobs are handled, aliases included.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.types)) }
 
+// TypeName returns the type that is registered under a name: the name itself, or, for an alias, the type that has it.
+func (r *Registry) TypeName(name string) string {
+	if t := r.types[name]; t != nil {
+		return t.jobType
+	}
+	return name
+}
+
+// Started says, for package workers, that a worker uses the registry from now on: nothing more can be registered. It returns
+// ErrNoHandlers when there is nothing in it.
+func (r *Registry) Started() error {
+	if len(r.types) == 0 {
+		return ErrNoHandlers
+	}
+	r.started.Store(true)
+	return nil
+}
+
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}} }
 
@@ -99,9 +132,11 @@ func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
 	return nil
 }
 
-// Register registers the handler of P's type. It panics when the type, or one of the aliases, has a handler already, or when P
-// is not a struct: both are mistakes of the program, and are found when it starts.
+// Register registers the handler of P's type. It panics, and says what to do, when the registration cannot work: the type, or one
+// of the aliases, has a handler already or is none that can be enqueued, P is not a struct, f is nil, the policy has a value out of
+// range, or a worker uses the registry already. All are mistakes of the program, and are found when it starts.
 func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
+	r.check(jobTypeOf[P](), policy, f == nil, MaxTimeout)
 	t := newType[P](policy)
 	t.work = func(ctx context.Context, job store.Job, a *attempt) error {
 		j, err := decode[P](t, job, a)
@@ -116,6 +151,7 @@ func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 // RegisterBulk registers a handler that works many jobs of P's type in one transaction; otherwise it is Register. Parallel is
 // then how many jobs share a transaction; default 500.
 func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
+	r.check(jobTypeOf[P](), policy, f == nil, MaxBulkTimeout)
 	policy.Parallel = cmp.Or(policy.Parallel, 500)
 	t := newType[P](policy)
 	t.many = func(ctx context.Context, tx pgx.Tx, jobs []store.Job, said []*attempt) ([]error, error) {
@@ -148,28 +184,60 @@ func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 	r.add(t)
 }
 
-func newType[P queue.Payload](policy Policy) *registered {
+// jobTypeOf is the type of P's jobs.
+func jobTypeOf[P queue.Payload]() string {
 	var zero P
+	defer func() {
+		if recover() != nil {
+			panic(fmt.Sprintf("jobs: JobType of %T panics for its zero value: register a struct type, whose JobType returns a constant", zero))
+		}
+	}()
+	return zero.JobType()
+}
+
+// check panics when a registration cannot work.
+func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.Duration) {
+	switch {
+	case r == nil || r.types == nil:
+		panic(fmt.Sprintf("jobs: there is no registry for %s: make one with jobs.NewRegistry", jobType))
+	case r.started.Load():
+		panic(fmt.Sprintf("jobs: %s is registered after the worker has started, which would not see it: register every type before Run", jobType))
+	case noHandler:
+		panic(fmt.Sprintf("jobs: the handler of %s is nil: give the function that works its jobs", jobType))
+	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0:
+		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
+	case p.MaxAttempts > models.MaxJobAttempts:
+		panic(fmt.Sprintf("jobs: MaxAttempts of %s is %d and may be %d", jobType, p.MaxAttempts, models.MaxJobAttempts))
+	case p.Timeout > longest:
+		panic(fmt.Sprintf("jobs: Timeout of %s is %s and may be %s: split its work into several jobs, or store how far it has come and return jobs.Snooze",
+			jobType, p.Timeout, longest))
+	}
+	for _, name := range append([]string{jobType}, p.Aliases...) {
+		if !models.ValidJobType(name) {
+			panic(fmt.Sprintf("jobs: %q can be the name of no type: %v", name, queue.ErrInvalidJobType))
+		}
+	}
+}
+
+func newType[P queue.Payload](policy Policy) *registered {
+	jobType := jobTypeOf[P]()
 	schema, err := payload.SchemaFor(reflect.TypeFor[P]())
 	if err != nil {
-		panic(fmt.Sprintf("jobs: the payload of %s: %v", zero.JobType(), err))
+		panic(fmt.Sprintf("jobs: the payload of %s: %v", jobType, err))
 	}
-	return &registered{jobType: zero.JobType(), policy: policy.withDefaults(), schema: schema}
+	return &registered{jobType: jobType, policy: policy.withDefaults(), schema: schema}
 }
 
 func (r *Registry) add(t *registered) {
 	for _, name := range append([]string{t.jobType}, t.policy.Aliases...) {
 		if r.types[name] != nil {
-			panic(fmt.Sprintf("jobs: %s has a handler already", name))
+			panic(fmt.Sprintf("jobs: %s has a handler already: register each type, and each alias, once", name))
 		}
 		r.types[name] = t
 	}
 }
 
 func (p Policy) withDefaults() Policy {
-	if p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 {
-		panic("jobs: a policy has a negative value")
-	}
 	p.MaxAttempts = cmp.Or(p.MaxAttempts, 3)
 	p.Timeout = cmp.Or(p.Timeout, 30*time.Second)
 	p.Base = cmp.Or(p.Base, 30*time.Second)

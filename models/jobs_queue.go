@@ -36,6 +36,22 @@ const (
 	MaxLinkIDBytes   = 255
 )
 
+// ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits, '_', '.', ':' or '-', at most
+// MaxJobTypeBytes.
+func ValidJobType(s string) bool {
+	if s == "" || len(s) > MaxJobTypeBytes {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		other := c >= '0' && c <= '9' || c == '_' || c == '.' || c == ':' || c == '-'
+		if !letter && (i == 0 || !other) {
+			return false
+		}
+	}
+	return true
+}
+
 // QueuedJob is one row of daybook.jobs: a background job.
 type QueuedJob struct {
 	// ID is a UUID of version 7: ids are in the order of their creation.

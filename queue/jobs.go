@@ -86,11 +86,14 @@ type NewJob struct {
 // EnqueueJob asks for a background job, in the transaction that q is.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoTransaction (a GORM handle
-// outside of one). Each is found before anything is written but for ErrKeyReused, after which a transaction of PostgreSQL can
+// ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoTransaction (q is nil, or a GORM
+// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused, after which a transaction of PostgreSQL can
 // only be rolled back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
+	if err == nil {
+		err = notNil(q)
+	}
 	if err != nil {
 		return EnqueuedJob{}, err
 	}
@@ -111,6 +114,9 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, 
 			return nil, fmt.Errorf("job %d: %w", i, err)
 		}
 		rows[i] = row
+	}
+	if err := notNil(q); err != nil {
+		return nil, err
 	}
 	done, err := store.EnqueueJobs(ctx, q, rows, MaxMany)
 	if err != nil {
@@ -154,6 +160,9 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 	case delay < 0:
 		return Response{}, ErrNegativeDelay
 	}
+	if err := notNil(q); err != nil {
+		return Response{}, err
+	}
 	r, err := store.RetryJob(ctx, q, jobID, string(mode), delay)
 	return response(r), err
 }
@@ -164,6 +173,9 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 //
 // Errors: ErrJobNotFound, ErrJobCompleted.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
+	if err := notNil(q); err != nil {
+		return Response{}, err
+	}
 	r, err := store.CancelJob(ctx, q, jobID)
 	return response(r), err
 }
@@ -172,14 +184,14 @@ func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
 func newJobRow(j NewJob) (store.NewJob, error) {
 	o := j.Options
 	if j.Payload == nil {
-		return store.NewJob{}, fmt.Errorf("%w: it is nil", ErrPayloadInvalid)
+		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload", ErrPayloadInvalid)
 	}
 	switch {
 	case j.OrgID == "":
 		return store.NewJob{}, errEmptyOrg
 	case len(j.OrgID) > MaxIDBytes:
-		return store.NewJob{}, ErrIDTooLong
-	case !validJobType(j.Payload.JobType()):
+		return store.NewJob{}, errLongOrg
+	case !models.ValidJobType(j.Payload.JobType()):
 		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidJobType, j.Payload.JobType())
 	case len(o.IdempotencyKey) > models.MaxIdempotencyKeyBytes:
 		return store.NewJob{}, ErrKeyTooLong
@@ -214,20 +226,31 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	}, nil
 }
 
-var errEmptyOrg = fmt.Errorf("%w: name the organization that the job belongs to", ErrEmptyID)
+// A background job has an organization and no document: its errors speak of the one alone.
+var (
+	errEmptyOrg = orgError{"the organization id must not be empty: name the organization that the job belongs to", ErrEmptyID}
+	errLongOrg  = orgError{fmt.Sprintf("the organization id must not be longer than %d bytes", MaxIDBytes), ErrIDTooLong}
+)
 
-func validJobType(s string) bool {
-	if s == "" || len(s) > models.MaxJobTypeBytes {
-		return false
+// orgError is an error about an organization id that is, for errors.Is, the one about both ids.
+type orgError struct {
+	message string
+	is      error
+}
+
+// Error implements error.
+func (e orgError) Error() string { return e.message }
+
+// Unwrap returns the error about both ids.
+func (e orgError) Unwrap() error { return e.is }
+
+// notNil returns ErrNoTransaction for a Querier that is nil, or holds a nil pointer.
+func notNil(q Querier) error {
+	v := reflect.ValueOf(q)
+	if q == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("%w: the Querier is nil: pass the pgx.Tx that writes what the job is about, or the pool", ErrNoTransaction)
 	}
-	for i, c := range []byte(s) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		other := c >= '0' && c <= '9' || c == '_' || c == '.' || c == ':' || c == '-'
-		if !letter && (i == 0 || !other) {
-			return false
-		}
-	}
-	return true
+	return nil
 }
 
 // linksJSON writes links as the database takes them; nil when there are none.

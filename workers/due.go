@@ -19,10 +19,11 @@ import (
 // DueJobs works background jobs that are due when it is asked to, without Temporal: for programs that are called by cron. It
 // shares the queue with workers, under the same leases.
 type DueJobs struct {
-	store  *store.Store
-	engine *engine.Engine
-	log    *slog.Logger
-	worker string
+	registry *jobs.Registry
+	store    *store.Store
+	engine   *engine.Engine
+	log      *slog.Logger
+	worker   string
 
 	// stop is closed by Close; running counts the runs whose jobs go on.
 	stop    chan struct{}
@@ -47,7 +48,7 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 	}
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
-		store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
+		registry: registry, store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
 		stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.
@@ -68,6 +69,9 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	case <-d.stop:
 		return DueReport{}, errDueClosed
 	default:
+	}
+	if err := d.registry.Started(); err != nil {
+		return DueReport{}, err
 	}
 	// The turn's name must be nobody else's, in any process at any time: a fence is.
 	fence, err := d.store.NextFence(ctx)

@@ -68,6 +68,9 @@ func NewJobs(o JobOptions) (*Worker, error) {
 	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, o.Registry, engine.Options{Log: o.Log}), fatal: make(chan error, 1)}
 	// A worker that does not know a type yet, or no longer, makes dead letters at any time.
 	w.tend = func(ctx context.Context) error {
+		if err := o.Registry.Started(); err != nil {
+			return err
+		}
 		n, err := s.ReturnMissing(ctx, o.Registry.Names())
 		if n > 0 {
 			o.Log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)

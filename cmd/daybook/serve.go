@@ -104,7 +104,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 		a.log.Warn("nobody has a token yet: create one with `daybook tokens create`")
 	}
 	handler := httpapi.New(httpapi.Options{
-		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: registry.CheckPayload, Log: a.log, Version: readVersion().Version,
+		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: registry.CheckPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
 	})
 	return httpapi.Serve(ctx, listener, handler, a.log)
 }

@@ -24,33 +24,42 @@ type createdToken struct {
 }
 
 func tokensCreateCommand(a *app) *cobra.Command {
-	var org, name string
+	var n store.NewToken
 	var scopes []string
 	var all bool
 	command := &cobra.Command{
 		Use:   "create --name NAME --scope SCOPE[,SCOPE…] (--org ORG | --all-orgs)",
 		Short: "Create a token and print it, once",
 		Long: "Creates a token for one organization or for all and prints it. It is shown this once: the database keeps only a hash of it.\n" +
-			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, cancel, run). None contains another.",
-		Example: "  daybook tokens create --name shop --scope enqueue --org acme\n  daybook tokens create --name ops --scope read,operate --all-orgs",
-		Args:    cobra.NoArgs,
+			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, cancel, run). None contains another.\n\n" +
+			"With --types it may enqueue background jobs of these types alone. Without, it may enqueue all, but cleanup and db_function only with\n" +
+			"the scope operate as well. --rate and --job-rate bound what each server takes of it in a minute, a tenth of that at once; beyond\n" +
+			"that it is answered with 429.",
+		Example: "  daybook tokens create --name shop --scope enqueue --org acme --types webhook,report --rate 600 --job-rate 120\n" +
+			"  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron --scope operate --all-orgs --run-by-get",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if (org == "") != all {
+			if (n.OrgID == "") != all {
 				return usagef("give either --org or --all-orgs")
 			}
-			if strings.TrimSpace(name) == "" {
+			if strings.TrimSpace(n.Name) == "" {
 				return usagef("--name must say what the token is for")
 			}
-			wanted, err := parseScopes(scopes)
-			if err != nil {
+			var err error
+			if n.Scopes, err = parseScopes(scopes); err != nil {
 				return err
+			}
+			for _, rate := range []string{"rate", "job-rate"} {
+				if v, _ := c.Flags().GetInt(rate); c.Flags().Changed(rate) && (v < 1 || v > store.MaxPerMinute) {
+					return usagef("--%s must be from 1 to %d a minute; leave it out for no limit", rate, store.MaxPerMinute)
+				}
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			token, secret, err := store.CreateToken(c.Context(), db.Pool, org, name, wanted)
+			token, secret, err := store.CreateToken(c.Context(), db.Pool, n)
 			if err != nil {
 				return err
 			}
@@ -62,10 +71,14 @@ func tokensCreateCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&name, "name", "", "what the token is for")
+	flags.StringVar(&n.Name, "name", "", "what the token is for")
 	flags.StringSliceVar(&scopes, "scope", nil, "what it allows: read, enqueue, operate; several with commas or repeated")
-	flags.StringVar(&org, "org", "", "the only organization that it reaches")
+	flags.StringVar(&n.OrgID, "org", "", "the only organization that it reaches")
 	flags.BoolVar(&all, "all-orgs", false, "it reaches every organization")
+	flags.StringSliceVar(&n.Types, "types", nil, "the only types of background jobs that it may enqueue; several with commas or repeated")
+	flags.IntVar(&n.RequestsPerMinute, "rate", 0, "how many requests a minute each server takes from it (default no limit)")
+	flags.IntVar(&n.JobsPerMinute, "job-rate", 0, "how many jobs a minute each server enqueues for it (default no limit)")
+	flags.BoolVar(&n.RunByGet, "run-by-get", false, "let GET /api/jobs/run work due jobs, for cron services that send GET; wants --scope operate")
 	for _, required := range []string{"name", "scope"} {
 		_ = command.MarkFlagRequired(required)
 	}
@@ -110,17 +123,29 @@ func tokensListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printTokens(w io.Writer, tokens []store.Token) error {
-	t := newTable("ID", "NAME", "REACHES", "SCOPES", "CREATED", "LAST USED", "REVOKED")
+	t := newTable("ID", "NAME", "REACHES", "SCOPES", "TYPES", "A MINUTE", "CREATED", "LAST USED", "REVOKED")
 	for i := range tokens {
 		token := &tokens[i]
 		scopes := make([]string, len(token.Scopes))
 		for i, s := range token.Scopes {
 			scopes[i] = string(s)
 		}
-		t.add(token.ID, token.Name, tokenReach(token), strings.Join(scopes, ","), formatTime(token.CreatedAt), optionalTime(token.LastUsedAt),
+		t.add(token.ID, token.Name, tokenReach(token), strings.Join(scopes, ","), strings.Join(token.Types, ","), tokenRates(token), formatTime(token.CreatedAt), optionalTime(token.LastUsedAt),
 			optionalTime(token.RevokedAt))
 	}
 	return a.print(w, t)
+}
+
+// tokenRates says what a token may do in a minute; empty: there is no limit.
+func tokenRates(t *store.Token) string {
+	var rates []string
+	if t.RequestsPerMinute > 0 {
+		rates = append(rates, plural(int64(t.RequestsPerMinute), "request", "requests"))
+	}
+	if t.JobsPerMinute > 0 {
+		rates = append(rates, plural(int64(t.JobsPerMinute), "job", "jobs"))
+	}
+	return strings.Join(rates, ", ")
 }
 
 func tokenReach(t *store.Token) string {

@@ -125,7 +125,9 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	assert.Equal(t, models.CodePeriodClosed, *fixture.Job(t, pool, other, "inv-3").LastErrorCode)
 
 	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, j *jobs.Job[ping]) error { return j.Progress(ctx, map[string]bool{"half": true}) })
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, j *jobs.Job[ping]) error {
+		return j.Progress(ctx, map[string]bool{"half": true})
+	})
 	for n := range 3 {
 		_, err := queue.EnqueueJob(t.Context(), pool, other, ping{N: n}, queue.JobOptions{IdempotencyKey: fmt.Sprint("key ", n)})
 		require.NoError(t, err)

@@ -129,6 +129,9 @@ func (s *server) enqueueAccountingJob(ctx context.Context, in *enqueueAccounting
 	if err != nil {
 		return nil, err
 	}
+	if err := s.limits.job(&caller(ctx).Token); err != nil {
+		return nil, err
+	}
 	return requested(queue.Enqueue(ctx, s.pool, queue.Job{
 		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt, Priority: priorities[in.Body.Priority],
 	}))

@@ -67,7 +67,7 @@ func TestOtherSchemesAreNoTokens(t *testing.T) {
 func TestRevokedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	token, secret, err := store.CreateToken(t.Context(), b.Pool, "acme", "test", []store.Scope{store.ScopeRead})
+	token, secret, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{OrgID: "acme", Name: "test", Scopes: []store.Scope{store.ScopeRead}})
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, b.send(secret, http.MethodGet, "/api/jobs", nil).status)
 	first, err := store.RevokeToken(t.Context(), b.Pool, token.ID)
@@ -83,7 +83,7 @@ func TestRevokedTokensAreRefused(t *testing.T) {
 func TestTokensAreHashedAndTheirUseIsNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	token, secret, err := store.CreateToken(t.Context(), b.Pool, "acme", "test", []store.Scope{store.ScopeRead})
+	token, secret, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{OrgID: "acme", Name: "test", Scopes: []store.Scope{store.ScopeRead}})
 	require.NoError(t, err)
 	used := func() *time.Time {
 		var at *time.Time
@@ -110,7 +110,7 @@ func TestTokensWantAScope(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, scopes := range [][]store.Scope{nil, {"admin"}} {
-		_, _, err := store.CreateToken(t.Context(), b.Pool, "", "test", scopes)
+		_, _, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{Name: "test", Scopes: scopes})
 		assert.ErrorIs(t, err, store.ErrInvalid)
 	}
 }

@@ -81,6 +81,11 @@ func (s *server) jobs() {
 		Summary: "Work due jobs once", Description: "For a cron job where no worker runs. It wants a token for all organizations.",
 		Metadata: map[string]any{limitKey: runTimeout},
 	}, s.runJobs, http.StatusNotImplemented)
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "runJobsByGet", Method: http.MethodGet, Path: "/api/jobs/run", Tags: []string{tagJobs},
+		Summary: "Work due jobs once, for cron services that send GET", Description: "As POST, for a token that allows it (`--run-by-get`); for others the address knows POST alone.",
+		Metadata: map[string]any{limitKey: runTimeout},
+	}, s.runJobsByGet, http.StatusNotImplemented, http.StatusMethodNotAllowed)
 	operation(s, store.ScopeRead, huma.Operation{
 		OperationID: "listJobs", Method: http.MethodGet, Path: "/api/jobs", Tags: []string{tagJobs},
 		Summary: "List and search jobs, the last created one first",
@@ -131,6 +136,9 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	b := &in.Body
 	org, err := caller(ctx).reachOne(b.OrgID, "body.orgId")
 	if err != nil {
+		return nil, err
+	}
+	if err := s.mayEnqueue(ctx, b.Type); err != nil {
 		return nil, err
 	}
 	if s.CheckPayload != nil && !b.SkipValidation {
@@ -190,6 +198,17 @@ func (s *server) runJobs(ctx context.Context, in *runJobsInput) (*runJobsOutput,
 	b.Processed, b.Completed, b.Retried = report.Processed, report.Completed, report.Retried
 	b.Rescheduled, b.Failed, b.Cancelled, b.Running = report.Rescheduled, report.Failed, report.Cancelled, report.Running
 	return out, nil
+}
+
+// runJobsByGet is runJobs for tokens that say so: a GET changes nothing otherwise, and is sent by more than who means it.
+func (s *server) runJobsByGet(ctx context.Context, in *runJobsInput) (*runJobsOutput, error) {
+	if !caller(ctx).RunByGet {
+		p := problemOf(errMethod)
+		p.Detail = "send POST; GET runs jobs only for a token of `daybook tokens create --run-by-get`"
+		p.header["Allow"] = []string{http.MethodPost}
+		return nil, p
+	}
+	return s.runJobs(ctx, in)
 }
 
 // JobInput names one background job.

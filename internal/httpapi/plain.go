@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -71,10 +73,37 @@ func openAnswers(api *huma.OpenAPI) {
 	}
 }
 
-// routed makes problems of what the mux refuses by itself.
-func routed(mux *http.ServeMux) http.Handler {
+// literalPaths are the methods of the addresses that have no parameter in them.
+func literalPaths(api *huma.OpenAPI) map[string][]string {
+	paths := map[string][]string{}
+	for address, item := range api.Paths {
+		if strings.Contains(address, "{") {
+			continue
+		}
+		for method, operation := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post} {
+			if operation != nil {
+				paths[address] = append(paths[address], method)
+			}
+		}
+		if item.Get != nil {
+			paths[address] = append(paths[address], http.MethodHead)
+		}
+		slices.Sort(paths[address])
+	}
+	return paths
+}
+
+// routed makes problems of what the mux refuses by itself. An address of its own is not the value of another one's parameter:
+// /api/jobs/retry is no job, whatever the method.
+func routed(mux *http.ServeMux, literal map[string][]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)
+		if methods := literal[r.URL.Path]; methods != nil && !slices.Contains(methods, r.Method) {
+			problem := problemOf(errMethod)
+			problem.header["Allow"] = []string{strings.Join(methods, ", ")}
+			writeProblem(w, note(r.Context()), problem)
+			return
+		}
 		if pattern != "" {
 			mux.ServeHTTP(w, r)
 			return

@@ -20,6 +20,8 @@ var (
 	errNoRunner   = errors.New("this server runs no jobs")
 	errNotAll     = errors.New("all is not said")
 	errNoRoute    = errors.New("there is nothing under this address; /openapi.json lists what there is")
+	errTooMany    = errors.New("the token is used too often")
+	errType       = errors.New("the token may not enqueue this type")
 	errMethod     = errors.New("the address does not know this method")
 	errBadRequest = errors.New("the request is invalid")
 	errInternal   = errors.New("something went wrong that is not the caller's fault; the server's log says what, by the request's id")
@@ -36,6 +38,8 @@ var problemTable = []struct {
 	{errNoToken, "UNAUTHORIZED", http.StatusUnauthorized, "A token is needed"},
 	{store.ErrTokenRefused, "UNAUTHORIZED", http.StatusUnauthorized, "A token is needed"},
 	{errScope, "FORBIDDEN", http.StatusForbidden, "The token does not allow this"},
+	{errType, "TYPE_NOT_ALLOWED", http.StatusForbidden, "The token does not allow this type"},
+	{errTooMany, "RATE_LIMITED", http.StatusTooManyRequests, "Too many requests"},
 	{errNoRoute, "NOT_FOUND", http.StatusNotFound, "No such address"},
 	{errMethod, "METHOD_NOT_ALLOWED", http.StatusMethodNotAllowed, "No such method"},
 	{errNoRunner, "NO_RUNNER", http.StatusNotImplemented, "This server runs no jobs"},

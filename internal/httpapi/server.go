@@ -68,6 +68,8 @@ type Options struct {
 	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless the caller skips that;
 	// nil: only the limits of size, depth and keys are checked. An error should wrap queue.ErrPayloadInvalid.
 	CheckPayload func(jobType string, payload json.RawMessage) error
+	// TypeName returns the name by which a job's type is registered, for one that has others as well; nil: types have one name.
+	TypeName func(jobType string) string
 	// Log is told of each request; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's, for the OpenAPI document; empty: "dev".
@@ -76,9 +78,10 @@ type Options struct {
 
 type server struct {
 	Options
-	pool *pgxpool.Pool
-	log  *slog.Logger
-	api  huma.API
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	api    huma.API
+	limits limits
 }
 
 // New returns the API as a handler.
@@ -93,7 +96,7 @@ func New(o Options) http.Handler {
 	s.ledger()
 	s.stats()
 	s.plain(mux)
-	return s.watch(routed(mux))
+	return s.watch(routed(mux, literalPaths(s.api.OpenAPI())))
 }
 
 // Serve answers requests on l until ctx ends; then it accepts no more, and waits for those that are being answered.
@@ -204,7 +207,7 @@ func operation[I, O any](s *server, scope store.Scope, op huma.Operation, handle
 	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
 	op.BodyReadTimeout = bodyTimeout
 	op.Description = strings.TrimSpace(fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope))
-	op.Errors = append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable}, statuses...)
+	op.Errors = append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, statuses...)
 	if op.Method == http.MethodPost {
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}

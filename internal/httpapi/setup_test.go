@@ -95,7 +95,15 @@ func (l *logged) String() string {
 // token makes a token and returns its secret.
 func (b *bundle) token(org string, scopes ...store.Scope) string {
 	b.t.Helper()
-	_, secret, err := store.CreateToken(b.t.Context(), b.Pool, org, "test", scopes)
+	_, secret, err := store.CreateToken(b.t.Context(), b.Pool, store.NewToken{OrgID: org, Name: "test", Scopes: scopes})
+	require.NoError(b.t, err)
+	return secret
+}
+
+// limited makes a token with limits and returns its secret.
+func (b *bundle) limited(org string, limits store.TokenLimits, scopes ...store.Scope) string {
+	b.t.Helper()
+	_, secret, err := store.CreateToken(b.t.Context(), b.Pool, store.NewToken{OrgID: org, Name: "test", Scopes: scopes, TokenLimits: limits})
 	require.NoError(b.t, err)
 	return secret
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,12 +62,13 @@ func readSpec(tb testing.TB, client *http.Client, url string) *spec {
 	return s
 }
 
-// find returns the operation that a request is for; a path without parameters comes before one with some.
+// find returns the operation that a request is for; a path without parameters comes before one with some, whatever its methods.
 func (s *spec) find(r *http.Request) *route {
 	var found *route
+	literal := slices.ContainsFunc(s.routes, func(c route) bool { return c.path == r.URL.EscapedPath() })
 	for i := range s.routes {
 		c := &s.routes[i]
-		if c.method == r.Method && c.pattern.MatchString(r.URL.EscapedPath()) && (found == nil || !strings.Contains(c.path, "{")) {
+		if c.method == r.Method && c.pattern.MatchString(r.URL.EscapedPath()) && (!literal || c.path == r.URL.EscapedPath()) && (found == nil || !strings.Contains(c.path, "{")) {
 			found = c
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Errors of tokens.
@@ -59,30 +61,91 @@ type Token struct {
 	// LastUsedAt is exact to a minute; nil: never used.
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	RevokedAt  *time.Time `json:"revoked_at,omitempty"`
+	TokenLimits
 }
+
+// TokenLimits are what a token may do within its scopes. The zero value of each field is its default.
+type TokenLimits struct {
+	// Types are the types of background jobs that it may enqueue; empty: all, but those of OperateTypes only with ScopeOperate.
+	Types []string `json:"types,omitempty"`
+	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it, and how many jobs it enqueues for it, in a
+	// minute; 0: no limit.
+	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
+	JobsPerMinute     int `json:"jobs_per_minute,omitempty"`
+	// RunByGet has GET /api/jobs/run work due jobs, as POST does: for cron services that send nothing else. It wants ScopeOperate.
+	RunByGet bool `json:"run_by_get,omitempty"`
+}
+
+// MaxPerMinute is the largest limit of a token.
+const MaxPerMinute = 1_000_000
+
+// OperateTypes are the types that a token without types of its own may only enqueue with ScopeOperate: they remove what is kept,
+// and call functions of the database.
+func OperateTypes() []string { return []string{"cleanup", "db_function"} }
 
 // Allows reports whether the token has a scope.
 func (t *Token) Allows(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// CreateToken makes a token for one organization or, with the empty id, for all. The secret is returned once: the database
-// keeps its hash alone.
-func CreateToken(ctx context.Context, q Querier, org, name string, scopes []Scope) (t Token, secret string, err error) {
-	const stmt = `
-INSERT INTO daybook.api_tokens (id, org_id, name, scopes, hash)
-VALUES (daybook.new_id(), NULLIF($1, ''), $2, $3, $4)
-RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at`
-	if len(scopes) == 0 {
-		return t, "", fmt.Errorf("%w: a token wants at least one scope", ErrInvalid)
+// AllowsType reports whether the token may enqueue jobs of a type, which has one of these names.
+func (t *Token) AllowsType(names ...string) bool {
+	among := func(types []string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(types, name) })
 	}
-	for _, s := range scopes {
+	if len(t.Types) > 0 {
+		return among(t.Types)
+	}
+	return t.Allows(ScopeOperate) || !among(OperateTypes())
+}
+
+// NewToken is what a token is to be.
+type NewToken struct {
+	// OrgID is the only organization that it reaches; empty: it reaches all.
+	OrgID  string
+	Name   string
+	Scopes []Scope
+	TokenLimits
+}
+
+// check refuses what makes no token.
+func (n *NewToken) check() error {
+	if len(n.Scopes) == 0 {
+		return fmt.Errorf("%w: a token wants at least one scope", ErrInvalid)
+	}
+	for _, s := range n.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return t, "", fmt.Errorf("%w: unknown scope %q: want some of %v", ErrInvalid, s, Scopes())
+			return fmt.Errorf("%w: unknown scope %q: want some of %v", ErrInvalid, s, Scopes())
 		}
+	}
+	switch {
+	case len(n.Types) > 100:
+		return fmt.Errorf("%w: a token may name 100 types, not %d", ErrInvalid, len(n.Types))
+	case slices.ContainsFunc(n.Types, func(t string) bool { return !models.ValidJobType(t) }):
+		return fmt.Errorf("%w: each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most: name the types as they are enqueued", ErrInvalid)
+	case n.RequestsPerMinute < 0 || n.JobsPerMinute < 0 || n.RequestsPerMinute > MaxPerMinute || n.JobsPerMinute > MaxPerMinute:
+		return fmt.Errorf("%w: limits a minute must be from 1 to %d, or left out for none", ErrInvalid, MaxPerMinute)
+	case n.RunByGet && !slices.Contains(n.Scopes, ScopeOperate):
+		return fmt.Errorf("%w: running jobs by GET wants the scope operate", ErrInvalid)
+	}
+	return nil
+}
+
+// CreateToken makes a token. The secret is returned once: the database keeps its hash alone.
+func CreateToken(ctx context.Context, q Querier, n NewToken) (t Token, secret string, err error) {
+	const stmt = `
+INSERT INTO daybook.api_tokens (id, org_id, name, scopes, hash, types, requests_per_minute, jobs_per_minute, run_by_get)
+VALUES (daybook.new_id(), NULLIF($1, ''), $2, $3, $4, $5, NULLIF($6, 0), NULLIF($7, 0), $8)
+RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get`
+	if err := n.check(); err != nil {
+		return t, "", err
+	}
+	var types []string // empty is null
+	if len(n.Types) > 0 {
+		types = n.Types
 	}
 	random := make([]byte, tokenBytes)
 	_, _ = rand.Read(random) // it never fails
 	secret = TokenPrefix + base64.RawURLEncoding.EncodeToString(random)
-	t, err = oneToken(ctx, q, "create the token", stmt, org, name, scopeNames(scopes), hashToken(secret))
+	t, err = oneToken(ctx, q, "create the token", stmt, n.OrgID, n.Name, scopeNames(n.Scopes), hashToken(secret), types, n.RequestsPerMinute, n.JobsPerMinute, n.RunByGet)
 	if err != nil {
 		return t, "", err
 	}
@@ -93,7 +156,8 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at`
 func FindToken(ctx context.Context, db DB, secret string) (Token, error) {
 	// The row is found by its hash: how long that takes says nothing of a secret that hashes to something near.
 	const find = `
-SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, hash, last_used_at > clock_timestamp() - make_interval(secs => $2)
+SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get,
+       hash, last_used_at > clock_timestamp() - make_interval(secs => $2)
   FROM daybook.api_tokens
  WHERE hash = $1`
 	const used = `
@@ -106,10 +170,9 @@ UPDATE daybook.api_tokens
 		return t, ErrTokenRefused
 	}
 	hash := hashToken(secret)
-	var scopes []string
 	var stored []byte
 	var fresh *bool
-	err = db.QueryRow(ctx, find, hash, tokenUsedEvery.Seconds()).Scan(&t.ID, &t.OrgID, &t.Name, &scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt, &stored, &fresh)
+	t, err = scanToken(db.QueryRow(ctx, find, hash, tokenUsedEvery.Seconds()), &stored, &fresh)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Token{}, ErrTokenRefused
@@ -118,7 +181,6 @@ UPDATE daybook.api_tokens
 	case subtle.ConstantTimeCompare(stored, hash) != 1 || t.RevokedAt != nil:
 		return Token{}, ErrTokenRefused
 	}
-	t.Scopes = scopesOf(scopes)
 	if fresh == nil || !*fresh {
 		// A database that can only be read, or a role that may not write here, is no reason to refuse.
 		_, _ = db.Exec(ctx, used, t.ID, tokenUsedEvery.Seconds())
@@ -129,7 +191,7 @@ UPDATE daybook.api_tokens
 // ListTokens lists tokens, the newest first: those of one organization or, with the empty id, all.
 func ListTokens(ctx context.Context, q Querier, org string) ([]Token, error) {
 	const stmt = `
-SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at
+SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get
   FROM daybook.api_tokens
  WHERE $1 = '' OR org_id = $1
  ORDER BY created_at DESC, id`
@@ -150,7 +212,7 @@ func RevokeToken(ctx context.Context, q Querier, id string) (Token, error) {
 UPDATE daybook.api_tokens
    SET revoked_at = coalesce(revoked_at, clock_timestamp())
  WHERE id = $1
-RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at`
+RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get`
 	t, err := oneToken(ctx, q, "revoke the token", stmt, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, fmt.Errorf("%w: %s", ErrTokenNotFound, id)
@@ -163,10 +225,13 @@ func oneToken(ctx context.Context, q Querier, doing, stmt string, args ...any) (
 	return t, wrap(doing, err)
 }
 
-func scanToken(row pgx.Row) (Token, error) {
+// scanToken reads a token, and what the row has besides into more.
+func scanToken(row pgx.Row, more ...any) (Token, error) {
 	var t Token
 	var scopes []string
-	err := row.Scan(&t.ID, &t.OrgID, &t.Name, &scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt)
+	err := row.Scan(append([]any{
+		&t.ID, &t.OrgID, &t.Name, &scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt, &t.Types, &t.RequestsPerMinute, &t.JobsPerMinute, &t.RunByGet,
+	}, more...)...)
 	t.Scopes = scopesOf(scopes)
 	return t, err
 }

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// limits holds tokens to what they may do in a minute. Each server counts for itself, from its start on.
+type limits struct {
+	mu     sync.Mutex
+	tokens map[string]*tokenLimits
+}
+
+// tokenLimits are the limiters of one token; nil: no limit.
+type tokenLimits struct {
+	of             store.TokenLimits
+	requests, jobs *rate.Limiter
+}
+
+// burstParts is which part of a minute's number may come at once.
+const burstParts = 10
+
+// limiter lets n come a minute, a tenth of them at once.
+func limiter(n int) *rate.Limiter {
+	if n == 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(float64(n)/60), max(1, n/burstParts))
+}
+
+// token returns the limiters of a token, which are kept for as long as the server runs.
+func (l *limits) token(t *store.Token) *tokenLimits {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.tokens[t.ID]
+	if known == nil || known.of.RequestsPerMinute != t.RequestsPerMinute || known.of.JobsPerMinute != t.JobsPerMinute {
+		if l.tokens == nil {
+			l.tokens = map[string]*tokenLimits{}
+		}
+		known = &tokenLimits{of: t.TokenLimits, requests: limiter(t.RequestsPerMinute), jobs: limiter(t.JobsPerMinute)}
+		l.tokens[t.ID] = known
+	}
+	return known
+}
+
+// request counts a request of the token, or returns the problem of one too many.
+func (l *limits) request(t *store.Token) error {
+	if t.RequestsPerMinute == 0 {
+		return nil
+	}
+	return taken(l.token(t).requests, t.RequestsPerMinute, "requests")
+}
+
+// job counts a job that the token enqueues, or returns the problem of one too many.
+func (l *limits) job(t *store.Token) error {
+	if t.JobsPerMinute == 0 {
+		return nil
+	}
+	return taken(l.token(t).jobs, t.JobsPerMinute, "enqueued jobs")
+}
+
+// taken takes one from a limiter, or says when there is one.
+func taken(l *rate.Limiter, perMinute int, what string) error {
+	r := l.Reserve()
+	wait := r.Delay()
+	if wait <= 0 {
+		return nil
+	}
+	r.Cancel()
+	seconds := int(math.Ceil(wait.Seconds()))
+	p := problemOf(errTooMany)
+	p.Detail = fmt.Sprintf("the token may have %d %s a minute: try again in %s", perMinute, what, time.Duration(seconds)*time.Second)
+	p.header = http.Header{"Retry-After": {strconv.Itoa(seconds)}}
+	return p
+}
