@@ -220,6 +220,9 @@ func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) 
 		if err != nil {
 			return total, err
 		}
+		if n > 0 {
+			e.waker.Remind()
+		}
 		total += n
 		left, err := e.store.TurnsWithLeases(ctx, []string{turn.ID})
 		if err != nil || len(left) == 0 {

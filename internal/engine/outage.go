@@ -40,13 +40,21 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 	return waited
 }
 
-// persist calls f until it meets no outage. It gives up when ctx ends, and after outageLimit.
-func (e *Engine) persist(ctx context.Context, doing string, f func() error) error {
+// persist calls f until it meets no outage. It gives up when ctx ends or stop is closed, and after outageLimit.
+func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string, f func() error) error {
 	err := f()
 	pause := firstPause
 	for began := time.Now(); err != nil && store.IsOutage(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
-		e.options.Log.Warn("the database did not answer; trying again", "doing", doing, "error", err)
-		rest(ctx, pause)
+		if pause == firstPause {
+			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-stop:
+			return err
+		case <-time.After(pause):
+		}
 		pause = min(2*pause, longestPause)
 	}
 	return err

@@ -81,6 +81,16 @@ type stream struct {
 	direct    string
 	notDirect time.Time
 
+	// own and settlements are what the database does to the stream's own statements: settlements, and all others.
+	own, settlements trouble
+	// begun are the jobs that calls were given and have not returned, inSettlement those that the settlement under way has.
+	begun        map[string]bool
+	inSettlement []ended
+	// back are to be given back.
+	back []givenBack
+	// doubt is when a lease last ended without saying what it leased, reconcileAt when to look for that.
+	doubt, reconcileAt time.Time
+
 	// alarm is when loop is to look around, whatever happens.
 	alarm time.Time
 }
@@ -118,6 +128,7 @@ func newStream(t *turn) *stream {
 		turn: t, types: map[string]*typeState{}, over: make(chan returned, 2*laneJobs), hand: make(chan store.Job),
 		// One lease is under way, and perhaps a call that was abandoned.
 		settles: make(chan settledJobs, 1), leases: make(chan leasedJobs, 2),
+		own: trouble{doing: "lease and give back"}, settlements: trouble{doing: "settle"}, begun: map[string]bool{},
 	}
 }
 
@@ -133,13 +144,14 @@ func (e *Engine) processJobs(ctx, work context.Context, t *turn, end func()) (Re
 	if err == nil {
 		err = t.finish(ctx, t.identity())
 	}
+	s.reclaimDoubtful(t.identity())
 	s.close()
 	return e.withLate(t.soFar()), err
 }
 
 // run works until the turn is over. left says that jobs are being worked that are to outlive it.
 func (s *stream) run(ctx, work context.Context) (left bool, err error) {
-	if err := s.takeOver(work, s.request.Crashed); err != nil {
+	if err := s.takeOverFirst(ctx, work); err != nil {
 		return false, err
 	}
 	s.engine.outlived.streams.Add(1)
@@ -167,21 +179,13 @@ func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 		s.alarm = now.Add(time.Second)
 		if !timeUp {
 			s.wakeAt(s.ends)
-		} else if s.request.Length > 0 || s.enough() {
-			// What is not begun does not wait for what runs.
-			if err := s.giveBack(work, s.takeQueue(), 0); err != nil {
-				return false, err
-			}
-			if left, err := s.outlive(work); left || err != nil {
-				return left, err
-			}
 		}
-		if err := s.begin(work); err != nil {
-			return false, err
+		if left, err = s.step(work, timeUp && (s.request.Length > 0 || s.enough())); left || err != nil {
+			return left, err
 		}
 		s.noticeSettled()
 		s.startSettling(work)
-		if !timeUp {
+		if !timeUp && s.own.well(now) {
 			s.startLeasing(work)
 		}
 		if !s.busy() && (timeUp || s.dry && !s.request.Linger && s.queued() == 0) {
@@ -208,16 +212,43 @@ func (s *stream) enough() bool {
 // giveUp ends a turn that Temporal has given to another worker: nothing more is begun, and what runs goes on. left is as run's.
 func (s *stream) giveUp(ctx, work context.Context) (left bool, err error) {
 	for !s.stopping(ctx) {
-		if left, err := s.outlive(work); left || err != nil || !s.busy() {
+		s.alarm = time.Now().Add(time.Second)
+		left, err = s.outlive(work)
+		if err = s.endure(work, &s.own, err); left || err != nil || !s.busy() {
 			return left, err
 		}
 		s.startSettling(work)
-		s.alarm = time.Now().Add(time.Second)
 		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
+}
+
+// step does what loop does itself, unless the database has just failed the like. ending: nothing more is begun. left is as run's.
+func (s *stream) step(work context.Context, ending bool) (left bool, err error) {
+	if !s.own.well(time.Now()) {
+		s.wakeAt(s.own.until)
+		return false, nil
+	}
+	if ending {
+		// What is not begun does not wait for what runs.
+		s.later(s.takeQueue(), 0)
+	}
+	err = s.verify(work)
+	if err == nil {
+		err = s.giveAllBack(work)
+	}
+	if err == nil {
+		err = s.reconcile(work)
+	}
+	if err == nil && ending {
+		left, err = s.outlive(work)
+	}
+	if err == nil && !left {
+		err = s.begin(work)
+	}
+	return left, s.endure(work, &s.own, err)
 }
 
 // noticeSettled has the queue looked at again, here and by those that wait, when jobs were put off: nobody calls when they are
@@ -245,9 +276,10 @@ func (s *stream) noticeSettled() {
 // lookAgain has another lease made, also if one is under way: what that has read may be older.
 func (s *stream) lookAgain() { s.dry, s.called = false, s.leasing }
 
-// drain waits for what runs, and settles it unless the database is away: then whoever takes it over settles it.
+// drain waits for what runs, and settles it. After an error what runs is stopped, and nothing is settled: another turn takes it over.
 func (s *stream) drain(work context.Context, err error) error {
 	for {
+		s.alarm = time.Now().Add(time.Second)
 		if err != nil {
 			s.cancelWork()
 			s.ended, s.held = nil, nil
@@ -257,7 +289,6 @@ func (s *stream) drain(work context.Context, err error) error {
 		if !s.busy() {
 			return err
 		}
-		s.alarm = time.Now().Add(time.Second)
 		err = cmp.Or(err, s.wait(work, nil, nil))
 	}
 }
@@ -286,9 +317,9 @@ func (s *stream) wait(work context.Context, cancelled, stop <-chan struct{}) err
 			s.note(<-s.over)
 		}
 	case l := <-s.leases:
-		return s.noteLease(l)
+		return s.noteLease(work, l)
 	case r := <-s.settles:
-		return s.noteSettled(r)
+		return s.noteSettled(work, r)
 	case <-s.waker:
 		s.lookAgain()
 	case <-timer.C:
@@ -367,10 +398,12 @@ func (s *stream) begin(work context.Context) error {
 		}
 	}
 	if err := s.markWaiting(work, waiting); err != nil {
+		s.undo(queue, start, bulk)
 		return err
 	}
 	begun, err := s.beginWaiting(work, resumed)
 	if err != nil {
+		s.undo(queue, start, bulk)
 		return err
 	}
 	waiting = append(waiting, begun.held...)
@@ -385,11 +418,9 @@ func (s *stream) begin(work context.Context) error {
 	s.queue = append(s.queue, waiting...)
 	s.mu.Unlock()
 	for jobType, jobs := range excess {
-		if err := s.giveBack(work, jobs, min(max(s.types[jobType].pace, shortestReturn), longestReturn)); err != nil {
-			return err
-		}
+		s.later(jobs, min(max(s.types[jobType].pace, shortestReturn), longestReturn))
 	}
-	return nil
+	return s.giveAllBack(work)
 }
 
 // suspects puts those of the leased jobs first that ended with their worker before, and says how many of all may be begun now. A
@@ -525,22 +556,22 @@ func (s *stream) startLeasing(work context.Context) {
 func (s *stream) lease(work context.Context, n int) leasedJobs {
 	turn := s.identity()
 	turn.Begins = true
-	leased, err := s.engine.store.Lease(work, turn, n)
-	if work.Err() != nil {
-		err = nil // told to stop: what it leased is given back at the end of the turn
-	}
+	leased, err := s.engine.leaseWhole(work, turn, n)
 	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, err: err}
 }
 
 // noteLease takes in what a lease led to.
-func (s *stream) noteLease(l leasedJobs) error {
+func (s *stream) noteLease(work context.Context, l leasedJobs) error {
 	if l.call != nil && l.call.abandoned {
 		return nil // another lease may be under way
 	}
 	s.leasing = false
 	if l.err != nil {
-		return l.err
+		s.dry = false
+		s.doubt, s.reconcileAt = time.Now(), time.Time{}
+		return s.endure(work, &s.own, l.err)
 	}
+	s.recovered(&s.own)
 	found := len(l.jobs) + l.worked
 	if l.notDirectly {
 		s.direct, s.notDirect = "", time.Now().Add(directPause)

@@ -24,6 +24,9 @@ const (
 // startMany works jobs of a bulk type, as many together as its handler takes.
 func (s *stream) startMany(work context.Context, jobType string, jobs []store.Job) {
 	h, _ := s.engine.handlers.Handling(jobType)
+	for _, j := range jobs {
+		s.begun[j.ID] = true
+	}
 	for len(jobs) > 0 {
 		n := min(len(jobs), max(1, h.Parallel))
 		some := jobs[:n]

@@ -56,7 +56,7 @@ func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
 			}
 		case !isConflict(err) && !store.IsOutage(err):
 			return nil, &notCompletedError{tries: failed + 1, cause: err}
-		case c.away(work, c.call):
+		case c.away(work, c.call), store.IsSchemaAway(err) && time.Since(began) < outageLimit:
 			// That was no try.
 		case ctx.Err() != nil:
 			return nil, late(c.timeout, err)

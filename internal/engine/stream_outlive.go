@@ -100,7 +100,7 @@ func (s *stream) outlive(work context.Context) (left bool, err error) {
 	after.ID = store.OutlivedPrefix + before.ID
 	var handed bool
 	// A connection that breaks leaves it open who holds the jobs: nothing else is done before that is known.
-	err = s.engine.persist(work, "hand jobs over", func() (err error) {
+	err = s.engine.persist(work, nil, "hand jobs over", func() (err error) {
 		handed, err = s.engine.store.HandOver(work, before, after, ids)
 		return err
 	})
@@ -147,7 +147,10 @@ func (s *stream) longRunning() []*call {
 
 // goOn ends the turn for its activity, and waits for its jobs in the background.
 func (s *stream) goOn(ctx, work context.Context) (Report, error) {
-	err := s.finish(ctx, s.request.Turn)
+	before := s.identity()
+	before.ID = s.request.Turn.ID
+	err := s.finish(ctx, before)
+	s.reclaimDoubtful(before)
 	s.mu.Lock()
 	report := s.report
 	s.report = Report{}
@@ -170,6 +173,7 @@ func (s *stream) endAlone(work context.Context, err error, end func()) {
 		log.Warn("what a turn still held was not given back", "turn", s.identity().ID, "error", err)
 	}
 	end()
+	s.reclaimDoubtful(s.identity())
 	s.close()
 	late := s.soFar()
 	o.mu.Lock()

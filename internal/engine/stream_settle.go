@@ -15,7 +15,7 @@ import (
 
 // settledJobs is what came of a settlement.
 type settledJobs struct {
-	// held could not be settled, because somebody holds their rows.
+	// held could not be settled, because another transaction holds their rows, or because of err.
 	held []ended
 	err  error
 }
@@ -27,6 +27,10 @@ func (s *stream) startSettling(work context.Context) {
 		return
 	}
 	now := time.Now()
+	if !s.settlements.well(now) {
+		s.wakeAt(s.settlements.until)
+		return
+	}
 	retry := len(s.held) > 0 && !now.Before(s.heldUntil)
 	switch ready := s.endedSince.Add(gatherFor); {
 	case len(s.ended) == 0 && !retry:
@@ -43,68 +47,74 @@ func (s *stream) startSettling(work context.Context) {
 		all, s.held = append(s.held, all...), nil
 	}
 	s.ended = nil
-	s.settling = true
+	s.settling, s.inSettlement = true, all
 	go func() {
 		held, err := s.settle(work, all)
 		s.settles <- settledJobs{held: held, err: err}
 	}()
 }
 
-// noteSettled takes in what a settlement led to.
-func (s *stream) noteSettled(r settledJobs) error {
-	s.settling = false
+// noteSettled takes in what a settlement led to. Jobs that have ended are kept through an outage: their handlers are not called again.
+func (s *stream) noteSettled(work context.Context, r settledJobs) error {
+	s.settling, s.inSettlement = false, nil
 	if len(r.held) > 0 {
 		s.held, s.heldUntil = append(s.held, r.held...), time.Now().Add(skippedPause/4)
 	}
-	return r.err
+	if r.err == nil {
+		s.recovered(&s.settlements)
+		return nil
+	}
+	for i := range s.held {
+		s.held[i].since = time.Now()
+	}
+	s.heldUntil = time.Time{}
+	return s.endure(work, &s.settlements, r.err)
 }
 
-// settle settles what has ended in one transaction, and returns what somebody holds locked and is still the turn's.
+// settle settles what has ended in one transaction, and returns what another transaction holds locked and is still the turn's. With an
+// error it returns what may not be settled.
 func (s *stream) settle(work context.Context, all []ended) ([]ended, error) {
 	done, err := s.trySettle(work, all)
 	switch {
 	case err != nil && isConflict(err):
 		return s.leftOver(work, all, nil)
-	case err != nil && store.IsOutage(err):
-		return nil, err
-	case err != nil:
+	case err != nil && store.IsUnstorable(err):
 		// One of them has something that cannot be stored: each for itself.
 		return s.settleEach(work, all)
+	case err != nil:
+		return all, err
 	}
 	return s.leftOver(work, all, done)
 }
 
-// leftOver returns those that are not done and still the turn's.
+// leftOver returns those that are not done and still the turn's. With an error it returns all that are not done.
 func (s *stream) leftOver(work context.Context, all []ended, done map[string]bool) ([]ended, error) {
 	if len(done) == len(all) {
 		return nil, nil
 	}
 	ids, err := s.engine.store.Held(context.WithoutCancel(work), s.identity())
-	if err != nil {
-		return nil, err
-	}
 	held := setOf(ids)
 	var kept []ended
 	for _, e := range all {
-		if !done[e.job.ID] && held[e.job.ID] && time.Since(e.since) < settleLimit {
+		if !done[e.job.ID] && (err != nil || held[e.job.ID] && time.Since(e.since) < settleLimit) {
 			kept = append(kept, e)
 		}
 	}
-	return kept, nil
+	return kept, err
 }
 
 // settleEach settles each job for itself; if what its handler said cannot be stored, it fails with that.
 func (s *stream) settleEach(work context.Context, all []ended) ([]ended, error) {
 	done := make(map[string]bool, len(all))
-	for _, e := range all {
+	for i, e := range all {
 		one, err := s.trySettle(work, []ended{e})
-		if err != nil && !isConflict(err) && !store.IsOutage(err) {
+		if err != nil && store.IsUnstorable(err) {
 			s.engine.options.Log.Error("what a handler said could not be stored", "job", e.job.ID, "type", e.job.Type, "error", err)
 			e.attempt = Attempt{Outcome: models.OutcomeFailed, Code: models.CodeHandlerError, Message: "what the handler said could not be stored"}
 			one, err = s.trySettle(work, []ended{e})
 		}
 		if err != nil && !isConflict(err) {
-			return nil, err
+			return all[i:], err
 		}
 		if one[e.job.ID] {
 			done[e.job.ID] = true

@@ -30,6 +30,7 @@ type returned struct {
 
 // start works a job in a goroutine that has ended another one, whose stack has grown already, or in a new one.
 func (s *stream) start(work context.Context, j store.Job) {
+	s.begun[j.ID] = true
 	select {
 	case s.hand <- j:
 	default:
@@ -104,6 +105,7 @@ func (s *stream) work(work context.Context, c *call, j store.Job) ended {
 func (s *stream) note(r returned) {
 	now := time.Now()
 	for _, e := range r.jobs {
+		delete(s.begun, e.job.ID)
 		state := s.stateOf(e.job.Type)
 		state.working--
 		if e.took > 0 {

@@ -62,7 +62,11 @@ type Report struct {
 func (e *Engine) Process(ctx context.Context, r TurnRequest) (Report, error) {
 	var err error
 	e.StartReclaiming()
-	if r.Turn.Fence, err = e.store.NextFence(ctx); err != nil {
+	err = e.persist(ctx, r.Stop, "begin a turn", func() (err error) {
+		r.Turn.Fence, err = e.store.NextFence(ctx)
+		return err
+	})
+	if err != nil {
 		return Report{}, err
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -106,8 +110,12 @@ type turn struct {
 	engine  *Engine
 	request TurnRequest
 	// named is the turn by which the leases are held. handover is locked while that changes.
-	named      atomic.Pointer[store.Turn]
-	handover   sync.RWMutex
+	named    atomic.Pointer[store.Turn]
+	handover sync.RWMutex
+	// taking is locked while jobs are taken over, until they are in the queue.
+	taking sync.Mutex
+	// unsure: a sweep ended without saying what it took.
+	unsure     atomic.Bool
 	cancelWork context.CancelFunc
 	// lost: leases of the turn were taken while it worked on them.
 	lost atomic.Bool
@@ -203,6 +211,8 @@ func (t *turn) idle() bool {
 
 // takeOver adds to the queue what earlier activities of the turn leased.
 func (t *turn) takeOver(ctx context.Context, crashed bool) error {
+	t.taking.Lock()
+	defer t.taking.Unlock()
 	taken, err := t.engine.store.TakeOver(ctx, t.identity(), []string{t.identity().ID}, crashed)
 	if err != nil {
 		return err
@@ -473,7 +483,10 @@ func (t *turn) renewOnce(ctx context.Context, every time.Duration) error {
 	if t.cancelLost(before, held) && !t.lost.Swap(true) {
 		t.engine.reclaims.lost.Add(1)
 	}
-	return t.takeOver(ctx, false)
+	if err = t.takeOver(ctx, false); err != nil {
+		t.unsure.Store(true)
+	}
+	return err
 }
 
 // overdue returns the jobs in hand whose deadline has passed: they are not renewed any more.
@@ -519,21 +532,29 @@ func (t *turn) cancelLost(before map[*call][]store.Job, held []string) (lost boo
 	return lost
 }
 
+// releaseLimit bounds a try at giving back what a turn holds.
+const releaseLimit = 5 * time.Second
+
 // finish gives back what the turn still holds as as, by a context of its own, and says what it could not give back. After an
 // error it is not called: the rows stay with the turn, and its next activity takes them over.
 func (t *turn) finish(ctx context.Context, as store.Turn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	n, err := t.engine.store.Release(ctx, as, nil, 0)
-	if err != nil {
+	return t.engine.persist(ctx, t.request.Stop, "end a turn", func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+		defer cancel()
+		n, err := t.engine.store.Release(ctx, as, nil, 0)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			t.engine.waker.Remind() // a fetch that waits has not seen them
+		}
+		left, err := t.engine.store.TurnsWithLeases(ctx, []string{as.ID})
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.report.Released += n
+		t.report.LeftBehind = left
 		return err
-	}
-	left, err := t.engine.store.TurnsWithLeases(ctx, []string{as.ID})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.report.Released += n
-	t.report.LeftBehind = left
-	return err
+	})
 }
 
 // tellProgress says what the turn did so far to whoever listens.

@@ -140,6 +140,15 @@ func IsUnknownAccount(err error) bool { return SQLState(err) == stateUnknownAcco
 // IsPeriodClosed reports whether the database refused an impact because its posting date lies in a closed period.
 func IsPeriodClosed(err error) bool { return SQLState(err) == statePeriodClosed }
 
+// IsUnstorable reports whether err says that the database refuses a value: what it is given is to blame, whoever gave it.
+func IsUnstorable(err error) bool {
+	if state := SQLState(err); state != "" {
+		// Data exceptions, violated constraints, limits of the database.
+		return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "54")
+	}
+	return err != nil && !IsOutage(err) // it did not come to the database
+}
+
 // IsOutage reports whether err says that the database as a whole is away or asks to try again: then no job is to
 // blame, and none is charged.
 func IsOutage(err error) bool {
@@ -163,8 +172,7 @@ func IsOutage(err error) bool {
 		return false
 	}
 	var network net.Error
-	var connect *pgconn.ConnectError
-	return errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, io.EOF) ||
+	return errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrLeaseLost) || pgconn.SafeToRetry(err) ||

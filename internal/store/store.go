@@ -56,6 +56,8 @@ type Turn struct {
 	ID string
 	// Fence is the number that the running activity drew; it only grows.
 	Fence int64
+	// FirstFence is the first number that the running activity drew, if it drew another one since; 0: it did not.
+	FirstFence int64
 	// Worker names the process, for people.
 	Worker string
 	// WorkflowRunID is the run of the workflow that the turn belongs to.
@@ -79,6 +81,9 @@ func (s *Store) NextFence(ctx context.Context) (int64, error) {
 // statementLimit bounds a statement of the worker's own: a connection that went silent must not hold up a turn whose heart
 // beats on.
 const statementLimit = 30 * time.Second
+
+// LeaseLimit is the time after which a statement that leases has ended, also if its caller has not heard how.
+const LeaseLimit = 10 * time.Second
 
 // Answers reports whether the database answers on a connection of the pool.
 func (s *Store) Answers(ctx context.Context) bool {

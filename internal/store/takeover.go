@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -26,15 +27,16 @@ type Taken struct {
 // left for a later sweep.
 //
 // crashed says that the activity before did not end by itself. Then the rows that it was working alone are charged: their
-// attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last.
+// attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last. What the running activity
+// took under a fence that it drew before is not charged again.
 func (s *Store) TakeOver(ctx context.Context, turn Turn, from []string, crashed bool) (Taken, error) {
 	const held = `
-SELECT id, working AND $3 AS charged, working AND $3 AS logged
+SELECT id, working AND $3 AND fence < $4 AS charged, working AND $3 AND fence < $4 AS logged
   FROM {queue}
  WHERE turn_id = ANY ($1) AND state = 'leased' AND fence < $2
  ORDER BY {order}
    FOR NO KEY UPDATE SKIP LOCKED`
-	return s.take(ctx, turn, crashed, held, from, turn.Fence, crashed)
+	return s.take(ctx, turn, crashed, held, from, turn.Fence, crashed, cmp.Or(turn.FirstFence, turn.Fence))
 }
 
 // take locks the rows that the query finds and leases them to the turn, in one transaction.

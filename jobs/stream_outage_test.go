@@ -1,0 +1,193 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// onLine is an engine whose line to the database can be cut.
+func (b *bundle) onLine() (*pgtest.Line, *engine.Engine) {
+	b.t.Helper()
+	line := b.Line(b.t)
+	e := engine.NewJobs(store.NewQueue(line.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	b.t.Cleanup(e.Close)
+	return line, e
+}
+
+// outage is how long an outage of these tests takes: longer than what a statement waits for by itself.
+const outage = 3 * time.Second
+
+// lasts waits until an outage has lasted.
+func lasts(t *testing.T, since time.Time) {
+	t.Helper()
+	require.Eventually(t, func() bool { return time.Since(since) > outage }, long, 50*time.Millisecond)
+}
+
+// assertOnce asserts that each of n jobs was completed by its first attempt, and that nothing else was logged.
+func (b *bundle) assertOnce(n int) {
+	b.t.Helper()
+	assert.Equal(b.t, n, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
+	assert.Equal(b.t, n, b.count(`SELECT count(*) FROM daybook.attempts`))
+	assert.Equal(b.t, n, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
+}
+
+// TestOutageWhileJobsEnd takes the database away while one of several jobs ends, and then another: what ended is completed when the
+// database is back, what runs goes on, and nothing is run again.
+func TestOutageWhileJobsEnd(t *testing.T) {
+	t.Parallel()
+	for name, inTx := range map[string]bool{"settled together": false, "in transactions of their own": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const n = 11
+			b := setup(t)
+			b.exec(`CREATE TABLE greeted (name text)`)
+			var begun, ended, cut atomic.Int32
+			early, lateOnes, ends := make(chan struct{}), make(chan struct{}), make(chan struct{}, n)
+			jobs.Register(b.registry, jobs.Policy{Parallel: 2 * n, Timeout: 5 * time.Minute, MaxAttempts: 1}, func(ctx context.Context, job *jobs.Job[greet]) error {
+				begun.Add(1)
+				until := lateOnes
+				if job.Payload.Name == "person 0" {
+					until = early
+				}
+				select {
+				case <-until:
+				case <-ctx.Done():
+					cut.Add(1)
+					return ctx.Err()
+				}
+				if inTx {
+					writeDown(job)
+				}
+				ended.Add(1)
+				ends <- struct{}{}
+				return nil
+			})
+			line, e := b.onLine()
+			b.enqueueMany(n, "person ")
+			turn := b.linger(e)
+			require.Eventually(t, func() bool { return begun.Load() == n }, long, 10*time.Millisecond)
+
+			line.Cut()
+			since := time.Now()
+			close(early)
+			receive(t, ends)
+			lasts(t, since)
+			assert.Zero(t, cut.Load())
+			line.Mend()
+			b.until(1, completed)
+			close(lateOnes)
+			b.until(n, completed)
+			assert.Zero(t, turn.end().Released)
+
+			assert.EqualValues(t, n, begun.Load())
+			assert.EqualValues(t, n, ended.Load())
+			assert.Zero(t, cut.Load())
+			b.assertOnce(n)
+			if inTx {
+				assert.Equal(t, n, b.count(`SELECT count(*) FROM greeted`))
+			}
+		})
+	}
+}
+
+// TestOutageWhileADetachedJobEnds: the turn of the job is over, and the database is away when its handler ends well.
+func TestOutageWhileADetachedJobEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var begun atomic.Int32
+	finish, finished := make(chan struct{}), make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Timeout: 5 * time.Minute}, func(context.Context, *jobs.Job[greet]) error {
+		begun.Add(1)
+		<-finish
+		close(finished)
+		return nil
+	})
+	line, e := b.onLine()
+	b.enqueue(greet{}, queue.JobOptions{})
+	b.short(e, nil)
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE turn_id LIKE 'outlived/%'`))
+	line.Cut()
+	since := time.Now()
+	close(finish)
+	receive(t, finished)
+	lasts(t, since)
+	line.Mend()
+	b.until(1, completed)
+	assert.EqualValues(t, 1, begun.Load())
+	b.assertOnce(1)
+}
+
+// TestTerminatedBackends ends sessions of the engine all the time while jobs come, run and end: no job is run again or charged for it, and
+// no turn ends with it.
+func TestTerminatedBackends(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	b := setup(t)
+	b.exec(`CREATE TABLE greeted (name text)`)
+	var handled sync.Map
+	var twice atomic.Int32
+	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1, Parallel: 20}, func(_ context.Context, job *jobs.Job[greet]) error {
+		if _, again := handled.LoadOrStore(job.Payload.Name, true); again {
+			twice.Add(1)
+		}
+		if len(job.Payload.Name)%2 == 0 {
+			job.InTx(func(ctx context.Context, tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, `INSERT INTO greeted SELECT $1 FROM pg_sleep(0.005)`, job.Payload.Name)
+				return err
+			})
+		}
+		return nil
+	})
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	config.ConnConfig.RuntimeParams["application_name"] = "engine"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(e.Close)
+	b.lane(e, time.Second)
+	stop := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			_, err := b.Pool.Exec(context.Background(), `
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name = 'engine' ORDER BY random() LIMIT 1`)
+			assert.NoError(t, err)
+		}
+	})
+	for i := range n {
+		b.enqueue(greet{Name: fmt.Sprint(i)}, queue.JobOptions{})
+	}
+	b.until(n, `SELECT count(*) FROM daybook.jobs WHERE state IN ('completed', 'failed')`)
+	close(stop)
+	killer.Wait()
+	assert.Zero(t, twice.Load())
+	b.assertOnce(n)
+	const others = `SELECT string_agg(concat_ws(' ', outcome, error_code, error), '; ') FROM daybook.attempts WHERE outcome <> 'completed'`
+	var said *string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), others).Scan(&said))
+	assert.Nil(t, said)
+}
