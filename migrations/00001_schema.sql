@@ -134,6 +134,9 @@ CREATE TABLE daybook.accounting_work_queue (
     -- Requests: each raises generation; a settlement finishes a job only if it is the one that was leased.
     generation        bigint NOT NULL DEFAULT 0,
     cancel_requested  boolean NOT NULL DEFAULT false,
+    -- The version in which the document was deleted (mark_document_deleted): while it is version_hint, a source that does not
+    -- know the document any more says nothing new.
+    deleted_version   bigint CHECK (deleted_version >= 0),
     -- Looks in a row that found the document not ready; slows the next look down.
     not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count >= 0),
     -- The lease. last_attempted_at is when it was taken or renewed.

@@ -417,11 +417,23 @@ BEGIN
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'organization % has no document %', mark_document_deleted.org_id, mark_document_deleted.document_id
-            USING ERRCODE = 'DB013';
+        -- A row that was removed already is deleted as well, if somebody says so: its job knows the version.
+        SELECT q.version_hint + CASE WHEN q.deleted_version = q.version_hint THEN 0 ELSE 1 END INTO version
+          FROM daybook.accounting_work_queue q
+         WHERE q.org_id = mark_document_deleted.org_id AND q.document_id = mark_document_deleted.document_id
+           FOR NO KEY UPDATE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'organization % has no document %', mark_document_deleted.org_id, mark_document_deleted.document_id
+                USING ERRCODE = 'DB013';
+        END IF;
     END IF;
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_deleted.org_id, mark_document_deleted.document_id, version) e;
+    -- On record beside the job, so that the row may be removed before a worker has looked at it.
+    UPDATE daybook.accounting_work_queue q
+       SET deleted_version = mark_document_deleted.version
+     WHERE q.id = mark_document_deleted.job_id AND q.version_hint = mark_document_deleted.version
+       AND q.deleted_version IS DISTINCT FROM mark_document_deleted.version;
 END
 $$;
 

@@ -1075,11 +1075,23 @@ BEGIN
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'organization % has no document %', mark_document_deleted.org_id, mark_document_deleted.document_id
-            USING ERRCODE = 'DB013';
+        -- A row that was removed already is deleted as well, if somebody says so: its job knows the version.
+        SELECT q.version_hint + CASE WHEN q.deleted_version = q.version_hint THEN 0 ELSE 1 END INTO version
+          FROM daybook.accounting_work_queue q
+         WHERE q.org_id = mark_document_deleted.org_id AND q.document_id = mark_document_deleted.document_id
+           FOR NO KEY UPDATE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'organization % has no document %', mark_document_deleted.org_id, mark_document_deleted.document_id
+                USING ERRCODE = 'DB013';
+        END IF;
     END IF;
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_deleted.org_id, mark_document_deleted.document_id, version) e;
+    -- On record beside the job, so that the row may be removed before a worker has looked at it.
+    UPDATE daybook.accounting_work_queue q
+       SET deleted_version = mark_document_deleted.version
+     WHERE q.id = mark_document_deleted.job_id AND q.version_hint = mark_document_deleted.version
+       AND q.deleted_version IS DISTINCT FROM mark_document_deleted.version;
 END
 $$;
 
@@ -1544,6 +1556,7 @@ CREATE TABLE daybook.accounting_work_queue (
     finished_at timestamp with time zone,
     generation bigint DEFAULT 0 NOT NULL,
     cancel_requested boolean DEFAULT false NOT NULL,
+    deleted_version bigint,
     not_ready_count integer DEFAULT 0 NOT NULL,
     turn_id text COLLATE pg_catalog."C",
     fence bigint,
@@ -1554,6 +1567,7 @@ CREATE TABLE daybook.accounting_work_queue (
     takeovers integer DEFAULT 0 NOT NULL,
     epoch integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
+    CONSTRAINT accounting_work_queue_deleted_version_check CHECK ((deleted_version >= 0)),
     CONSTRAINT accounting_work_queue_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
     CONSTRAINT accounting_work_queue_epoch_check CHECK ((epoch >= 0)),
     CONSTRAINT accounting_work_queue_not_ready_count_check CHECK ((not_ready_count >= 0)),

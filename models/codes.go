@@ -5,8 +5,11 @@ type ErrorCode string
 
 // The codes of the accounting kind. What each leads to is the table in docs/states.md.
 const (
-	// CodeDocumentDeleted: the document is deleted or does not exist. The job is cancelled, a live impact reversed.
+	// CodeDocumentDeleted: the document was deleted, explicitly. The job is cancelled, a live impact reversed.
 	CodeDocumentDeleted ErrorCode = "DOCUMENT_DELETED"
+	// CodeDocumentUnknown: the organization's source knows no such document, and nothing says that it was deleted. The ledger is
+	// left alone.
+	CodeDocumentUnknown ErrorCode = "DOCUMENT_UNKNOWN"
 	// CodeDocumentNotReady: the document is not marked ready. Looked at again later, uncounted.
 	CodeDocumentNotReady ErrorCode = "DOCUMENT_NOT_READY"
 	// CodeVersionMismatch: the job names another version than the document has. Again with the document's, uncounted.

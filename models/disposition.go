@@ -105,6 +105,7 @@ func ErrorTable() []CodeInfo { return errorTable }
 
 var errorTable = []CodeInfo{
 	{CodeDocumentDeleted, TreatCancel, "`cancelled`; a live impact is reversed"},
+	{CodeDocumentUnknown, TreatPermanent, "`failed` at once, and the ledger is left alone; comes back when the organization's source is changed, or by a person's retry"},
 	{CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten looks slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
 	{CodeVersionMismatch, TreatReschedule, "again in 5 s with the document's version, uncounted"},
 	{CodeDocumentLocked, TreatReschedule, "somebody's open transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},

@@ -67,6 +67,7 @@ func treatments() map[models.ErrorCode]models.Verdict {
 	}
 	return map[models.ErrorCode]models.Verdict{
 		models.CodeDocumentDeleted:     {Outcome: models.OutcomeCancelled},
+		models.CodeDocumentUnknown:     {Outcome: models.OutcomeFailed},
 		models.CodeDocumentNotReady:    rescheduled(30 * time.Second),
 		models.CodeVersionMismatch:     rescheduled(5 * time.Second),
 		models.CodeDocumentLocked:      rescheduled(time.Second),

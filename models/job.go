@@ -89,8 +89,10 @@ type AccountingJob struct {
 	FirstReadyAt time.Time  `gorm:"column:first_ready_at" json:"first_ready_at"`
 	FinishedAt   *time.Time `gorm:"column:finished_at" json:"finished_at,omitempty"`
 	// Generation grows with each request; a settlement finishes only the generation that was leased.
-	Generation      int64 `gorm:"column:generation" json:"generation"`
-	CancelRequested bool  `gorm:"column:cancel_requested" json:"cancel_requested,omitempty"`
+	Generation int64 `gorm:"column:generation" json:"generation"`
+	// DeletedVersion is the version in which the document was deleted explicitly; nil: it never was.
+	DeletedVersion  *int64 `gorm:"column:deleted_version" json:"deleted_version,omitempty"`
+	CancelRequested bool   `gorm:"column:cancel_requested" json:"cancel_requested,omitempty"`
 	// Epoch grows with each deliberate repost.
 	Epoch         int `gorm:"column:epoch" json:"epoch,omitempty"`
 	NotReadyCount int `gorm:"column:not_ready_count" json:"not_ready_count,omitempty"`

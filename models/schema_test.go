@@ -226,6 +226,7 @@ VALUES ('o', 'b', 'invoice', 'out', 'EUR', '2026-03-14', '2026-03-15', '{"total"
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('o', 'a', 1);
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)
 VALUES ('o', 'b', 1, 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');
+UPDATE daybook.accounting_work_queue SET deleted_version = 1 WHERE document_id = 'b';
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at) VALUES ('o', 'c', 1, 'completed', now());
 INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'completed', now(), 't', 1);
 INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'failed', 'TIMEOUT', 'e', now(), 't', 1);

@@ -31,6 +31,6 @@ var (
 	ErrDocumentNotFound = store.ErrDocumentNotFound
 	// ErrDocumentDeleted: the document is deleted and cannot be marked ready.
 	ErrDocumentDeleted = store.ErrDocumentDeleted
-	// ErrInvalid: the database refused the request as invalid.
+	// ErrInvalid: the request is invalid, for instance by a name that a source cannot have.
 	ErrInvalid = store.ErrInvalid
 )

@@ -35,7 +35,8 @@ func follow(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
 func TestAfterPosting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{AfterPosting: follow})
+	b.exec(`SELECT daybook.set_hooks('` + org + `', '{follow}')`)
+	b.start(workers.Options{Hooks: workers.Hooks{"follow": follow}})
 	fixture.ManyReady(t, b.Pool, org, "inv-", 500)
 
 	counts := b.drainOnce()
@@ -54,6 +55,6 @@ SELECT count(*) FROM daybook.impacts i JOIN daybook.jobs j ON j.idempotency_key 
 func TestAfterPostingIsTheLedgers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := workers.New(workers.Options{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, AfterPosting: follow})
-	assert.ErrorContains(t, err, "AfterPosting")
+	_, err := workers.New(workers.Options{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, Hooks: workers.Hooks{"follow": follow}})
+	assert.ErrorContains(t, err, "Hooks are for Daybook's ledger")
 }

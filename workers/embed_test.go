@@ -85,7 +85,7 @@ func TestChunkProcessorOfAnApplication(t *testing.T) {
 	assert.Equal(t, 20, fixture.Count(t, b.Pool, `SELECT n FROM counters`))
 }
 
-// ownTable is an application that keeps its documents in a table of its own.
+// ownTable is an application that keeps its documents in a table of its own, and what it has deleted in another one.
 type ownTable struct{}
 
 func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) ([]workers.Found, error) {
@@ -94,10 +94,12 @@ func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) 
 		var version, net int64
 		err := tx.QueryRow(ctx, `SELECT version, net FROM invoices WHERE number = $1 FOR NO KEY UPDATE SKIP LOCKED`, k.ID).Scan(&version, &net)
 		if errors.Is(err, pgx.ErrNoRows) {
-			if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM invoices WHERE number = $1)`, k.ID).Scan(&found[i].Exists); err != nil {
+			const why = `SELECT CASE WHEN EXISTS (SELECT 1 FROM invoices WHERE number = $1) THEN $2::integer
+                                     WHEN EXISTS (SELECT 1 FROM shredded WHERE number = $1) THEN $3::integer ELSE $4::integer END`
+			err := tx.QueryRow(ctx, why, k.ID, workers.DocumentLocked, workers.DocumentDeleted, workers.DocumentUnknown).Scan(&found[i].State)
+			if err != nil {
 				return nil, err
 			}
-			found[i].Locked = found[i].Exists
 			continue
 		}
 		if err != nil {
@@ -106,7 +108,7 @@ func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) 
 		d := fixture.Invoice(k.OrgID, k.ID, net)
 		now := time.Now()
 		d.AccountingReadyAt, d.AccountingReadyVersion = &now, version
-		found[i] = workers.Found{Exists: true, Document: d}
+		found[i] = workers.Found{State: workers.DocumentHere, Document: d}
 	}
 	return found, nil
 }
@@ -123,13 +125,16 @@ func (ownTable) SetPosted(ctx context.Context, tx pgx.Tx, keys []workers.Key, li
 func TestDocumentsInTablesOfAnApplication(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.exec(`CREATE TABLE invoices (number text PRIMARY KEY, version bigint NOT NULL, net bigint NOT NULL, posted boolean NOT NULL DEFAULT false)`)
-	b.start(workers.Options{Documents: ownTable{}})
+	b.ownTables()
+	b.exec(`INSERT INTO shredded VALUES ('2026-3')`)
+	b.exec(`SELECT daybook.set_default_source('shop')`)
+	b.start(workers.Options{Sources: workers.Sources{"shop": ownTable{}}})
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := tx.Exec(ctx, `INSERT INTO invoices (number, version, net) VALUES ('2026-1', 4, 1000), ('2026-2', 1, 500)`)
 		require.NoError(t, err)
 		_, err = queue.EnqueueMany(ctx, tx, []queue.Job{
 			{OrgID: org, DocumentID: "2026-1", Version: 4}, {OrgID: org, DocumentID: "2026-2", Version: 1}, {OrgID: org, DocumentID: "2026-3", Version: 1},
+			{OrgID: org, DocumentID: "2026-4", Version: 1},
 		})
 		require.NoError(t, err)
 	})
@@ -137,9 +142,18 @@ func TestDocumentsInTablesOfAnApplication(t *testing.T) {
 	counts := b.drainOnce()
 
 	assert.EqualValues(t, 2, counts.Completed)
-	assert.EqualValues(t, 1, counts.Cancelled)
+	assert.EqualValues(t, 1, counts.Cancelled, "the shredded one")
+	assert.EqualValues(t, 1, counts.Failed, "the one that was never there")
+	assert.Equal(t, models.CodeDocumentUnknown, *fixture.Job(t, b.Pool, org, "2026-4").LastErrorCode)
 	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM invoices WHERE posted`))
 	assert.EqualValues(t, 1785, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
+}
+
+// ownTables makes the tables of ownTable.
+func (b *bundle) ownTables() {
+	b.t.Helper()
+	b.exec(`CREATE TABLE invoices (number text PRIMARY KEY, version bigint NOT NULL, net bigint NOT NULL, posted boolean NOT NULL DEFAULT false)`)
+	b.exec(`CREATE TABLE shredded (number text PRIMARY KEY)`)
 }
 
 func (b *bundle) exec(query string, args ...any) {

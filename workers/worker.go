@@ -29,21 +29,6 @@ const DrainTimeout = 25 * time.Second
 // Settings is what the environment says about the queue.
 type Settings = activities.Settings
 
-// DocumentSource reads documents where an application keeps them in tables of its own.
-type DocumentSource = ledger.DocumentSource
-
-// Key and Found are what a DocumentSource is asked for and answers.
-type (
-	Key   = ledger.Key
-	Found = ledger.Found
-)
-
-// AfterPosting and Posted are for applications that want something to follow a booking, in the same transaction.
-type (
-	AfterPosting = ledger.AfterPosting
-	Posted       = ledger.Posted
-)
-
 // Processor, Commit and Job are for applications that work the queue's jobs themselves, a chunk at a time.
 type (
 	Processor = engine.Processor
@@ -66,11 +51,12 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Settings is what the queue works by; zero: the environment (SettingsFromEnv).
 	Settings Settings
-	// Documents is where the ledger reads documents; nil: daybook.documents.
-	Documents DocumentSource
-	// AfterPosting is told what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook;
-	// nil: nobody is told. Its error undoes the posting.
-	AfterPosting AfterPosting
+	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker works only organizations
+	// whose source on record it reads, and whose hooks it has.
+	Sources Sources
+	// Hooks are told what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook: each is
+	// told of the organizations that have its name on record. A hook's error undoes the posting.
+	Hooks Hooks
 	// Processor replaces Daybook's ledger, chunk by chunk. At most one of Processor and JobProcessor may be set.
 	Processor Processor
 	// JobProcessor replaces Daybook's ledger, job by job.
@@ -82,7 +68,8 @@ type Options struct {
 	MaxConcurrentActivities int
 	// MaxConcurrentWorkflowTasks is how many workflow tasks run at once in this process; default 5.
 	MaxConcurrentWorkflowTasks int
-	// TaskQueue is the Temporal task queue; default "accounting-queue".
+	// TaskQueue is the Temporal task queue; default "accounting-queue". Workers with other sources, hooks or processors do best
+	// with a task queue, and a workflow, of their own: on a shared one, a turn may be given to a worker that cannot work it.
 	TaskQueue string
 	// Name names this worker in leases and attempts; default host and process id.
 	Name string
@@ -98,6 +85,9 @@ type ProcessorOptions struct {
 	Parallel int
 	// Timeout is how long a chunk may take, both phases together; default 10 minutes. Times ChunkSize it may be 1 hour at most.
 	Timeout time.Duration
+	// Sources names those whose organizations the processor works; default daybook. An organization with hooks is left to
+	// workers of Daybook's ledger.
+	Sources []string
 }
 
 // SettingsFromEnv reads ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and
@@ -137,9 +127,20 @@ func New(o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := store.New(o.Pool)
+	kind, err := store.AccountingFor(o.abilities())
+	if err != nil {
+		return nil, fmt.Errorf("workers: %w", err)
+	}
+	s := store.NewQueue(o.Pool, kind)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1)}
+	left := &leftovers{store: s, log: o.Log, can: o.abilities()}
+	w.tend = func(ctx context.Context) error {
+		if err := left.tell(ctx); err != nil && ctx.Err() == nil {
+			o.Log.Debug("what is left to other workers could not be read", "error", err)
+		}
+		return nil
+	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
@@ -172,10 +173,11 @@ func (o Options) processor() (engine.Processor, engine.Options, error) {
 	eo := engine.Options{RetryBase: o.Settings.RetryBase(), Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
 		eo.Direct = true
-		return ledger.New(o.Documents).WithAfterPosting(o.AfterPosting), eo, nil
+		eo.Apart = o.apart()
+		return ledger.New(o.Sources).WithHooks(o.Hooks), eo, o.checkNames()
 	}
-	if o.AfterPosting != nil {
-		return nil, eo, errors.New("workers: AfterPosting is told by Daybook's ledger, which Processor and JobProcessor replace: let them do what follows")
+	if o.apart() {
+		return nil, eo, errors.New("workers: Sources and Hooks are for Daybook's ledger, which Processor and JobProcessor replace: let them read what they work and do what follows; ProcessorOptions.Sources names the sources whose jobs they work")
 	}
 	if o.Processor != nil && o.JobProcessor != nil {
 		return nil, eo, errors.New("workers: set Processor or JobProcessor, not both")

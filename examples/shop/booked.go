@@ -11,14 +11,19 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
+// bookedHook is the name under which the shop's organization has afterPosting on record.
+const bookedHook = "shop-booked"
+
+func (s *shop) hooks() workers.Hooks { return workers.Hooks{bookedHook: s.afterPosting} }
+
 // afterPosting has a webhook follow each booking. It runs in the transaction that posts: the booking, the mark on the order
 // and the webhook's job are committed together, whatever dies when.
 func (s *shop) afterPosting(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
 	var orders []string
 	var follow []queue.NewJob
 	for _, p := range posted {
-		if p.Impact.OrgID != org || p.Impact.Kind != models.ImpactPost {
-			continue // of somebody else, or taken back
+		if p.Impact.Kind != models.ImpactPost {
+			continue // taken back
 		}
 		told, err := s.told("order.booked", p.Impact.DocumentID)
 		if err != nil {

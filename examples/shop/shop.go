@@ -18,6 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -53,6 +54,10 @@ func open(ctx context.Context, c config) (*shop, error) {
 	if _, err := c.pool.Exec(ctx, schema); err != nil {
 		return nil, fmt.Errorf("make the shop's tables: %w", err)
 	}
+	// On record, so that no worker without the hook posts the shop's invoices: `daybook worker`, for one.
+	if _, err := queue.SetHooks(ctx, c.pool, org, []string{bookedHook}); err != nil {
+		return nil, fmt.Errorf("name the shop's hook: %w", err)
+	}
 	// GORM on the pool that Daybook uses as well.
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(c.pool)}), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
@@ -81,7 +86,7 @@ func (s *shop) closeDB() error {
 
 // run embeds both workers, one of bookings and one of background jobs, until ctx ends.
 func (s *shop) run(ctx context.Context, temporal client.Client) error {
-	accounting, err := workers.New(workers.Options{Client: temporal, Pool: s.pool, AfterPosting: s.afterPosting, Log: s.log})
+	accounting, err := workers.New(workers.Options{Client: temporal, Pool: s.pool, Hooks: s.hooks(), Log: s.log})
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func TestBookingIsFollowed(t *testing.T) {
 	_, err := b.pool.Exec(t.Context(), `UPDATE daybook.documents SET content = content || '{"payable": 1}' WHERE id = 'order-2'`)
 	require.NoError(t, err)
 
-	booked := queuetest.DrainAccounting(t, b.pool, queuetest.AccountingOptions{AfterPosting: b.afterPosting})
+	booked := queuetest.DrainAccounting(t, b.pool, queuetest.AccountingOptions{Hooks: b.hooks()})
 	assert.Equal(t, queuetest.Counts{Completed: 1, Failed: 1}, booked.Counts)
 	drained := queuetest.Drain(t, b.pool, b.registry, queuetest.DrainOptions{})
 	drained.RequireCompleted(t)

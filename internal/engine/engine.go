@@ -27,6 +27,9 @@ type Options struct {
 	// Direct is for processors that prepare in microseconds: what a turn refills is locked, prepared, committed and settled
 	// in one transaction, without a lease before it.
 	Direct bool
+	// Apart says that other workers of the task queue may not be able to work what this one can: what a fetch leases is worked
+	// in the fetch, because the turn's next activity may be theirs.
+	Apart bool
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
 	// RenewEvery is the pause between two renewals of a turn's leases; default models.RenewEvery.
@@ -70,6 +73,7 @@ type Engine struct {
 	saidLocked atomic.Int64
 	// missed holds the types that a log line has said are not handled.
 	missed sync.Map
+	handingOn handingOn
 }
 
 // NewJobs returns an engine of background jobs on a store of their queue. Close it.

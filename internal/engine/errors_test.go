@@ -120,14 +120,65 @@ func TestRetractedDocumentIsReversed(t *testing.T) {
 	assert.Len(t, fixture.Impacts(t, b.Pool, org, "inv-1"), 2, "it is reversed once")
 }
 
-func TestMissingDocumentIsCancelled(t *testing.T) {
+// TestUnknownDocumentFails leaves the ledger alone when a document's row is gone without a word, and comes back with the row.
+func TestUnknownDocumentFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, err := store.Enqueue(t.Context(), b.Pool, org, "nowhere", 1, nil, 0)
 	require.NoError(t, err)
 
-	assert.Equal(t, 1, b.work(1).Cancelled)
-	b.assertJob("nowhere", models.JobCancelled, 1, models.CodeDocumentDeleted)
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
+	assert.Equal(t, 1, b.work(1).Failed)
+	b.assertJob("nowhere", models.JobFailed, 1, models.CodeDocumentUnknown)
+
+	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+		_, err := tx.Exec(ctx, `DELETE FROM daybook.documents WHERE id = 'inv-1'`)
+		require.NoError(t, err)
+	})
+	_, err = store.MarkPending(t.Context(), b.Pool, org, "inv-1", nil, 0)
+	require.NoError(t, err)
+	assert.Equal(t, 1, b.work(2).Failed)
+	b.assertJob("inv-1", models.JobFailed, 1, models.CodeDocumentUnknown)
+	assert.Len(t, fixture.Impacts(t, b.Pool, org, "inv-1"), 1, "nothing is reversed")
+	assert.EqualValues(t, 1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
+}
+
+// TestDeletionOutlivesTheRow removes a document's row before, and after, it is marked deleted, and before a worker has looked.
+func TestDeletionOutlivesTheRow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000), fixture.Invoice(org, "inv-2", 1000))
+	b.work(1)
+	remove := func(id string) {
+		_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.documents WHERE id = $1`, id)
+		require.NoError(t, err)
+	}
+	mark := func(id string) {
+		fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
+			m, err := store.MarkDocumentDeleted(ctx, tx, org, id)
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, m.Version, id)
+		})
+	}
+	mark("inv-1")
+	remove("inv-1")
+	remove("inv-2")
+	mark("inv-2")
+	mark("inv-2")
+
+	assert.Equal(t, 2, b.work(2).Cancelled)
+
+	for _, id := range []string{"inv-1", "inv-2"} {
+		b.assertJob(id, models.JobCancelled, 1, models.CodeDocumentDeleted)
+		assert.Len(t, fixture.Impacts(t, b.Pool, org, id), 2, id)
+	}
+	assert.Zero(t, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
+
+	// Asked for again without a row, in a version that nothing was said of, it is unknown.
+	_, err := store.Enqueue(t.Context(), b.Pool, org, "inv-1", 3, nil, 0)
+	require.NoError(t, err)
+	assert.Equal(t, 1, b.work(3).Failed)
+	b.assertJob("inv-1", models.JobFailed, 1, models.CodeDocumentUnknown)
 }
 
 func TestPermanentErrorsFailAtOnce(t *testing.T) {

@@ -53,6 +53,9 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 		return Fetched{}, err
 	}
 	f, err := e.fetch(ctx, turn, r)
+	if err == nil && e.options.Apart && f.Leased > 0 && f.Worked == nil {
+		f, err = e.workFetched(ctx, f, r)
+	}
 	if err != nil && ctx.Err() != nil {
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -130,6 +133,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		defer ticker.Stop()
 		again = ticker.C
 	}
+	// What this worker finds nothing of may be due for another one: after each call it is looked for once.
+	others := time.After(e.handingOn.after())
 	for waited := false; ; waited = true {
 		var wait time.Duration
 		looked := false
@@ -166,6 +171,13 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		case <-deadline.C:
 			return 0, nil, nil
 		case <-sub.C:
+			if others == nil {
+				others = time.After(e.handingOn.after())
+			}
+		case <-others:
+			if others = nil; e.handOn(ctx) {
+				return 0, nil, nil
+			}
 		case <-again:
 			taken, err := e.store.TakeOver(ctx, turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {

@@ -2,6 +2,9 @@ package ledger
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,26 +32,34 @@ type Posted struct {
 // may be called several times for a document, but commits once.
 type AfterPosting func(ctx context.Context, tx pgx.Tx, posted []Posted) error
 
-// WithAfterPosting has f told what is posted; nil: nobody is told. It returns l.
-func (l *Ledger) WithAfterPosting(f AfterPosting) *Ledger {
-	l.after = f
+// Hooks are AfterPosting functions by name. Each is told of the organizations that name it on record, and of no others.
+type Hooks map[string]AfterPosting
+
+// WithHooks has the hooks told what is posted. It returns l.
+func (l *Ledger) WithHooks(hooks Hooks) *Ledger {
+	l.hooks = hooks
 	return l
 }
 
-// tellAfter calls the ledger's AfterPosting. Its statements are an application's and planned as usual.
+// tellAfter calls the ledger's hooks, in the order of their names, each with the postings of the organizations that name it.
+// Their statements are an application's and planned as usual.
 func (c *chunk) tellAfter(ctx context.Context, b *builder) error {
-	if c.ledger.after == nil {
-		return nil
-	}
-	posted := make([]Posted, len(b.posting.Impacts))
+	told := map[string][]Posted{}
 	for i, impact := range b.posting.Impacts {
-		posted[i] = Posted{Impact: impact, Document: b.documents[i]}
+		for _, hook := range c.needs[impact.OrgID].Hooks {
+			told[hook] = append(told[hook], Posted{Impact: impact, Document: b.documents[i]})
+		}
+	}
+	if len(told) == 0 {
+		return nil
 	}
 	if err := store.PlanFreely(ctx, c.tx); err != nil {
 		return err
 	}
-	if err := c.ledger.after(ctx, c.tx, posted); err != nil {
-		return err
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		if err := c.ledger.hooks[name](ctx, c.tx, told[name]); err != nil {
+			return fmt.Errorf("hook %s: %w", name, err)
+		}
 	}
 	return store.PlanByKey(ctx, c.tx)
 }

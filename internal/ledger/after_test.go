@@ -21,9 +21,14 @@ import (
 // withAfter has f told by the bundle's engine what is posted.
 func (b *bundle) withAfter(f ledger.AfterPosting, o engine.Options) {
 	o.Log = slog.New(slog.DiscardHandler)
-	b.engine = engine.New(store.New(b.Pool), ledger.New(nil).WithAfterPosting(f), o)
+	l := ledger.New(nil).WithHooks(ledger.Hooks{"follow": f})
+	kind, err := store.AccountingFor(l.Abilities())
+	require.NoError(b.t, err)
+	b.engine = engine.New(store.NewQueue(b.Pool, kind), l, o)
 	b.t.Cleanup(b.engine.Close)
-	_, err := b.Pool.Exec(b.t.Context(), `CREATE TABLE followed (impact_id bigint PRIMARY KEY, document_id text, kind text, number text)`)
+	_, err = b.Pool.Exec(b.t.Context(), `SELECT daybook.set_default_hooks('{follow}')`)
+	require.NoError(b.t, err)
+	_, err = b.Pool.Exec(b.t.Context(), `CREATE TABLE followed (impact_id bigint PRIMARY KEY, document_id text, kind text, number text)`)
 	require.NoError(b.t, err)
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -18,17 +17,21 @@ import (
 
 // Ledger posts documents. It is safe for concurrent use.
 type Ledger struct {
-	source DocumentSource
-	rules  *rules
-	after  AfterPosting
+	sources Sources
+	rules   *rules
+	hooks   Hooks
 }
 
-// New returns a ledger that reads documents from source; nil is daybook.documents.
-func New(source DocumentSource) *Ledger {
-	if source == nil {
-		source = ownDocuments{}
-	}
-	return &Ledger{source: source, rules: newRules()}
+// New returns a ledger that reads documents from daybook.documents, under its name, and from further sources.
+func New(sources Sources) *Ledger {
+	all := Sources{store.SourceDaybook: ownDocuments{}}
+	maps.Copy(all, sources)
+	return &Ledger{sources: all, rules: newRules()}
+}
+
+// Abilities are what the ledger reads and tells.
+func (l *Ledger) Abilities() store.Abilities {
+	return store.Abilities{Sources: slices.Sorted(maps.Keys(l.sources)), Hooks: slices.Sorted(maps.Keys(l.hooks))}
 }
 
 // Prepare implements engine.Processor. Rules are evaluated in microseconds, so everything is done in Commit, under the
@@ -62,8 +65,10 @@ type chunk struct {
 	found []Found
 	last  []*store.LastImpact
 	orgs  map[string]organization
-	// usable names the organizations whose configuration nobody is changing.
+	// usable names the organizations whose configuration nobody is changing; "" stands for the defaults of all.
 	usable map[string]bool
+	// needs holds the source and the hooks of each organization.
+	needs map[string]store.Needs
 
 	plans         []plan
 	confirmations []models.Confirmation
@@ -91,17 +96,17 @@ func (c *chunk) read(ctx context.Context) error {
 	}
 	orgs := slices.Sorted(maps.Keys(set))
 	var err error
-	if c.usable, err = store.UseConfigurations(ctx, c.tx, orgs); err != nil {
+	if c.usable, err = store.UseConfigurations(ctx, c.tx, append([]string{""}, orgs...)); err != nil {
+		return err
+	}
+	if c.needs, err = store.NeedsOf(ctx, c.tx, orgs); err != nil {
 		return err
 	}
 	if c.orgs, err = c.ledger.rules.load(ctx, c.tx, orgs); err != nil {
 		return err
 	}
-	if c.found, err = c.ledger.source.LockAndRead(ctx, c.tx, c.keys); err != nil {
+	if err = c.ask(ctx); err != nil {
 		return err
-	}
-	if len(c.found) != len(c.keys) {
-		return fmt.Errorf("the document source answered for %d of %d keys: it must answer for each, in order", len(c.found), len(c.keys))
 	}
 	impactKeys := make([]store.ImpactKey, len(c.jobs))
 	for i, j := range c.jobs {
@@ -118,16 +123,31 @@ func (c *chunk) read(ctx context.Context) error {
 func (c *chunk) decide(i int) {
 	job, f := c.jobs[i], c.found[i]
 	switch {
-	case !c.usable[job.OrgID]:
-		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "somebody is changing the rules, accounts or periods of organization %s", job.OrgID)
-	case f.Later:
+	case !c.usable[""] || !c.usable[job.OrgID]:
+		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "another transaction is changing the rules, accounts, periods or source of organization %s", job.OrgID)
+		return
+	case !c.covered(job.OrgID):
+		// It was leased, or picked, before the change was committed; no worker that lacks them leases it again.
+		c.errs[i] = models.Errorf(models.CodeConfigurationLocked, "the source or the hooks of organization %s were changed: other workers have them", job.OrgID)
+		return
+	}
+	switch err := c.answer(i); {
+	case err != nil:
+		c.errs[i] = err
+	case f.State == DocumentLater:
 		c.errs[i] = engine.ErrLater
-	case f.Locked:
+	case f.State == DocumentLocked:
 		c.errs[i] = models.Errorf(models.CodeDocumentLocked, "another transaction holds the document")
-	case !f.Exists:
-		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "there is no such document"))
+	case f.State == DocumentUnknown:
+		c.errs[i] = models.Errorf(models.CodeDocumentUnknown, "the source %s knows no such document, and it was not marked deleted", c.needs[job.OrgID].Source)
+	case f.Document == nil && f.State == DocumentDeleted:
+		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted"))
+	case f.Document == nil:
+		c.errs[i] = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
 	case f.Document.DeletedAt != nil:
 		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted at %s", f.Document.DeletedAt.UTC().Format("2006-01-02T15:04:05Z")))
+	case f.State == DocumentDeleted:
+		c.retract(i, models.Errorf(models.CodeDocumentDeleted, "the document was deleted"))
 	case f.Document.AccountingReadyVersion != job.Version:
 		c.errs[i] = &models.JobError{
 			Code:    models.CodeVersionMismatch,
@@ -217,7 +237,7 @@ func (c *chunk) insert(ctx context.Context) error {
 	if err := store.InsertPosting(ctx, c.tx, b.posting); err != nil || n == 0 {
 		return err
 	}
-	if err := c.ledger.source.SetPosted(ctx, c.tx, b.keys, b.live); err != nil {
+	if err := c.tellSources(ctx, &b); err != nil {
 		return err
 	}
 	return c.tellAfter(ctx, &b)

@@ -2,28 +2,49 @@ package ledger
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Key names a document.
 type Key = store.DocumentKey
 
-// Found is what a DocumentSource found under a key.
-type Found = store.FoundDocument
+// Found is what a DocumentSource says of a key, and FoundState in one word.
+type (
+	Found      = store.FoundDocument
+	FoundState = store.FoundState
+)
 
-// DocumentSource reads documents where an application keeps them. Both methods run in the transaction that posts.
+// The answers of a DocumentSource.
+const (
+	DocumentHere    = store.DocumentHere
+	DocumentLocked  = store.DocumentLocked
+	DocumentDeleted = store.DocumentDeleted
+	DocumentUnknown = store.DocumentUnknown
+	DocumentLater   = store.DocumentLater
+)
+
+// DocumentSource reads documents where an application keeps them. Both methods run in the transaction that posts, for documents
+// of those organizations alone whose source on record it is.
 type DocumentSource interface {
 	// LockAndRead locks the documents that it can get without waiting (FOR NO KEY UPDATE SKIP LOCKED), and answers for
-	// each key in order: the document as it is now, or that it is locked by somebody else, or that there is none.
+	// each key in order: the document as it is now, or that another transaction holds it, or that it was deleted, or that there
+	// is nothing known of it. Only "deleted" reverses what is posted.
 	LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) ([]Found, error)
 	// SetPosted is told for each key whether an impact of the document is live now.
 	SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error
 }
 
-// ownDocuments is daybook.documents.
+// Sources are document sources by name.
+type Sources map[string]DocumentSource
+
+// ownDocuments is daybook.documents. A row that is deleted has a time in deleted_at; a row that is not there is unknown.
 type ownDocuments struct{}
 
 // LockAndRead implements DocumentSource.
@@ -34,4 +55,100 @@ func (ownDocuments) LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) ([]F
 // SetPosted implements DocumentSource.
 func (ownDocuments) SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error {
 	return store.SetImpactCreated(ctx, tx, keys, live)
+}
+
+// covered reports whether the ledger reads the organization's source and has its hooks.
+func (c *chunk) covered(org string) bool {
+	needs := c.needs[org]
+	if c.ledger.sources[needs.Source] == nil {
+		return false
+	}
+	return !slices.ContainsFunc(needs.Hooks, func(name string) bool { return c.ledger.hooks[name] == nil })
+}
+
+// bySource returns the positions of the keys of each source, in the order of the sources' names.
+func (c *chunk) bySource(keys []Key) (names []string, positions map[string][]int) {
+	positions = map[string][]int{}
+	for i, k := range keys {
+		if c.usable[""] && c.usable[k.OrgID] && c.covered(k.OrgID) {
+			source := c.needs[k.OrgID].Source
+			positions[source] = append(positions[source], i)
+		}
+	}
+	return slices.Sorted(maps.Keys(positions)), positions
+}
+
+// ask has each source lock and read its documents. What a source does not know may have been deleted on record.
+func (c *chunk) ask(ctx context.Context) error {
+	c.found = make([]Found, len(c.keys))
+	var unknown []Key
+	var places []int
+	names, positions := c.bySource(c.keys)
+	for _, name := range names {
+		keys := pick(c.keys, positions[name])
+		found, err := c.ledger.sources[name].LockAndRead(ctx, c.tx, keys)
+		if err != nil {
+			return err
+		}
+		if len(found) != len(keys) {
+			return fmt.Errorf("the document source %s answered for %d of %d keys: it must answer for each, in order", name, len(found), len(keys))
+		}
+		for i, place := range positions[name] {
+			c.found[place] = found[i]
+			if found[i].State == DocumentUnknown {
+				unknown, places = append(unknown, keys[i]), append(places, place)
+			}
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	deleted, err := store.DeletedOnRecord(ctx, c.tx, unknown)
+	for i, place := range places {
+		if err == nil && deleted[i] {
+			c.found[place] = Found{State: DocumentDeleted}
+		}
+	}
+	return err
+}
+
+// answer says what is wrong with what the source said of job i; nil: nothing is.
+func (c *chunk) answer(i int) error {
+	key, f := c.keys[i], c.found[i]
+	source := c.needs[key.OrgID].Source
+	switch {
+	case f.State < DocumentHere || f.State > DocumentLater:
+		return models.Errorf(models.CodeProcessorError, "the document source %s did not answer for document %s of organization %s: it must set State for each key",
+			source, key.ID, key.OrgID)
+	case f.State == DocumentHere && f.Document == nil && f.Err == nil:
+		return models.Errorf(models.CodeProcessorError, "the document source %s says that document %s of organization %s is here, and gave no document: it must set Document",
+			source, key.ID, key.OrgID)
+	case f.Document != nil && (f.Document.OrgID != key.OrgID || f.Document.ID != key.ID):
+		return models.Errorf(models.CodeProcessorError, "the document source %s answered for document %s of organization %s with document %q of organization %q: it must answer in the keys' order",
+			source, key.ID, key.OrgID, f.Document.ID, f.Document.OrgID)
+	}
+	return nil
+}
+
+// tellSources tells each source which of its documents are posted now.
+func (c *chunk) tellSources(ctx context.Context, b *builder) error {
+	names, positions := c.bySource(b.keys)
+	for _, name := range names {
+		if err := c.ledger.sources[name].SetPosted(ctx, c.tx, pick(b.keys, positions[name]), pick(b.live, positions[name])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pick returns the elements at the positions; all of them are returned as they are.
+func pick[T any](all []T, positions []int) []T {
+	if len(positions) == len(all) {
+		return all
+	}
+	some := make([]T, len(positions))
+	for i, p := range positions {
+		some[i] = all[p]
+	}
+	return some
 }

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // SourceDaybook is the name of the source that every worker reads: daybook.documents.
@@ -51,10 +54,114 @@ func (a Abilities) covers() string {
 // literal is an array of names in SQL.
 func literal(names []string) string { return `'{` + strings.Join(names, ",") + `}'::text[]` }
 
+// Needs are where an organization's documents are, and what its postings are told to.
+type Needs struct {
+	Source string
+	Hooks  []string
+}
+
+// NeedsOf reads the needs of each organization, known to Daybook or not, as they are on record now.
+func NeedsOf(ctx context.Context, q Querier, orgs []string) (map[string]Needs, error) {
+	const stmt = `
+SELECT k.id, ` + needsOfOrganization + `
+  FROM unnest($1::text[]) AS k (id)
+  LEFT JOIN daybook.organizations o ON o.id = k.id`
+	rows, err := q.Query(ctx, stmt, orgs)
+	if err != nil {
+		return nil, wrap("read the organizations' sources", err)
+	}
+	needs := make(map[string]Needs, len(orgs))
+	var org string
+	var n Needs
+	_, err = pgx.ForEachRow(rows, []any{&org, &n.Source, &n.Hooks}, func() error {
+		needs[org] = n
+		n.Hooks = nil
+		return nil
+	})
+	return needs, wrap("read the organizations' sources", err)
+}
+
 // AccountingFor is the kind Accounting as a worker with these abilities sees it.
 func AccountingFor(a Abilities) (*Kind, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	return accounting(a), nil
+}
+
+// Left is what a worker leaves to others: jobs that are due, of organizations with the same needs.
+type Left struct {
+	Needs
+	Organizations, Jobs int64
+}
+
+// anyLeft is the condition that there are organizations at all which the worker leaves: looking at them costs less than at jobs.
+const anyLeft = `(EXISTS (SELECT 1 FROM daybook.organizations o WHERE NOT ({covered}))
+        OR EXISTS (SELECT 1 FROM (VALUES (NULL::text, NULL::text[])) AS o (source, hooks) WHERE NOT ({covered})))`
+
+// Left counts the jobs that are due and that the worker leaves, by what they need.
+func (s *Store) Left(ctx context.Context) ([]Left, error) {
+	const stmt = `
+SELECT ` + needsOfOrganization + `, count(DISTINCT q.org_id), count(*)
+  FROM {queue} q
+  LEFT JOIN daybook.organizations o ON o.id = q.org_id
+ WHERE ` + anyLeft + `
+   AND q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND NOT ({covered})
+ GROUP BY 1, 2
+ ORDER BY 1, 2`
+	return readLeft(ctx, s.pool, s.kind.sql(stmt))
+}
+
+// HasLeft reports whether there is any such job.
+func (s *Store) HasLeft(ctx context.Context) (bool, error) {
+	const stmt = `
+SELECT ` + anyLeft + ` AND EXISTS (
+       SELECT 1
+         FROM {queue} q
+         LEFT JOIN daybook.organizations o ON o.id = q.org_id
+        WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND NOT ({covered}))`
+	if s.kind.abilities == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	var left bool
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&left)
+	return left, wrap("look for jobs of other workers", err)
+}
+
+// WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks, by what they need; org
+// empty: of all organizations. Jobs of paused organizations wait for something else.
+func WaitingFor(ctx context.Context, q Querier, org string) ([]Left, error) {
+	const stmt = `
+SELECT ` + needsOfOrganization + `, count(DISTINCT q.org_id), count(*)
+  FROM daybook.accounting_work_queue q
+  LEFT JOIN daybook.organizations o ON o.id = q.org_id
+ WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND ($1 = '' OR q.org_id = $1)
+   AND (coalesce(o.source, (SELECT d.source FROM daybook.defaults d)) <> 'daybook'
+        OR coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d)) <> '{}')
+ GROUP BY 1, 2
+ ORDER BY 1, 2`
+	return readLeft(ctx, q, stmt, org)
+}
+
+func readLeft(ctx context.Context, q Querier, stmt string, args ...any) ([]Left, error) {
+	rows, err := q.Query(ctx, stmt, args...)
+	if err != nil {
+		return nil, wrap("count what waits for sources and hooks", err)
+	}
+	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Left, err error) {
+		err = row.Scan(&l.Source, &l.Hooks, &l.Organizations, &l.Jobs)
+		return l, err
+	})
+	return left, wrap("count what waits for sources and hooks", err)
+}
+
+// NamesOnRecord reads the names of all sources and hooks that the defaults or an organization have.
+func NamesOnRecord(ctx context.Context, q Querier) (sources, hooks []string, err error) {
+	const stmt = `
+SELECT ARRAY(SELECT source FROM daybook.defaults UNION SELECT source FROM daybook.organizations WHERE source IS NOT NULL),
+       ARRAY(SELECT unnest(hooks) FROM daybook.defaults UNION SELECT unnest(hooks) FROM daybook.organizations)`
+	err = q.QueryRow(ctx, stmt).Scan(&sources, &hooks)
+	return sources, hooks, wrap("read the names of sources and hooks", err)
 }

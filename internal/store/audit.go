@@ -20,8 +20,8 @@ type AuditOptions struct {
 	Guards []Guard
 }
 
-// defaultFindings is how many findings of a check are listed.
-const defaultFindings = 20
+// DefaultFindings is how many findings of a check are listed.
+const DefaultFindings = 20
 
 // Finding is one thing that is wrong.
 type Finding struct {
@@ -48,7 +48,10 @@ type CheckResult struct {
 // AuditFigures are what was looked at.
 type AuditFigures struct {
 	Organizations int64 `json:"organizations"`
-	Documents     int64 `json:"documents"`
+	// Sources say of each source on record what there is of it, and whether its documents were read.
+	Sources []SourceFigures `json:"sources"`
+	// Documents counts the rows of daybook.documents.
+	Documents int64 `json:"documents"`
 	// Ready counts the documents that are marked ready and not deleted.
 	Ready int64 `json:"ready"`
 	// OpenJobs are pending or leased.
@@ -95,11 +98,11 @@ func (r AuditReport) Wrong() int64 {
 const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL statement_timeout = 0`
 
 // Audit checks what must hold for the documents and the ledger, whatever the program that wrote them did. It reads one
-// snapshot, waits for nobody and holds up nobody. Documents that an application keeps in tables of its own are not looked at,
-// their impacts and entries are.
+// snapshot, waits for nobody and holds up nobody. Of documents in other sources than daybook.documents only the impacts and
+// entries are looked at, and the report's Sources say so; ledger.Audit compares those as well.
 func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport, error) {
 	if o.Limit <= 0 {
-		o.Limit = defaultFindings
+		o.Limit = DefaultFindings
 	}
 	r := AuditReport{OrgID: o.OrgID}
 	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
@@ -107,6 +110,10 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 			return err
 		}
 		if err := auditFigures(ctx, tx, o.OrgID, &r); err != nil {
+			return err
+		}
+		var err error
+		if r.Figures.Sources, err = auditSources(ctx, tx, o.OrgID); err != nil {
 			return err
 		}
 		for _, check := range auditChecks {

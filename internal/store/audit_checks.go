@@ -10,6 +10,7 @@ type auditCheck struct {
 var auditChecks = []auditCheck{
 	{"document_not_posted", "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", auditNotPosted},
 	{"retracted_document_posted", "a document that is deleted or not ready has no live impact, or an open job", auditRetracted},
+	{"impact_of_unknown_document", "what is posted is of a document that its source knows, or knows to be deleted", auditUnknown},
 	{"document_behind_its_posting", "what is posted is of the document as it is: of no newer version, and not from before it was written anew or changed unmarked", auditBehind},
 	{"unbalanced_organization", "debits equal credits in each organization and currency", auditOrganizations},
 	{"unbalanced_impact", "debits equal credits in each impact and currency", auditImpacts},
@@ -37,7 +38,9 @@ SELECT d.org_id, d.id, l.id AS impact_id,
   FROM daybook.documents d
   LEFT JOIN live l ON l.org_id = d.org_id AND l.document_id = d.id
   LEFT JOIN daybook.accounting_work_queue j ON j.org_id = d.org_id AND j.document_id = d.id
+  LEFT JOIN daybook.organizations o ON o.id = d.org_id
  WHERE d.accounting_ready_at IS NOT NULL AND d.deleted_at IS NULL AND ($1 = '' OR d.org_id = $1)
+   AND coalesce(o.source, (SELECT s.source FROM daybook.defaults s)) = 'daybook'
    AND l.document_version IS DISTINCT FROM d.accounting_ready_version
    AND (j.state IN ('completed', 'cancelled') OR j.state = 'failed' AND j.version_hint < d.accounting_ready_version) IS NOT FALSE
    AND NOT EXISTS (SELECT 1 FROM daybook.confirmations c WHERE c.impact_id = l.id AND c.document_version = d.accounting_ready_version)
@@ -52,7 +55,9 @@ SELECT count(*) OVER (), d.org_id, d.id, i.id,
   FROM daybook.documents d
   JOIN daybook.impacts i ON i.org_id = d.org_id AND i.document_id = d.id AND i.kind = 'post'
   LEFT JOIN daybook.accounting_work_queue j ON j.org_id = d.org_id AND j.document_id = d.id
+  LEFT JOIN daybook.organizations o ON o.id = d.org_id
  WHERE (d.accounting_ready_at IS NULL OR d.deleted_at IS NOT NULL) AND ($1 = '' OR d.org_id = $1)
+   AND coalesce(o.source, (SELECT s.source FROM daybook.defaults s)) = 'daybook'
    AND (j.state IN ('pending', 'leased')) IS NOT TRUE
    AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
  ORDER BY d.org_id, d.id
@@ -77,8 +82,10 @@ SELECT d.org_id, d.id, p.id AS impact_id,
             ELSE format('the document was changed at %s without being marked ready, and version %s was posted before', d.updated_at, p.version) END
   FROM daybook.documents d
   JOIN posted p ON p.org_id = d.org_id AND p.document_id = d.id
- WHERE p.version > d.accounting_ready_version
-    OR p.version = d.accounting_ready_version AND greatest(d.created_at, d.updated_at) > p.at
+  LEFT JOIN daybook.organizations o ON o.id = d.org_id
+ WHERE coalesce(o.source, (SELECT s.source FROM daybook.defaults s)) = 'daybook'
+   AND (p.version > d.accounting_ready_version
+        OR p.version = d.accounting_ready_version AND greatest(d.created_at, d.updated_at) > p.at)
 )
 SELECT count(*) OVER (), w.* FROM wrong w ORDER BY w.org_id, w.id LIMIT $2`
 

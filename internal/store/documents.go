@@ -15,17 +15,33 @@ import (
 // DocumentKey names a document.
 type DocumentKey struct{ OrgID, ID string }
 
+// FoundState is what a source says of a key. The zero value is no answer, and an error.
+type FoundState int
+
+const (
+	// DocumentHere: the document is in Document, locked until the transaction ends.
+	DocumentHere FoundState = iota + 1
+	// DocumentLocked: another transaction holds the document. It is asked for again shortly.
+	DocumentLocked
+	// DocumentDeleted: the document was deleted. Its job is cancelled, and what is posted of it is reversed. A source says so only
+	// of what it knows to be deleted.
+	DocumentDeleted
+	// DocumentUnknown: the source knows nothing of the document. Its job fails with DOCUMENT_UNKNOWN, and the ledger stays as it is.
+	DocumentUnknown
+	// DocumentLater: the documents before it are as much as one transaction should hold in memory. It is asked for again at once;
+	// the first key of a call cannot be put off.
+	DocumentLater
+)
+
 // FoundDocument is what was found under a key.
 type FoundDocument struct {
-	// Exists is false when there is no such document.
-	Exists bool
-	// Locked says that somebody else holds the document: it could not be read now.
-	Locked bool
-	// Later says that the documents before it are as much as one transaction should hold in memory: ask for it again.
-	Later bool
-	// Document is set when it exists and is not locked; Err says why it could not be decoded.
+	// State is the answer.
+	State FoundState
+	// Document is set when the document is here. It may be set for a deleted one, for its DeletedAt and for what is told after the
+	// posting. A document whose DeletedAt is set is deleted.
 	Document *models.Document
-	Err      error
+	// Err says why a document that is here could not be decoded: its job fails with DOCUMENT_INVALID.
+	Err error
 }
 
 // maxContentBytes bounds the contents that LockDocuments reads at a time, as text and roughly: about 10,000 lines. A document
@@ -69,12 +85,18 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 		var d models.Document
 		var issue, value *time.Time
 		var content []byte
-		var f FoundDocument
+		var later bool
+		f := FoundDocument{State: DocumentHere}
 		if err := rows.Scan(&n, &got, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
-			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &f.Later); err != nil {
+			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &later); err != nil {
 			return nil, wrap("lock documents", err)
 		}
-		if got && !f.Later {
+		switch {
+		case !got:
+			missing, places = append(missing, keys[n-1]), append(places, n-1)
+		case later:
+			f.State = DocumentLater
+		default:
 			d.OrgID, d.ID = keys[n-1].OrgID, keys[n-1].ID
 			d.IssueDate = dateOf(issue)
 			if value != nil {
@@ -86,9 +108,6 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 				f.Err = fmt.Errorf("content: %w", err)
 			}
 		}
-		if f.Exists = got; !got {
-			missing, places = append(missing, keys[n-1]), append(places, n-1)
-		}
 		out[n-1] = f
 	}
 	if err := rows.Err(); err != nil || len(missing) == 0 {
@@ -96,9 +115,29 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 	}
 	exist, err := documentsExist(ctx, tx, missing)
 	for i, there := range exist {
-		out[places[i]].Exists, out[places[i]].Locked = there, there
+		out[places[i]].State = DocumentUnknown
+		if there {
+			out[places[i]].State = DocumentLocked
+		}
 	}
 	return out, err
+}
+
+// DeletedOnRecord says for each key whether the document was marked deleted, in the version that its job asks for: its row may
+// be gone since.
+func DeletedOnRecord(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]bool, error) {
+	const stmt = `
+SELECT coalesce(q.deleted_version = q.version_hint, false)
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
+  LEFT JOIN daybook.accounting_work_queue q ON q.org_id = k.org_id AND q.document_id = k.id
+ ORDER BY k.n`
+	orgs, ids := splitKeys(keys)
+	rows, err := tx.Query(ctx, stmt, orgs, ids)
+	if err != nil {
+		return nil, wrap("look for deletions", err)
+	}
+	deleted, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	return deleted, wrap("look for deletions", err)
 }
 
 // documentsExist says for each key whether there is such a document, locked or not.

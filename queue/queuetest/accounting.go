@@ -16,10 +16,10 @@ import (
 // AccountingOptions say how DrainAccounting posts, as workers.Options do. The zero value of each field is its default.
 type AccountingOptions struct {
 	DrainOptions
-	// Documents is where the ledger reads documents; nil: daybook.documents. It is a workers.DocumentSource.
-	Documents ledger.DocumentSource
-	// AfterPosting is told what is posted; nil: nobody is. It is a workers.AfterPosting.
-	AfterPosting ledger.AfterPosting
+	// Sources are where the ledger reads documents, besides daybook.documents. They are workers.Sources.
+	Sources ledger.Sources
+	// Hooks are told what is posted of the organizations that have their names on record. They are workers.Hooks.
+	Hooks ledger.Hooks
 }
 
 // DrainedAccounting is what became of accounting jobs.
@@ -30,12 +30,18 @@ type DrainedAccounting struct {
 	Jobs []models.AccountingJob
 }
 
-// DrainAccounting posts every document that is due with Daybook's ledger, until nothing is due. Documents that fail do not
+// DrainAccounting posts every document that is due with Daybook's ledger, until nothing is due but what a worker with these
+// sources and hooks leaves to others. Documents that fail do not
 // fail the test; see RequireCompleted.
 func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) DrainedAccounting {
 	tb.Helper()
-	s := store.New(pool)
-	e := engine.New(s, ledger.New(o.Documents).WithAfterPosting(o.AfterPosting), engine.Options{Direct: true, Log: logTo(tb)})
+	l := ledger.New(o.Sources).WithHooks(o.Hooks)
+	kind, err := store.AccountingFor(l.Abilities())
+	if err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
+	s := store.NewQueue(pool, kind)
+	e := engine.New(s, l, engine.Options{Direct: true, Log: logTo(tb)})
 	defer e.Close()
 	d := newDrainer(tb, s, e, o.DrainOptions)
 	d.run()

@@ -22,15 +22,18 @@ func TestDrainAccounting(t *testing.T) {
 	fixture.Organization(t, b.Pool, org)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000), fixture.Unbalanced(org, "inv-2"))
 
+	_, err := queue.SetHooks(t.Context(), b.Pool, org, []string{"follow"})
+	require.NoError(t, err)
+
 	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{
-		AfterPosting: func(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
+		Hooks: workers.Hooks{"follow": func(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
 			for _, p := range posted {
 				if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, greet{Name: p.Impact.DocumentID}, queue.JobOptions{}); err != nil {
 					return err
 				}
 			}
 			return nil
-		},
+		}},
 	})
 
 	assert.Equal(t, queuetest.Counts{Completed: 1, Failed: 1}, drained.Counts)

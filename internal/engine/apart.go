@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// apartLength is how long a fetch goes on with what it has leased, when the turn's next activity may be another worker's.
+	apartLength = 4 * time.Second
+	// handOnAfter is how long a fetch that finds nothing which this worker may work waits before it ends for what others may;
+	// each time in vain twice as long, up to handOnSlowest.
+	handOnAfter   = time.Second
+	handOnSlowest = 30 * time.Second
+)
+
+// workFetched works a turn that a fetch has leased, and goes on for a while.
+func (e *Engine) workFetched(ctx context.Context, f Fetched, r FetchRequest) (Fetched, error) {
+	report, err := e.Process(ctx, TurnRequest{Turn: r.Turn, Batch: r.Batch, Length: apartLength, Crashed: r.Again, Stop: r.Stop})
+	if err != nil {
+		return f, err
+	}
+	f.Leased, f.Full, f.Worked = report.Leased, report.More, &report
+	f.LeftBehind = append(f.LeftBehind, report.LeftBehind...)
+	return f, nil
+}
+
+// handingOn is the pause after which a fetch that waits ends because there are jobs for other workers: of a task queue's
+// workers one alone waits for work, and it must not be one that cannot work what there is.
+type handingOn struct {
+	mu    sync.Mutex
+	pause time.Duration
+}
+
+// after is the present pause.
+func (h *handingOn) after() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(h.pause, handOnAfter)
+}
+
+// done says whether a fetch ended for others: while it does so again and again, there are none.
+func (h *handingOn) done(handedOn bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !handedOn {
+		h.pause = 0
+		return
+	}
+	h.pause = min(2*max(h.pause, handOnAfter), handOnSlowest)
+}
+
+// handOn reports whether a fetch that waits is to end, because jobs are due that this worker may not work.
+func (e *Engine) handOn(ctx context.Context) bool {
+	left, err := e.store.HasLeft(ctx)
+	e.handingOn.done(left && err == nil)
+	return left && err == nil
+}

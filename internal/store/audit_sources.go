@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// SourceFigures are what the ledger holds of the documents of one source.
+type SourceFigures struct {
+	// Name is the source's.
+	Name string `json:"name"`
+	// Checked says that the documents of the source were compared with what is posted of them. What is posted is checked in any
+	// case.
+	Checked bool `json:"checked"`
+	// Organizations counts those on record with the source that have a document, a job or an impact, and those that Daybook knows.
+	Organizations int64 `json:"organizations"`
+	// Documents counts the documents that were read; 0 where Checked is false.
+	Documents int64 `json:"documents"`
+	// Locked counts the documents that could not be compared, because another transaction held them. daybook.documents is read
+	// without locks.
+	Locked int64 `json:"locked,omitempty"`
+	// OpenJobs and FailedJobs are those of AuditFigures; Live counts the documents that are posted.
+	OpenJobs   int64 `json:"open_jobs"`
+	FailedJobs int64 `json:"failed_jobs"`
+	Impacts    int64 `json:"impacts"`
+	Live       int64 `json:"live"`
+}
+
+// auditSources counts by source what there is.
+func auditSources(ctx context.Context, tx pgx.Tx, org string) ([]SourceFigures, error) {
+	const stmt = `
+WITH counted AS (
+    SELECT id AS org_id, 0 AS documents, 0 AS open, 0 AS failed, 0 AS impacts, 0 AS live FROM daybook.organizations WHERE $1 = '' OR id = $1
+     UNION ALL
+    SELECT org_id, count(*), 0, 0, 0, 0 FROM daybook.documents WHERE $1 = '' OR org_id = $1 GROUP BY org_id
+     UNION ALL
+    SELECT org_id, 0, count(*) FILTER (WHERE state IN ('pending', 'leased')), count(*) FILTER (WHERE state = 'failed'), 0, 0
+      FROM daybook.accounting_work_queue WHERE $1 = '' OR org_id = $1 GROUP BY org_id
+     UNION ALL
+    SELECT org_id, 0, 0, 0, count(*), count(*) FILTER (WHERE kind = 'post') - count(*) FILTER (WHERE kind = 'reverse')
+      FROM daybook.impacts WHERE $1 = '' OR org_id = $1 GROUP BY org_id
+)
+SELECT coalesce(o.source, (SELECT d.source FROM daybook.defaults d)), count(DISTINCT c.org_id),
+       sum(c.documents)::bigint, sum(c.open)::bigint, sum(c.failed)::bigint, sum(c.impacts)::bigint, sum(c.live)::bigint
+  FROM counted c
+  LEFT JOIN daybook.organizations o ON o.id = c.org_id
+ GROUP BY 1
+ ORDER BY 1`
+	rows, err := tx.Query(ctx, stmt, org)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f SourceFigures, err error) {
+		err = row.Scan(&f.Name, &f.Organizations, &f.Documents, &f.OpenJobs, &f.FailedJobs, &f.Impacts, &f.Live)
+		// What is in daybook.documents of an organization that has another source is nobody's.
+		if f.Checked = f.Name == SourceDaybook; !f.Checked {
+			f.Documents = 0
+		}
+		return f, err
+	})
+}
+
+// OrganizationsOf lists the organizations of a source that have a job or an impact, in the order of their ids; org empty: all.
+func OrganizationsOf(ctx context.Context, q Querier, source, org string) ([]string, error) {
+	const stmt = `
+SELECT k.org_id
+  FROM (SELECT org_id FROM daybook.accounting_work_queue WHERE $2 = '' OR org_id = $2
+         UNION
+        SELECT org_id FROM daybook.impacts WHERE $2 = '' OR org_id = $2) k
+  LEFT JOIN daybook.organizations o ON o.id = k.org_id
+ WHERE coalesce(o.source, (SELECT d.source FROM daybook.defaults d)) = $1
+ ORDER BY k.org_id`
+	rows, err := q.Query(ctx, stmt, source, org)
+	if err != nil {
+		return nil, wrap("list the organizations of a source", err)
+	}
+	orgs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return orgs, wrap("list the organizations of a source", err)
+}
+
+// DocumentsOf lists up to limit documents of an organization, behind the one that is named, that have a job or an impact.
+func DocumentsOf(ctx context.Context, q Querier, org, after string, limit int) ([]DocumentKey, error) {
+	const stmt = `
+(SELECT document_id FROM daybook.accounting_work_queue WHERE org_id = $1 AND document_id > $2 ORDER BY document_id LIMIT $3)
+ UNION
+(SELECT document_id FROM daybook.impacts WHERE org_id = $1 AND document_id > $2 AND seq = 1 ORDER BY document_id LIMIT $3)
+ ORDER BY document_id LIMIT $3`
+	rows, err := q.Query(ctx, stmt, org, after, limit)
+	if err != nil {
+		return nil, wrap("list documents", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k DocumentKey, err error) {
+		k.OrgID = org
+		err = row.Scan(&k.ID)
+		return k, err
+	})
+	return keys, wrap("list documents", err)
+}
+
+// DocumentPosting is how a document stands in the ledger and in the queue.
+type DocumentPosting struct {
+	// LiveID and LiveVersion are the live impact's; nil: the document is not posted. ConfirmedVersion is the newest version that
+	// it was confirmed for.
+	LiveID, LiveVersion, ConfirmedVersion *int64
+	// JobState and JobVersion are its job's; "": it has none.
+	JobState   string
+	JobVersion int64
+}
+
+// Postings reads how documents stand. The answers are in the keys' order.
+func Postings(ctx context.Context, q Querier, keys []DocumentKey) ([]DocumentPosting, error) {
+	const stmt = `
+SELECT live.id, live.document_version, (SELECT max(c.document_version) FROM daybook.confirmations c WHERE c.impact_id = live.id),
+       coalesce(j.state::text, ''), coalesce(j.version_hint, 0)
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
+  LEFT JOIN daybook.accounting_work_queue j ON j.org_id = k.org_id AND j.document_id = k.id
+  LEFT JOIN LATERAL (
+        SELECT i.id, i.kind, i.document_version FROM daybook.impacts i
+         WHERE i.org_id = k.org_id AND i.document_id = k.id
+         ORDER BY i.seq DESC LIMIT 1) live ON live.kind = 'post'
+ ORDER BY k.n`
+	orgs, ids := splitKeys(keys)
+	rows, err := q.Query(ctx, stmt, orgs, ids)
+	if err != nil {
+		return nil, wrap("read postings", err)
+	}
+	postings, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DocumentPosting])
+	return postings, wrap("read postings", err)
+}
+
+// AddFinding counts a finding of a check, and lists it if there is room.
+func (r *AuditReport) AddFinding(kind string, limit int, f Finding) {
+	for i := range r.Checks {
+		if r.Checks[i].Kind != kind {
+			continue
+		}
+		r.Checks[i].Count++
+		if len(r.Checks[i].Findings) < limit {
+			r.Checks[i].Findings = append(r.Checks[i].Findings, f)
+		}
+	}
+}
+
+// An impact that posts, of a document that is gone without a word.
+const auditUnknown = `
+SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
+       format('version %s is posted, and daybook.documents has no such document; %s', i.document_version,
+              CASE WHEN j.id IS NULL THEN 'there is no job' ELSE format('its job for version %s is %s', j.version_hint, j.state) END)
+  FROM daybook.impacts i
+  LEFT JOIN daybook.organizations o ON o.id = i.org_id
+  LEFT JOIN daybook.accounting_work_queue j ON j.org_id = i.org_id AND j.document_id = i.document_id
+ WHERE i.kind = 'post' AND ($1 = '' OR i.org_id = $1)
+   AND coalesce(o.source, (SELECT s.source FROM daybook.defaults s)) = 'daybook'
+   AND NOT EXISTS (SELECT 1 FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id)
+   AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+   AND (j.state IN ('pending', 'leased')) IS NOT TRUE
+ ORDER BY i.org_id, i.document_id
+ LIMIT $2`

@@ -1,0 +1,77 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// SourceDaybook is the name of the source of organizations that name none, unless SetDefaultSource changed that: the table
+// daybook.documents.
+const SourceDaybook = store.SourceDaybook
+
+// SetSource puts on record which source an organization's documents are read from. Only workers that read it work the
+// organization's jobs. Empty: the default (SetDefaultSource). It reports whether that changed anything.
+//
+// An application whose documents are in tables of its own calls it in the transaction that enqueues the first of them, or when
+// it starts. Where all is so already it takes no lock; otherwise it waits until no transaction posts by what was so before,
+// and failed jobs are pending again whose documents the source before did not know.
+//
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalid (a name that cannot be one), ErrNoTransaction (a GORM handle outside of one).
+func SetSource(ctx context.Context, q Querier, org, source string) (changed bool, err error) {
+	if err := checkNames(org, source); err != nil {
+		return false, err
+	}
+	set, err := store.SetSource(ctx, q, org, source)
+	return set.Changed, err
+}
+
+// SetHooks puts on record which AfterPosting hooks an organization's postings are told to. Only workers that have all of them
+// work the organization's jobs. nil: those of the default (SetDefaultHooks); empty: none. Otherwise it is as SetSource.
+func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (changed bool, err error) {
+	if err := checkNames(org, hooks...); err != nil {
+		return false, err
+	}
+	set, err := store.SetHooks(ctx, q, org, hooks)
+	return set.Changed, err
+}
+
+// SetDefaultSource is SetSource for every organization that names none, also for those without a row. It takes the rights of the
+// schema's owner.
+func SetDefaultSource(ctx context.Context, q Querier, source string) (changed bool, err error) {
+	if err := store.CheckName(source); err != nil {
+		return false, err
+	}
+	set, err := store.SetDefaultSource(ctx, q, source)
+	return set.Changed, err
+}
+
+// SetDefaultHooks is SetHooks for every organization that names none, as SetDefaultSource.
+func SetDefaultHooks(ctx context.Context, q Querier, hooks []string) (changed bool, err error) {
+	for _, h := range hooks {
+		if err := store.CheckName(h); err != nil {
+			return false, err
+		}
+	}
+	set, err := store.SetDefaultHooks(ctx, q, hooks)
+	return set.Changed, err
+}
+
+// checkNames checks an organization's id, and names of which an empty one is left out.
+func checkNames(org string, names ...string) error {
+	switch {
+	case org == "":
+		return ErrEmptyID
+	case len(org) > MaxIDBytes:
+		return ErrIDTooLong
+	}
+	for i, n := range names {
+		if n == "" && i == 0 && len(names) == 1 {
+			continue
+		}
+		if err := store.CheckName(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// AuditOptions say what Audit looks at: one organization or all, and how many findings of each check it lists.
+type AuditOptions = store.AuditOptions
+
+// AuditReport is what an audit found: figures, among them what there is of each source and whether its documents were compared,
+// and each check's findings. Wrong counts them.
+type AuditReport = store.AuditReport
+
+// Audit is `daybook audit` for a program that has sources: what is posted is compared with the documents of daybook.documents,
+// and of these sources as well. It changes nothing and stores nothing.
+//
+// What is in daybook.documents and in the ledger is read in one snapshot, which waits for nobody. Documents of a source are read
+// by its LockAndRead, 200 at a time, in transactions that are rolled back; those that another transaction holds are counted as
+// Locked and left out. The audit asks for documents that have a job or an impact: one that was never enqueued is known to its
+// application alone. A source that answers wrongly is an error.
+func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o AuditOptions) (AuditReport, error) {
+	if err := (Options{Sources: sources}).checkNames(); err != nil {
+		return AuditReport{}, err
+	}
+	r, err := ledger.Audit(ctx, pool, sources, o)
+	if err != nil {
+		return r, fmt.Errorf("workers: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,140 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// DocumentSource reads documents where an application keeps them in tables of its own.
+type DocumentSource = ledger.DocumentSource
+
+// Key is what a DocumentSource is asked for, Found what it answers, FoundState that answer in one word.
+type (
+	Key        = ledger.Key
+	Found      = ledger.Found
+	FoundState = ledger.FoundState
+)
+
+// The answers of a DocumentSource. Only DocumentDeleted reverses what is posted; DocumentUnknown fails the job with
+// DOCUMENT_UNKNOWN and changes nothing else.
+const (
+	DocumentHere    = ledger.DocumentHere
+	DocumentLocked  = ledger.DocumentLocked
+	DocumentDeleted = ledger.DocumentDeleted
+	DocumentUnknown = ledger.DocumentUnknown
+	DocumentLater   = ledger.DocumentLater
+)
+
+// SourceDaybook is the name of the source that every worker of Daybook's ledger reads: the table daybook.documents.
+const SourceDaybook = store.SourceDaybook
+
+// Sources are document sources by name. Which source an organization's documents are read from is on record in the database
+// (queue.SetSource, queue.SetDefaultSource).
+type Sources = ledger.Sources
+
+// AfterPosting and Posted are for applications that want something to follow a booking, in the same transaction.
+type (
+	AfterPosting = ledger.AfterPosting
+	Posted       = ledger.Posted
+)
+
+// Hooks are AfterPosting functions by name. Which hooks an organization's postings are told to is on record in the database
+// (queue.SetHooks, queue.SetDefaultHooks).
+type Hooks = ledger.Hooks
+
+// checkNames refuses sources and hooks that cannot work.
+func (o Options) checkNames() error {
+	for name, source := range o.Sources {
+		switch {
+		case store.CheckName(name) != nil:
+			return fmt.Errorf("workers: Sources: %w", store.CheckName(name))
+		case name == SourceDaybook:
+			return errors.New("workers: Sources: daybook is the name of daybook.documents, which every worker reads: give your source a name of its own")
+		case source == nil:
+			return fmt.Errorf("workers: Sources: the source %s is nil", name)
+		}
+	}
+	for name, hook := range o.Hooks {
+		switch {
+		case store.CheckName(name) != nil:
+			return fmt.Errorf("workers: Hooks: %w", store.CheckName(name))
+		case hook == nil:
+			return fmt.Errorf("workers: Hooks: the hook %s is nil", name)
+		}
+	}
+	return nil
+}
+
+// leftovers says what a worker leaves to others.
+type leftovers struct {
+	store *store.Store
+	log   *slog.Logger
+	can   store.Abilities
+	// said is what the last line about each need said, unnamed what was said of names that are not on record.
+	said    map[string]int64
+	unnamed string
+}
+
+// tell logs which jobs that are due this worker leaves, when that has changed, and which of its names no organization is on
+// record with: that is seldom meant.
+func (l *leftovers) tell(ctx context.Context) error {
+	left, err := l.store.Left(ctx)
+	if err != nil {
+		return err
+	}
+	now := map[string]int64{}
+	for _, n := range left {
+		key := n.Source + " " + strings.Join(n.Hooks, ",")
+		now[key] = n.Organizations
+		if l.said[key] == n.Organizations {
+			continue
+		}
+		l.log.Warn("this worker leaves jobs that are due to other workers: it does not read their source, or lacks a hook of theirs",
+			"organizations", n.Organizations, "jobs", n.Jobs, "source", n.Source, "hooks", n.Hooks,
+			"reads", l.can.Sources, "has", l.can.Hooks)
+	}
+	if len(l.said) > 0 && len(now) == 0 {
+		l.log.Info("this worker leaves no jobs to others any more")
+	}
+	l.said = now
+	return l.tellUnnamed(ctx)
+}
+
+func (l *leftovers) tellUnnamed(ctx context.Context) error {
+	sources, hooks, err := store.NamesOnRecord(ctx, l.store.Pool())
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(slices.Clone(l.can.Sources), func(s string) bool { return s == SourceDaybook || slices.Contains(sources, s) })
+	untold := slices.DeleteFunc(slices.Clone(l.can.Hooks), func(h string) bool { return slices.Contains(hooks, h) })
+	unnamed := fmt.Sprint(missing, untold)
+	if unnamed != l.unnamed && len(missing)+len(untold) > 0 {
+		l.log.Warn("no organization is on record with a source or hook of this worker: it is never asked or told; set it with `daybook organizations source` or `hooks`",
+			"sources", missing, "hooks", untold)
+	}
+	l.unnamed = unnamed
+	return nil
+}
+
+// abilities are what the worker reads and has.
+func (o Options) abilities() store.Abilities {
+	if o.Processor == nil && o.JobProcessor == nil {
+		return ledger.New(o.Sources).WithHooks(o.Hooks).Abilities()
+	}
+	sources := slices.Clone(o.ProcessorOptions.Sources)
+	if len(sources) == 0 {
+		sources = []string{SourceDaybook}
+	}
+	slices.Sort(sources)
+	return store.Abilities{Sources: slices.Compact(sources)}
+}
+
+// apart reports whether the worker works what a stock worker of the same task queue leaves.
+func (o Options) apart() bool { return len(o.Sources)+len(o.Hooks) > 0 }
