@@ -45,7 +45,7 @@ func Transitions() []Transition {
 		{JobPending, JobPending, "the same, and the attempt is to be repeated; or a request moves the job's time"},
 		{JobPending, JobFailed, "the same, and the error is permanent, or the attempts are used up"},
 		{JobLeased, JobCompleted, "the attempt commits its effect and settles the job in one transaction"},
-		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given back uncounted, or something newer was asked for meanwhile"},
+		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given back uncounted, something newer was asked for meanwhile, or the lease expired: its holder has not renewed it for ten seconds"},
 		{JobLeased, JobFailed, "the error is permanent, or the attempts are used up"},
 		{JobLeased, JobCancelled, "the document is deleted, or Cancel was asked for during the attempt"},
 		{JobLeased, JobLeased, "another turn, or a later activity of the same turn, takes the lease over"},

@@ -452,7 +452,7 @@ func (t *turn) renew(ctx context.Context, every time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			log.Warn("leases were not renewed; trying again until the database answers", "turn", t.identity().ID, "error", err)
+			log.Warn("leases were not renewed; trying again until the database answers", "turn", t.identity().ID, "error", store.Explain(err))
 		case err == nil && failing:
 			log.Info("leases are renewed again", "turn", t.identity().ID)
 		}

@@ -121,11 +121,11 @@ func TestRun(t *testing.T) {
 		deadline, ok := ctx.Deadline()
 		assert.True(t, ok)
 		assert.Greater(t, time.Until(deadline), 40*time.Second)
-		return httpapi.Report{Processed: 15, Completed: 1, Retried: 2, Rescheduled: 3, Failed: 4, Cancelled: 5}, nil
+		return httpapi.Report{Processed: 15, Completed: 1, Retried: 2, Rescheduled: 3, Failed: 4, Cancelled: 5, Running: 6}, nil
 	})
 	var out map[string]int
 	b.post(&out, "/api/jobs/run", nil)
-	assert.Equal(t, map[string]int{"processed": 15, "completed": 1, "retried": 2, "rescheduled": 3, "failed": 4, "cancelled": 5}, out)
+	assert.Equal(t, map[string]int{"processed": 15, "completed": 1, "retried": 2, "rescheduled": 3, "failed": 4, "cancelled": 5, "running": 6}, out)
 	assert.Equal(t, 100, r.limit)
 	b.post(&out, "/api/jobs/run?limit=7", nil)
 	assert.Equal(t, 7, r.limit)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+func leasesCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "leases",
+		Short: "Show what workers hold, and reclaim what has expired",
+		Long: "Shows the leases of both queues, turn by turn. A holder renews its leases every three seconds; one that was not renewed for\n" +
+			"ten has expired, and a worker reclaims it by itself. Where no worker runs, `daybook leases release` does.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			groups := []store.LeaseGroup{}
+			for _, kind := range queueKinds {
+				some, err := store.NewQueue(db.Pool, kind).Leases(c.Context())
+				if err != nil {
+					return err
+				}
+				groups = append(groups, some...)
+			}
+			return a.emit(map[string]any{"leases": groups}, func(w io.Writer) error { return a.printLeases(w, groups) })
+		},
+	}
+	command.AddCommand(leasesReleaseCommand(a))
+	return command
+}
+
+// queueKinds are the kinds of queues.
+var queueKinds = []*store.Kind{store.Accounting, store.Jobs}
+
+func (a *app) printLeases(w io.Writer, groups []store.LeaseGroup) error {
+	if len(groups) == 0 {
+		_, err := fmt.Fprintln(w, "nothing is leased")
+		return err
+	}
+	t := newTable("QUEUE", "WORKER", "TURN", "JOBS", "WORKING", "EXPIRED", "RENEWED")
+	t.right = []int{3, 4, 5}
+	for _, g := range groups {
+		t.add(g.Queue, oneLine(g.Worker), oneLine(g.Turn), strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
+			strconv.FormatInt(g.Expired, 10), formatTime(g.Renewed))
+	}
+	return a.print(w, t)
+}
+
+// releasedLeases says what became of the expired leases of one queue.
+type releasedLeases struct {
+	Queue string `json:"queue"`
+	// Released counts all, Charged those whose jobs lost an attempt, Failed those that had no other left.
+	Released int `json:"released"`
+	Charged  int `json:"charged"`
+	Failed   int `json:"failed"`
+}
+
+func leasesReleaseCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "release",
+		Short: "Reclaim the leases that have expired, of both queues",
+		Long: "Makes the jobs due again whose lease has expired, of both queues. A job that was being worked is charged with the attempt.\n" +
+			"Leases that are renewed stay.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			var all []releasedLeases
+			for _, kind := range queueKinds {
+				got, err := store.NewQueue(db.Pool, kind).ReclaimExpired(c.Context())
+				if err != nil {
+					return err
+				}
+				all = append(all, releasedLeases{Queue: kind.Name, Released: got.Jobs, Charged: got.Lost, Failed: got.Failed})
+			}
+			return a.emit(map[string]any{"queues": all}, func(w io.Writer) error {
+				for _, one := range all {
+					if _, err := fmt.Fprintf(w, "%s: %d leases released, %d jobs charged with an attempt, %d failed\n", one.Queue, one.Released, one.Charged, one.Failed); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}

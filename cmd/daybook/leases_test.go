@@ -1,0 +1,38 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// TestLeasesRelease shows expired leases of both queues and releases them.
+func TestLeasesRelease(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	b.ok("enqueue", "--org", "de", "--document", "stuck", "--version", "1")
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('de', 'webhook', '{}')`)
+	require.NoError(t, err)
+	for _, table := range []string{"accounting_work_queue", "jobs"} {
+		_, err := b.Pool.Exec(t.Context(), `
+UPDATE daybook.`+table+`
+   SET state = 'leased', turn_id = 'gone', worker = 'dead', fence = 1, leased_generation = generation, run_count = 1, working = true,
+       attempt_started_at = now(), last_attempted_at = now() - interval '11 seconds'
+ WHERE state = 'pending'`)
+		require.NoError(t, err)
+	}
+	var shown struct{ Leases []store.LeaseGroup }
+	b.json(&shown, "leases")
+	require.Len(t, shown.Leases, 2)
+	for _, g := range shown.Leases {
+		assert.Equal(t, "dead", g.Worker)
+		assert.EqualValues(t, 1, g.Expired)
+	}
+	var released struct{ Queues []releasedLeases }
+	b.json(&released, "leases", "release")
+	assert.Equal(t, []releasedLeases{{Queue: "accounting", Released: 1, Charged: 1}, {Queue: "jobs", Released: 1, Charged: 1}}, released.Queues)
+	assert.Contains(t, b.ok("leases"), "nothing is leased")
+}

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// LeaseGroup is what one turn holds.
+type LeaseGroup struct {
+	Queue  string `json:"queue"`
+	Worker string `json:"worker"`
+	Turn   string `json:"turn"`
+	Jobs   int64  `json:"jobs"`
+	// Working counts those that are charged with an attempt when their lease ends.
+	Working int64 `json:"working"`
+	// Expired counts those that were not renewed for models.StaleAfter.
+	Expired int64 `json:"expired"`
+	// Renewed is when the oldest of the leases was taken or renewed.
+	Renewed time.Time `json:"renewed_at"`
+}
+
+// Leases returns what is leased of the store's queue, the longest unrenewed first.
+func (s *Store) Leases(ctx context.Context) ([]LeaseGroup, error) {
+	const stmt = `
+SELECT coalesce(worker, ''), turn_id, count(*), count(*) FILTER (WHERE working),
+       count(*) FILTER (WHERE last_attempted_at < statement_timestamp() - make_interval(secs => $1)), min(last_attempted_at)
+  FROM {queue}
+ WHERE state = 'leased'
+ GROUP BY worker, turn_id
+ ORDER BY min(last_attempted_at), turn_id`
+	rows, err := s.pool.Query(ctx, s.kind.sql(stmt), models.StaleAfter.Seconds())
+	if err != nil {
+		return nil, wrap("read leases", err)
+	}
+	groups, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (LeaseGroup, error) {
+		g := LeaseGroup{Queue: s.kind.Name}
+		err := row.Scan(&g.Worker, &g.Turn, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
+		return g, err
+	})
+	return groups, wrap("read leases", err)
+}
