@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	netmail "net/mail"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/wneessen/go-mail"
 
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Email is the payload of the type email: one message by SMTP, with a text, an HTML, or both. Its sender is configured.
@@ -68,6 +70,8 @@ type EmailConfig struct {
 	Timeout time.Duration `env:"SMTP_TIMEOUT"`
 	// MaxRecipients is how many To and Cc may have together; default 50.
 	MaxRecipients int `env:"SMTP_MAX_RECIPIENTS"`
+	// Organizations are those whose jobs may send with this sender and its password; empty: all.
+	Organizations []string `env:"SMTP_ORGS"`
 	// Secrets finds the password.
 	Secrets Secrets `env:"-"`
 	// TLS is the configuration of encrypted connections; default Go's, with the system's authorities.
@@ -124,6 +128,9 @@ type EmailResult struct {
 }
 
 func (h *EmailHandler) deliver(ctx context.Context, c *call[Email]) error {
+	if len(h.config.Organizations) > 0 && !slices.ContainsFunc(h.config.Organizations, func(o string) bool { return strings.TrimSpace(o) == c.orgID }) {
+		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(c.orgID), environmentPrefix)
+	}
 	m, recipients, err := h.message(c)
 	if err != nil {
 		return err

@@ -21,6 +21,13 @@ import (
 //	password for SMTP      DAYBOOK_SMTP_PASSWORD                 smtp.password
 //
 // A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case, and - is _.
+//
+// What a payload names is found only for the organizations that the name is bound to, so that none signs with another's secret:
+//
+//	variable                     DAYBOOK_SECRET_ORGS_<NAME>, with commas between the ids
+//	file in Dir                  <name>.orgs, with an id on each line
+//
+// * binds it to all organizations. A secret without a binding is found for none.
 type Secrets struct {
 	// Dir is the directory of the files, as of a mounted secret; empty: there are none.
 	Dir string
@@ -68,14 +75,41 @@ func (s Secrets) find(variable, file string) (string, error) {
 	}
 }
 
-// named finds a secret that a payload names.
-func (s Secrets) named(variable, name, extension string) (string, error) {
+// named finds a secret that a payload of an organization names.
+func (s Secrets) named(org, variable, name, extension string) (string, error) {
 	if !secretName.MatchString(name) {
 		return "", invalid("a secret's name has up to 63 lower-case letters, digits, - and _, and begins with a letter or digit")
 	}
-	v, err := s.find(environmentPrefix+variable+strings.ToUpper(strings.ReplaceAll(name, "-", "_")), name+extension)
+	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	v, err := s.find(environmentPrefix+variable+upper, name+extension)
 	if errors.Is(err, errNoSecret) {
 		return "", fail(models.CodeAuthenticationFailed, "%w", err)
 	}
-	return v, err
+	if err != nil {
+		return "", err
+	}
+	orgs, err := s.find(environmentPrefix+"SECRET_ORGS_"+upper, name+".orgs")
+	switch {
+	case errors.Is(err, errNoSecret):
+		return "", fail(models.CodeAuthenticationFailed,
+			"the secret %s is bound to no organization: set %sSECRET_ORGS_%s to the organizations that may use it, or to * for all", name, environmentPrefix, upper)
+	case err != nil:
+		return "", err
+	case !bound(orgs, org):
+		return "", fail(models.CodeAuthenticationFailed, "%w: the secret %s is not bound to the organization %s", errOtherSecret, name, clip(org))
+	}
+	return v, nil
+}
+
+// errOtherSecret: the secret is other organizations'.
+var errOtherSecret = errors.New("not this organization's secret")
+
+// bound reports whether a binding names an organization, or all.
+func bound(orgs, org string) bool {
+	for _, o := range strings.FieldsFunc(orgs, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+		if o = strings.TrimSpace(o); o == org || o == "*" {
+			return true
+		}
+	}
+	return false
 }

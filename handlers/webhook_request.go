@@ -150,7 +150,7 @@ func (h *WebhookHandler) request(ctx context.Context, c *call[Webhook]) (*http.R
 	if err := h.sign(r, c, body); err != nil {
 		return nil, err
 	}
-	if err := h.authorize(r, c.payload.Authorization); err != nil {
+	if err := h.authorize(r, c.orgID, c.payload.Authorization); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -177,9 +177,10 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 	now := time.Now()
 	r.Header.Set(standardwebhooks.HeaderWebhookID, c.id)
 	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	secrets, err := h.secrets.named("WEBHOOK_SECRET_", name, "")
+	secrets, err := h.secrets.named(c.orgID, "WEBHOOK_SECRET_", name, "")
 	if err != nil {
-		if c.payload.Secret == "" && errors.Is(err, errNoSecret) {
+		// Without a secret of its own an organization signs nothing; a default secret that is bound to none is a mistake.
+		if c.payload.Secret == "" && (errors.Is(err, errNoSecret) || errors.Is(err, errOtherSecret)) {
 			return nil
 		}
 		return err
@@ -205,11 +206,11 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 const minSecretLength = 32
 
 // authorize sets the header Authorization by the secret of a name: the host to which it may be sent, and the header's value.
-func (h *WebhookHandler) authorize(r *http.Request, name string) error {
+func (h *WebhookHandler) authorize(r *http.Request, org, name string) error {
 	if name == "" {
 		return nil
 	}
-	secret, err := h.secrets.named("WEBHOOK_AUTHORIZATION_", name, ".authorization")
+	secret, err := h.secrets.named(org, "WEBHOOK_AUTHORIZATION_", name, ".authorization")
 	if err != nil {
 		return err
 	}

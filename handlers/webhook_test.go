@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -87,7 +88,17 @@ func (b *bundle) hooks(c WebhookConfig) *WebhookHandler {
 	return h
 }
 
-func secretsOf(vars map[string]string) Secrets { return environmentSecrets(vars) }
+// secretsOf are secrets that are bound to all organizations, unless the variables say to which.
+func secretsOf(vars map[string]string) Secrets {
+	for variable := range maps.Clone(vars) {
+		for _, kind := range []string{"WEBHOOK_SECRET_", "WEBHOOK_AUTHORIZATION_"} {
+			if name, ok := strings.CutPrefix(variable, environmentPrefix+kind); ok && vars[environmentPrefix+"SECRET_ORGS_"+name] == "" {
+				vars[environmentPrefix+"SECRET_ORGS_"+name] = "*"
+			}
+		}
+	}
+	return environmentSecrets(vars)
+}
 
 func TestWebhookIsDelivered(t *testing.T) {
 	t.Parallel()

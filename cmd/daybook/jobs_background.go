@@ -162,23 +162,30 @@ func (a *app) printBackground(w io.Writer, jobs []models.QueuedJob) error {
 }
 
 func backgroundShowCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var history store.HistoryPage
+	command := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a background job: payload, links, result, and the history of its attempts",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if history.Limit < 1 || history.Before < 0 {
+				return usagef("--limit must be at least 1, and --before the id of an attempt")
+			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			d, err := db.QueuedJob(c.Context(), "", args[0])
+			d, err := db.QueuedJob(c.Context(), "", args[0], history)
 			if err != nil {
 				return err
 			}
 			return a.emit(d, func(w io.Writer) error { return a.printBackgroundJob(w, &d) })
 		},
 	}
+	command.Flags().IntVar(&history.Limit, "limit", 20, "how many attempts to show, the newest first")
+	command.Flags().Int64Var(&history.Before, "before", 0, "show attempts older than the one with this id, which the page before names")
+	return command
 }
 
 func (a *app) printBackgroundJob(w io.Writer, d *store.QueuedJobDetail) error {
@@ -224,10 +231,14 @@ func (a *app) printBackgroundJob(w io.Writer, d *store.QueuedJobDetail) error {
 	t.right = []int{0}
 	for i := range d.Attempts {
 		at := &d.Attempts[i]
-		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), string(at.Outcome),
+		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
 			at.Worker, text(at.ErrorCode), text(at.Error))
 	}
-	return a.print(w, t)
+	if err := a.print(w, t); err != nil || d.Older == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s in all; older ones: --before %d\n", plural(d.AttemptRows, "entry", "entries"), d.Older)
+	return err
 }
 
 func backgroundStatsCommand(a *app) *cobra.Command {

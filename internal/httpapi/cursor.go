@@ -32,11 +32,16 @@ func page[T any](p PageInput, rows []T, place func(T) any) ([]T, string) {
 		return rows, ""
 	}
 	rows = rows[:p.Limit]
-	data, err := json.Marshal(place(rows[len(rows)-1]))
+	return rows, cursorOf(place(rows[len(rows)-1]))
+}
+
+// cursorOf is the cursor of a place.
+func cursorOf(place any) string {
+	data, err := json.Marshal(place)
 	if err != nil {
 		panic(err) // places are strings, numbers and times
 	}
-	return rows, base64.RawURLEncoding.EncodeToString(data)
+	return base64.RawURLEncoding.EncodeToString(data)
 }
 
 // convert makes what is answered of what was read.

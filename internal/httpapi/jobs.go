@@ -56,10 +56,15 @@ func job(j *models.QueuedJob) Job {
 }
 
 func jobAttempt(a *models.JobAttempt) Attempt {
-	return Attempt{
+	out := Attempt{
 		Number: a.Attempt, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
 		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
+		FirstStartedAt: a.FirstStartedAt,
 	}
+	if a.Times > 1 {
+		out.Times = a.Times
+	}
+	return out
 }
 
 func (s *server) jobs() {
@@ -252,8 +257,7 @@ func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, er
 
 // visible returns ErrJobNotFound for a job that the token does not reach.
 func (s *server) visible(ctx context.Context, id string) error {
-	_, err := s.Listing.QueuedJob(ctx, text(caller(ctx).OrgID), id)
-	return err
+	return s.Listing.QueuedJobExists(ctx, text(caller(ctx).OrgID), id)
 }
 
 type jobOutput struct {
@@ -263,12 +267,24 @@ type jobOutput struct {
 		Links    []Link          `json:"links"`
 		Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
 		Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
-		History  []Attempt       `json:"history" doc:"The attempts, the first one first"`
+		History  []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
+		// HistoryCount counts rows of the log.
+		HistoryCount int64  `json:"historyCount" doc:"How many entries the whole history has"`
+		NextCursor   string `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
 	}
 }
 
-func (s *server) getJob(ctx context.Context, in *JobInput) (*jobOutput, error) {
-	d, err := s.Listing.QueuedJob(ctx, text(caller(ctx).OrgID), in.ID)
+type getJobInput struct {
+	JobInput
+	PageInput
+}
+
+func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
+	h := store.HistoryPage{Limit: in.Limit}
+	if _, err := in.decode(&h.Before); err != nil {
+		return nil, err
+	}
+	d, err := s.Listing.QueuedJob(ctx, text(caller(ctx).OrgID), in.ID, h)
 	if err != nil {
 		return nil, err
 	}
@@ -276,6 +292,10 @@ func (s *server) getJob(ctx context.Context, in *JobInput) (*jobOutput, error) {
 	b := &out.Body
 	b.Job, b.Payload, b.Links = job(&d.QueuedJob), object(d.Payload), convert(d.Links, link)
 	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
+	b.HistoryCount = d.AttemptRows
+	if d.Older > 0 {
+		b.NextCursor = cursorOf(d.Older)
+	}
 	return out, nil
 }
 

@@ -52,8 +52,11 @@ type QueuedJobPage struct {
 type QueuedJobDetail struct {
 	models.QueuedJob
 	Links []models.JobLink `json:"links"`
-	// Attempts are the first one first.
-	Attempts []models.JobAttempt `json:"attempts"`
+	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each of which may stand for several
+	// attempts; Older is the id before which the next page begins, 0: this is the last one.
+	Attempts    []models.JobAttempt `json:"attempts"`
+	AttemptRows int64               `json:"attempt_rows"`
+	Older       int64               `json:"older,omitempty"`
 }
 
 // QueuedJobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
@@ -105,8 +108,25 @@ func (l *Listing) CountQueuedJobs(ctx context.Context, f QueuedJobFilter) (int, 
 	return int(n), wrap("count jobs", err)
 }
 
-// QueuedJob reads one background job of an organization, or of any when org is empty; ErrJobNotFound when there is none.
-func (l *Listing) QueuedJob(ctx context.Context, org, id string) (QueuedJobDetail, error) {
+// QueuedJobExists returns ErrJobNotFound when an organization, or any when org is empty, has no such background job.
+func (l *Listing) QueuedJobExists(ctx context.Context, org, id string) error {
+	var n int64
+	q := l.db.WithContext(ctx).Model(&models.QueuedJob{}).Where("id = ?", id)
+	if org != "" {
+		q = q.Where("org_id = ?", org)
+	}
+	if err := q.Count(&n).Error; err != nil {
+		return wrap("look for the job", err)
+	}
+	if n == 0 {
+		return fmt.Errorf("%w: %s", ErrJobNotFound, id)
+	}
+	return nil
+}
+
+// QueuedJob reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
+// when there is none.
+func (l *Listing) QueuedJob(ctx context.Context, org, id string, p HistoryPage) (QueuedJobDetail, error) {
 	var d QueuedJobDetail
 	q := l.db.WithContext(ctx).Where("id = ?", id)
 	if org != "" {
@@ -122,8 +142,17 @@ func (l *Listing) QueuedJob(ctx context.Context, org, id string) (QueuedJobDetai
 	if d.Links, err = l.jobLinks(ctx, id); err != nil {
 		return d, err
 	}
+	db := l.db.WithContext(ctx)
+	if err := db.Model(&models.JobAttempt{}).Where("job_id = ?", id).Count(&d.AttemptRows).Error; err != nil {
+		return d, wrap("count attempts", err)
+	}
 	d.Attempts = []models.JobAttempt{}
-	err = l.db.WithContext(ctx).Where("job_id = ? AND kind = ?", id, models.AttemptJobs).Order("id").Find(&d.Attempts).Error
+	limit := cmp.Or(p.Limit, DefaultLimit)
+	err = history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}).Find(&d.Attempts).Error
+	if len(d.Attempts) > limit {
+		d.Attempts = d.Attempts[:limit]
+		d.Older = d.Attempts[limit-1].ID
+	}
 	return d, wrap("list attempts", err)
 }
 

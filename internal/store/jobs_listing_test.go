@@ -168,17 +168,19 @@ func TestQueuedJobWithAllThatIsKnown(t *testing.T) {
 INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
 VALUES ($1, 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', now(), 'w', 't', 1), ($1, 'o', 'jobs', 'mail', 2, 'completed', NULL, NULL, now(), 'w', 't', 2)`, id)
 	for _, org := range []string{"o", ""} {
-		d, err := b.listing.QueuedJob(t.Context(), org, id)
+		d, err := b.listing.QueuedJob(t.Context(), org, id, store.HistoryPage{})
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"to": "a"}`, string(d.Payload))
 		assert.Equal(t, []models.JobLink{{JobID: id, Kind: "order", ID: "1"}}, d.Links)
 		require.Len(t, d.Attempts, 2)
-		assert.Equal(t, models.CodeTimeout, *d.Attempts[0].ErrorCode)
-		assert.Equal(t, "mail", d.Attempts[1].Type)
+		assert.Equal(t, models.CodeTimeout, *d.Attempts[1].ErrorCode, "the newest first")
+		assert.Equal(t, "mail", d.Attempts[0].Type)
+		assert.EqualValues(t, 2, d.AttemptRows)
+		assert.Zero(t, d.Older)
 	}
-	_, err := b.listing.QueuedJob(t.Context(), "p", id)
+	_, err := b.listing.QueuedJob(t.Context(), "p", id, store.HistoryPage{})
 	require.ErrorIs(t, err, store.ErrJobNotFound, "another organization's")
-	_, err = b.listing.QueuedJob(t.Context(), "", "nobody")
+	_, err = b.listing.QueuedJob(t.Context(), "", "nobody", store.HistoryPage{})
 	require.ErrorIs(t, err, store.ErrJobNotFound)
 }
 
