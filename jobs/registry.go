@@ -33,9 +33,13 @@ type Policy struct {
 	Base   time.Duration
 	Factor float64
 	Cap    time.Duration
-	// Parallel is how many jobs of the type one lane works side by side; default 10. A bulk handler works as many in one call
-	// as the lane has.
+	// Parallel is how many jobs of the type one worker process works side by side; default 30. More workers work more. Of a bulk
+	// handler it is how many jobs share a call; default 500.
 	Parallel int
+	// ParallelEverywhere is how many jobs of the type are leased at a time, over all workers; default: any number. Use it for what
+	// has to be spared, such as an upstream that allows ten calls at a time: each lease of the type then counts those that are
+	// leased. Workers must agree on it. Each alias counts for itself.
+	ParallelEverywhere int
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
 }
@@ -204,7 +208,7 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 		panic(fmt.Sprintf("jobs: %s is registered after the worker has started, which would not see it: register every type before Run", jobType))
 	case noHandler:
 		panic(fmt.Sprintf("jobs: the handler of %s is nil: give the function that works its jobs", jobType))
-	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0:
+	case p.MaxAttempts < 0 || p.Timeout < 0 || p.Base < 0 || p.Factor < 0 || p.Cap < 0 || p.Parallel < 0 || p.ParallelEverywhere < 0:
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
 	case p.MaxAttempts > models.MaxJobAttempts:
 		panic(fmt.Sprintf("jobs: MaxAttempts of %s is %d and may be %d", jobType, p.MaxAttempts, models.MaxJobAttempts))
@@ -243,6 +247,6 @@ func (p Policy) withDefaults() Policy {
 	p.Base = cmp.Or(p.Base, 30*time.Second)
 	p.Factor = cmp.Or(p.Factor, 2)
 	p.Cap = cmp.Or(p.Cap, 6*time.Hour)
-	p.Parallel = cmp.Or(p.Parallel, 10)
+	p.Parallel = cmp.Or(p.Parallel, 30)
 	return p
 }

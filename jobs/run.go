@@ -25,7 +25,7 @@ func (r *Registry) Handling(jobType string) (engine.Handling, bool) {
 	if t == nil {
 		return engine.Handling{}, false
 	}
-	return engine.Handling{Parallel: t.policy.Parallel, Bulk: t.many != nil, Timeout: t.policy.Timeout}, true
+	return engine.Handling{Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil, Timeout: t.policy.Timeout}, true
 }
 
 // Work implements the engine's Handlers, for package workers.

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -66,8 +67,11 @@ func (l *lives) next() (died bool) {
 		}
 		return true
 	}
+	// Each life is a process of its own, and what the dead one had in hand takes no room of the next.
+	e := engine.NewJobs(l.store, l.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	l.t.Cleanup(e.Close)
 	go func() {
-		r, err := l.engine.Process(context.Background(), engine.TurnRequest{Turn: l.turn, Batch: 100, Length: time.Hour, Crashed: crashed, Alive: alive})
+		r, err := e.Process(context.Background(), engine.TurnRequest{Turn: l.turn, Batch: 100, Length: time.Hour, Crashed: crashed, Alive: alive})
 		assert.NoError(l.t, err)
 		one.done <- r
 	}()

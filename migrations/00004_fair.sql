@@ -17,6 +17,8 @@ CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_
 -- The lease query: one range a priority and organization, oldest first.
 DROP INDEX daybook.accounting_work_queue_due;
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
+-- What has fallen due lately, whichever organization it is of.
+CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue (ready_at) WHERE state = 'pending';
 
 -- One index on attempts instead of two: they are read by job.
 ALTER TABLE daybook.attempts DROP CONSTRAINT attempts_pkey;
@@ -184,6 +186,7 @@ ALTER TABLE daybook.documents RESET (autovacuum_vacuum_scale_factor, autovacuum_
 ALTER TABLE daybook.accounting_work_queue RESET (
     autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay,
     autovacuum_analyze_scale_factor, autovacuum_analyze_threshold);
+DROP INDEX daybook.accounting_work_queue_ready;
 DROP INDEX daybook.accounting_work_queue_due;
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, ready_at, id) WHERE state = 'pending';
 DROP INDEX daybook.accounting_work_queue_capped;

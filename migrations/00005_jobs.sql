@@ -42,6 +42,7 @@ CREATE TABLE daybook.jobs (
     working           boolean NOT NULL DEFAULT false,
     takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers >= 0),
     capped            boolean NOT NULL DEFAULT false,
+    counted           boolean NOT NULL DEFAULT false,
 
     CONSTRAINT leased_has_lease CHECK (
         (state = 'leased' AND turn_id IS NOT NULL AND fence IS NOT NULL AND leased_generation IS NOT NULL
@@ -62,14 +63,18 @@ COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
 COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
 COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
+COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
 
--- The lease query, take-over and sweep by turn, stale leases by age, caps: as in accounting_work_queue.
-CREATE INDEX jobs_due ON daybook.jobs (priority, org_id, ready_at, id) WHERE state = 'pending';
+-- The lease query (a place is a priority, an organization and a type), what has fallen due lately, take-over and sweep by turn,
+-- stale leases by age, caps: as in accounting_work_queue. Limits of types over all workers.
+CREATE INDEX jobs_due ON daybook.jobs (priority, org_id, type, ready_at, id) WHERE state = 'pending';
+CREATE INDEX jobs_ready ON daybook.jobs (ready_at) WHERE state = 'pending';
 CREATE INDEX jobs_turn ON daybook.jobs (turn_id, last_attempted_at) WHERE state = 'leased';
 CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'leased';
 CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE state = 'leased' AND capped;
+CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE state = 'leased' AND counted;
 -- Dead letters, newest first, of everybody and of one organization; and those that come back when their cause is gone.
 CREATE INDEX jobs_failed ON daybook.jobs (finished_at DESC, id) WHERE state = 'failed';
 CREATE INDEX jobs_failed_org ON daybook.jobs (org_id, finished_at DESC, id) WHERE state = 'failed';
@@ -92,6 +97,16 @@ CREATE TABLE daybook.job_links (
     PRIMARY KEY (kind, id, job_id)
 );
 CREATE INDEX job_links_job ON daybook.job_links (job_id);
+
+-- Which worker has handlers for which types: a worker leaves alone what it has none for.
+CREATE TABLE daybook.job_workers (
+    id         text COLLATE "C" PRIMARY KEY,
+    name       text NOT NULL,
+    types      text[] NOT NULL,
+    first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_seen  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs says every minute that it lives; after a day without that its row is removed';
 
 -- The log of attempts is one for both kinds.
 ALTER TABLE daybook.attempts
@@ -814,7 +829,7 @@ DROP VIEW daybook.async_operations_status, daybook.async_operations, daybook.job
 DROP FUNCTION daybook.work_bulk_batch, daybook.cancel_job, daybook.cancel_jobs, daybook.retry_job, daybook.retry_jobs, daybook.retry_due;
 DROP FUNCTION daybook.enqueue_jobs, daybook.enqueue_job, daybook.join_unique_job;
 DROP FUNCTION daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash, daybook.wake_job_queue;
-DROP TABLE daybook.bulk_batches, daybook.bulk_operations, daybook.webhook_deliveries, daybook.api_tokens, daybook.job_links, daybook.jobs;
+DROP TABLE daybook.bulk_batches, daybook.bulk_operations, daybook.webhook_deliveries, daybook.api_tokens, daybook.job_workers, daybook.job_links, daybook.jobs;
 DELETE FROM daybook.attempts WHERE kind = 'jobs';
 ALTER TABLE daybook.attempts
     DROP CONSTRAINT attempts_kind,

@@ -912,6 +912,7 @@ CREATE TABLE daybook.jobs (
     working boolean DEFAULT false NOT NULL,
     takeovers integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
+    counted boolean DEFAULT false NOT NULL,
     CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
     CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
     CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
@@ -957,6 +958,10 @@ COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included'
 -- Name: COLUMN jobs.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
+
+-- Name: COLUMN jobs.counted; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
 
 -- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1976,6 +1981,20 @@ CREATE VIEW daybook.job_status AS
 
 COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
 
+-- Name: job_workers; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_workers (
+    id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL,
+    types text[] NOT NULL,
+    first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs says every minute that it lives; after a day without that its row is removed';
+
 -- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.organizations (
@@ -2173,6 +2192,11 @@ ALTER TABLE ONLY daybook.impacts
 ALTER TABLE ONLY daybook.job_links
     ADD CONSTRAINT job_links_pkey PRIMARY KEY (kind, id, job_id);
 
+-- Name: job_workers job_workers_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_workers
+    ADD CONSTRAINT job_workers_pkey PRIMARY KEY (id);
+
 -- Name: jobs jobs_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.jobs
@@ -2224,6 +2248,10 @@ CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue USING
 
 CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue USING btree (org_id, last_error_code) WHERE (state = 'failed'::daybook.accounting_job_state);
 
+-- Name: accounting_work_queue_ready; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue USING btree (ready_at) WHERE (state = 'pending'::daybook.accounting_job_state);
+
 -- Name: accounting_work_queue_stale; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING btree (last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
@@ -2256,9 +2284,13 @@ CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
 
 CREATE INDEX jobs_capped ON daybook.jobs USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
 
+-- Name: jobs_counted; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_counted ON daybook.jobs USING btree (type) WHERE ((state = 'leased'::daybook.job_state) AND counted);
+
 -- Name: jobs_due; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_due ON daybook.jobs USING btree (priority, org_id, ready_at, id) WHERE (state = 'pending'::daybook.job_state);
+CREATE INDEX jobs_due ON daybook.jobs USING btree (priority, org_id, type, ready_at, id) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: jobs_failed; Type: INDEX; Schema: daybook; Owner: -
 
@@ -2279,6 +2311,10 @@ CREATE INDEX jobs_finished ON daybook.jobs USING btree (finished_at) WHERE (stat
 -- Name: jobs_key; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (org_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+
+-- Name: jobs_ready; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_ready ON daybook.jobs USING btree (ready_at) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: jobs_stale; Type: INDEX; Schema: daybook; Owner: -
 

@@ -19,7 +19,7 @@ const (
 	CodeAuthenticationFailed ErrorCode = "AUTHENTICATION_FAILED"
 	// CodeNotFound: what the job is about does not exist. Final.
 	CodeNotFound ErrorCode = "NOT_FOUND"
-	// CodeHandlerMissing: the worker knows no handler for the job's type. Final until a worker starts that knows it.
+	// CodeHandlerMissing: no worker that lives has a handler for the job's type. Final until a worker starts that has one.
 	CodeHandlerMissing ErrorCode = "HANDLER_MISSING"
 	// CodeReclaimed: the attempt's lease was taken over, because its worker was not heard of any more.
 	CodeReclaimed ErrorCode = "JOB_LOCK_TIMEOUT_RECLAIMED"

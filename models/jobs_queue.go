@@ -101,6 +101,8 @@ type QueuedJob struct {
 	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
+	// Counted says that the last lease counted towards its type's limit over all workers.
+	Counted bool `gorm:"column:counted" json:"counted,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
@@ -115,6 +117,20 @@ type JobLink struct {
 
 // TableName implements GORM's Tabler.
 func (JobLink) TableName() string { return "daybook.job_links" }
+
+// JobWorker is one row of daybook.job_workers: a worker of background jobs that was heard of in the last day.
+type JobWorker struct {
+	// ID is the process's own, Name is for people.
+	ID   string `gorm:"column:id;primaryKey" json:"id"`
+	Name string `gorm:"column:name" json:"name"`
+	// Types are those that it has handlers for.
+	Types     Words     `gorm:"column:types" json:"types"`
+	FirstSeen time.Time `gorm:"column:first_seen" json:"first_seen"`
+	LastSeen  time.Time `gorm:"column:last_seen" json:"last_seen"`
+}
+
+// TableName implements GORM's Tabler.
+func (JobWorker) TableName() string { return "daybook.job_workers" }
 
 // JobAttempt is a row of daybook.attempts as a background job has it.
 type JobAttempt struct {

@@ -41,6 +41,7 @@ func tables() map[string]any {
 		"entries":               models.Entry{},
 		"impacts":               models.Impact{},
 		"job_links":             models.JobLink{},
+		"job_workers":           models.JobWorker{},
 		"jobs":                  models.QueuedJob{},
 		"organizations":         models.Organization{},
 		"periods":               models.Period{},
@@ -251,6 +252,7 @@ INSERT INTO daybook.api_tokens (org_id, name, scopes, hash, last_used_at, revoke
 UPDATE daybook.api_tokens SET types = '{mail,webhook}', requests_per_minute = 1, jobs_per_minute = 2, run_by_get = true WHERE org_id = 'o';
 INSERT INTO daybook.bulk_operations (id, org_id, action, mode, delay_seconds, states, finished_at) VALUES ('b', 'o', 'retry', 'later', 1.5, '{failed}', now()), ('c', NULL, 'cancel', NULL, NULL, '{failed,pending}', NULL);
 INSERT INTO daybook.bulk_batches VALUES ('c', 0, '{j,k}');
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'n', '{mail}');
 INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_code, duration_ms) VALUES ('k', 1, 'u', 200, true, NULL, 1), ('k', 2, 'u', NULL, false, 'TIMEOUT', 1);`)
 	require.NoError(t, err)
 	sqlDB := stdlib.OpenDBFromPool(db.Pool)

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -24,6 +25,8 @@ type DueJobs struct {
 	engine   *engine.Engine
 	log      *slog.Logger
 	worker   string
+	// id is by which its handlers are on record.
+	id string
 
 	// stop is closed by Close; running counts the runs whose jobs go on.
 	stop    chan struct{}
@@ -49,7 +52,7 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
 		registry: registry, store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
-		stop: make(chan struct{}),
+		id: rand.Text(), stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.
 	d.engine.StartReclaiming()
@@ -62,7 +65,8 @@ var errDueClosed = errors.New("workers: DueJobs is closed: it works nothing more
 // handBack is how long Run waits, when its context has ended, for what is not begun to be given back.
 const handBack = 3 * time.Second
 
-// Run works at most limit jobs that are due, once each. When ctx ends it begins no further one, gives back what it has not begun, and
+// Run works at most limit jobs that are due, once each, of the types that it has a handler for. Like a worker it puts these types on
+// record, and brings dead letters back that had no handler. When ctx ends it begins no further one, gives back what it has not begun, and
 // returns; what runs goes on until it ends, at the latest after its type's timeout, or until Close.
 func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	select {
@@ -77,6 +81,15 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	fence, err := d.store.NextFence(ctx)
 	if err != nil {
 		return DueReport{}, err
+	}
+	me := store.JobWorker{ID: d.id, Name: d.worker, Types: d.registry.Names()}
+	if err := d.store.NoteJobWorker(ctx, me); err != nil {
+		return DueReport{}, err
+	}
+	if n, err := d.store.ReturnMissing(ctx, me.Types); err != nil {
+		return DueReport{}, err
+	} else if n > 0 {
+		d.log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
 	}
 	turn := store.Turn{ID: "due/" + strconv.FormatInt(fence, 10), Worker: d.worker}
 	if _, err := d.engine.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: limit}); err != nil {

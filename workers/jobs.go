@@ -3,6 +3,7 @@ package workers
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -45,7 +47,8 @@ func JobSettingsFromEnv() (Settings, error) { return activities.JobSettingsFromE
 
 // NewJobs checks the options and registers everything; nothing runs yet. Close the worker after Run.
 //
-// When it starts, dead letters come back that failed because no worker had a handler for their type, if this one has.
+// It leases only jobs of types that it has a handler for. What no worker has one for becomes a dead letter (HANDLER_MISSING)
+// after five minutes, uncounted; dead letters that this one has a handler for come back when it starts, and every minute.
 func NewJobs(o JobOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
@@ -66,16 +69,13 @@ func NewJobs(o JobOptions) (*Worker, error) {
 	s := store.NewQueue(o.Pool, store.Jobs)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, o.Registry, engine.Options{Log: o.Log}), fatal: make(chan error, 1)}
-	// A worker that does not know a type yet, or no longer, makes dead letters at any time.
+	id := rand.Text()
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {
 			return err
 		}
-		n, err := s.ReturnMissing(ctx, o.Registry.Names())
-		if n > 0 {
-			o.Log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
-		}
-		return err
+		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, activities.ProcessName()), Types: o.Registry.Names()}
+		return tendTypes(ctx, s, me, o.Log)
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
@@ -83,4 +83,25 @@ func NewJobs(o JobOptions) (*Worker, error) {
 	w.worker.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
 	w.worker.RegisterActivity(activities.NewSchedules(o.Pool))
 	return w, nil
+}
+
+// tendTypes puts on record which types a worker has handlers for, brings their dead letters back that had none, and makes dead letters
+// of jobs for whose type no worker has one.
+func tendTypes(ctx context.Context, s *store.Store, me store.JobWorker, log *slog.Logger) error {
+	if err := s.NoteJobWorker(ctx, me); err != nil {
+		return err
+	}
+	n, err := s.ReturnMissing(ctx, me.Types)
+	if n > 0 {
+		log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
+	}
+	if err != nil {
+		return err
+	}
+	failed, err := s.FailMissing(ctx, me.ID, store.HandlerMissingAfter)
+	for jobType, n := range failed {
+		log.Error("no worker has a handler for a type of job: its jobs are dead letters until one has",
+			"type", jobType, "jobs", n, "code", models.CodeHandlerMissing)
+	}
+	return err
 }

@@ -46,7 +46,7 @@ func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
 		}
 		return schema.Validate(raw)
 	}
-	a.say("Note: %s is none of Daybook's own types. Its jobs are dead letters (HANDLER_MISSING) unless a worker of yours has a handler for it.", jobType)
+	a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; beside workers without one they are dead letters (HANDLER_MISSING) after five minutes.", jobType)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (a *app) workBoth(ctx context.Context, pool *pgxpool.Pool, options workers.
 	}
 	defer func() { err = errors.Join(err, builtin.Close()) }()
 	if len(builtin.Missing) > 0 {
-		a.log.Info("some built-in job types are not configured: their jobs become dead letters (HANDLER_MISSING)", "types", builtin.Missing)
+		a.log.Info("some built-in job types are not configured: their jobs wait for a worker that has them, and become dead letters (HANDLER_MISSING) after five minutes", "types", builtin.Missing)
 	}
 	accounting, err := workers.New(options)
 	if err != nil {

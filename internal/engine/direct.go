@@ -24,14 +24,33 @@ func suspicious(j store.Job) bool { return j.Takeovers > 0 }
 // A worker that dies leaves no trace of it: the jobs are pending as before. So it is not done in a turn whose activity before
 // did not end by itself: if a document killed its worker, then it is leased there, and found by take-overs.
 func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, ok bool) {
+	for range directTries {
+		n, again, ok, empty := t.workPicked(work)
+		if n > 0 || !ok || empty || work.Err() != nil {
+			return n, again, ok
+		}
+		// What was picked had been worked meanwhile. That says nothing of what else is due.
+	}
+	return 0, lockedRest, true
+}
+
+// directTries is how often jobs are picked that other transactions turn out to have, before they are left alone for
+// lockedRest.
+const (
+	directTries = 3
+	lockedRest  = 250 * time.Millisecond
+)
+
+// workPicked is one try of workDirectly. empty says that nothing is due that is not being worked: then it says when to look again.
+func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok, empty bool) {
 	s, log := t.engine.store, t.engine.options.Log
 	pick, err := s.Pick(work, min(t.batch, t.engine.options.ChunkSize))
 	if err != nil {
 		log.Debug("what is due is leased instead", "error", err)
-		return 0, 0, false
+		return 0, 0, false, false
 	}
 	if pick.Empty() {
-		return 0, pick.Wait(), !pick.Capped
+		return 0, pick.Wait(), !pick.Capped, true
 	}
 	ctx, cancel := context.WithTimeout(work, t.engine.options.ChunkTimeout)
 	defer cancel()
@@ -62,11 +81,11 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 	}
 	if store.IsTableLock(err) {
 		t.engine.sayLocked(err)
-		return 0, lockedPause, true
+		return 0, lockedPause, true, true
 	}
 	if err != nil {
 		log.Debug("a transaction failed; its jobs are leased instead", "error", err)
-		return 0, 0, false
+		return 0, 0, false, false
 	}
 	t.count(settled)
 	t.mu.Lock()
@@ -76,8 +95,5 @@ func (t *turn) workDirectly(work context.Context) (n int, again time.Duration, o
 		t.tellProgress()
 	}
 	t.leaseNext = pick.Capped
-	if n == 0 {
-		return 0, pick.Wait(), !pick.Capped
-	}
-	return n, 0, true
+	return n, 0, n > 0 || !pick.Capped, false
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +62,9 @@ type Engine struct {
 	processor Processor
 	// handlers works a queue of background jobs, in place of a processor.
 	handlers Handlers
-	options  Options
+	// room is the handlers'.
+	room    *room
+	options Options
 	// life ends with the engine.
 	life     context.Context
 	end      context.CancelFunc
@@ -71,24 +72,14 @@ type Engine struct {
 	reclaims reclaims
 	// saidLocked is when a log line last said that a table is locked.
 	saidLocked atomic.Int64
-	// missed holds the types that a log line has said are not handled.
-	missed sync.Map
-	handingOn handingOn
+	handingOn  handingOn
 }
 
 // NewJobs returns an engine of background jobs on a store of their queue. Close it.
 func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
 	e := New(s, nil, o)
-	e.handlers = h
+	e.handlers, e.room = h, newRoom(h)
 	return e
-}
-
-// missing logs, once a type, that there is no handler for it.
-func (e *Engine) missing(jobType string) {
-	if _, said := e.missed.LoadOrStore(jobType, true); !said {
-		e.options.Log.Error("no handler is registered for a type of job: its jobs are dead letters until a worker has one",
-			"type", jobType, "code", models.CodeHandlerMissing)
-	}
 }
 
 // New returns an engine on a store. Close it.

@@ -116,8 +116,8 @@ const leftBehindPause = time.Second
 const lookAtLeast = 50 * time.Second
 
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
-// left behind to be unlocked. What comes while it waits is worked at once where that needs no lease, and begun at once if it is
-// background jobs, so that it need not wait for the turn's next activity.
+// left behind to be unlocked. Background jobs are begun at once, and what else comes while it waits is worked at once where that
+// needs no lease, so that it need not wait for the turn's next activity.
 func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, *Report, error) {
 	if found || r.Wait <= 0 {
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
@@ -135,6 +135,12 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	}
 	// What this worker finds nothing of may be due for another one: after each call it is looked for once.
 	others := time.After(e.handingOn.after())
+	var roomy <-chan struct{}
+	if e.handlers != nil {
+		var leave func()
+		roomy, leave = e.room.subscribe()
+		defer leave()
+	}
 	for waited := false; ; waited = true {
 		var wait time.Duration
 		looked := false
@@ -147,8 +153,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		}
 		// One look a time: a second one would only be a glance, and ask for a third.
 		if !looked {
-			lease := e.store.Lease
-			if waited && e.handlers != nil && !r.Again {
+			lease := e.leaseKnown
+			if e.handlers != nil && !r.Again {
 				lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
 					return e.bridge(ctx, turn, limit, r.Stop)
 				}
@@ -178,6 +184,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			if others = nil; e.handOn(ctx) {
 				return 0, nil, nil
 			}
+		case <-roomy:
 		case <-again:
 			taken, err := e.store.TakeOver(ctx, turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {
@@ -187,12 +194,20 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	}
 }
 
+// leaseKnown leases jobs that are not begun at once: of all types that have a handler.
+func (e *Engine) leaseKnown(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+	if e.handlers == nil {
+		return e.store.Lease(ctx, turn, limit)
+	}
+	return e.store.LeaseFor(ctx, turn, limit, known{e.room})
+}
+
 // leaseNow leases what is due. Nothing is due if a complete look says so, for which it waits a moment, unless something was
 // found before.
 func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found bool, stop <-chan struct{}) (int, error) {
 	for {
-		leased, err := e.store.Lease(ctx, turn, limit)
-		if err != nil || found || len(leased.Jobs) > 0 || leased.Again == 0 {
+		leased, err := e.leaseKnown(ctx, turn, limit)
+		if err != nil || found || len(leased.Jobs) > 0 || leased.Again == 0 || leased.Locked {
 			return len(leased.Jobs), err
 		}
 		select {

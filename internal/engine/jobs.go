@@ -24,9 +24,11 @@ type Handlers interface {
 
 // Handling says how jobs of a type are worked.
 type Handling struct {
-	// Parallel is how many jobs of the type a turn works side by side, each in its own call; in bulk it is how many share
+	// Parallel is how many jobs of the type a process works side by side, each in its own call; in bulk it is how many share
 	// a call.
 	Parallel int
+	// Everywhere is how many jobs of the type are leased at a time, over all processes; 0: any number.
+	Everywhere int
 	// Bulk: WorkMany works them.
 	Bulk bool
 	// Timeout is how long an attempt may take.

@@ -18,15 +18,8 @@ const (
 	gatherEnough = 100
 	// smallLease is the pause before a lease that is small beside what the turn works already.
 	smallLease = 20 * time.Millisecond
-	// A probe is a lease that is made although there is no room, to find jobs of other types behind those that wait. The pause
-	// before the next one doubles, from the first to the last, for as long as probes find none.
-	firstProbe = 250 * time.Millisecond
-	lastProbe  = 8 * time.Second
 	// directPause is for how long jobs are leased after some that were to be worked without it could not be.
 	directPause = time.Second
-	// Jobs that there is no room for are given back for as long as an attempt of their type takes, from shortest to longest.
-	shortestReturn = time.Second
-	longestReturn  = 30 * time.Second
 	// lastGoodbye is how long a handler whose context has ended may take to return, before its turn goes on without it;
 	// stopGoodbye is the same after the turn was told to stop and the grace is over.
 	lastGoodbye = 5 * time.Second
@@ -39,7 +32,8 @@ const (
 type stream struct {
 	*turn
 	waker <-chan struct{}
-	types map[string]*typeState
+	// roomy receives when there is room again for jobs that were passed over.
+	roomy <-chan struct{}
 	// active counts the jobs that are being worked, but for those of abandoned calls.
 	active int
 	// checked is when calls that do not return were last looked for, goodbye when that was first done after the turn was told
@@ -74,9 +68,8 @@ type stream struct {
 	// before is what the turn had done when it last looked. capped: organizations with a cap may have work.
 	before Report
 	capped bool
-	// nextProbe is when the next probe may be made, probePause the pause after the one before it.
-	nextProbe  time.Time
-	probePause time.Duration
+	// tight: the last lease passed over jobs for which there was no room.
+	tight bool
 	// direct is the bulk type whose jobs are worked without being leased; until notDirect none is.
 	direct    string
 	notDirect time.Time
@@ -95,16 +88,6 @@ type stream struct {
 	alarm time.Time
 }
 
-// typeState is what a stream knows of one type of job.
-type typeState struct {
-	// working are in a handler's hands, waiting are leased and wait for room.
-	working, waiting int
-	// recent is how many of the last lease were of the type.
-	recent int
-	// pace is about how long an attempt takes.
-	pace time.Duration
-}
-
 // leasedJobs is what came of a lease.
 type leasedJobs struct {
 	jobs []store.Job
@@ -117,6 +100,8 @@ type leasedJobs struct {
 	// slow: they are not to be worked so again in this turn.
 	slow   bool
 	capped bool
+	// passed: jobs are due for which there was no room.
+	passed bool
 	again  time.Duration
 	err    error
 	// call is the one that worked them; nil: they are leased.
@@ -125,7 +110,7 @@ type leasedJobs struct {
 
 func newStream(t *turn) *stream {
 	return &stream{
-		turn: t, types: map[string]*typeState{}, over: make(chan returned, 2*laneJobs), hand: make(chan store.Job),
+		turn: t, over: make(chan returned, 2*laneJobs), hand: make(chan store.Job),
 		// One lease is under way, and perhaps a call that was abandoned.
 		settles: make(chan settledJobs, 1), leases: make(chan leasedJobs, 2),
 		own: trouble{doing: "lease and give back"}, settlements: trouble{doing: "settle"}, begun: map[string]bool{},
@@ -154,8 +139,9 @@ func (s *stream) run(ctx, work context.Context) (left bool, err error) {
 	if err := s.takeOverFirst(ctx, work); err != nil {
 		return false, err
 	}
-	s.engine.outlived.streams.Add(1)
-	defer s.engine.outlived.streams.Add(-1)
+	roomy, leave := s.engine.room.subscribe()
+	defer leave()
+	s.roomy = roomy
 	sub := s.engine.waker.Subscribe(true)
 	defer sub.Close()
 	s.waker = sub.C
@@ -197,12 +183,10 @@ func (s *stream) loop(ctx, work context.Context) (left bool, err error) {
 	}
 }
 
-// enough reports whether the turn was told to begin nothing more. What it has begun counts then against what later turns of this process
-// may work side by side.
+// enough reports whether the turn was told to begin nothing more.
 func (s *stream) enough() bool {
 	select {
 	case <-s.request.Enough:
-		s.countOutlived(s.longRunning())
 		return true
 	default:
 		return false
@@ -322,6 +306,8 @@ func (s *stream) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		return s.noteSettled(work, r)
 	case <-s.waker:
 		s.lookAgain()
+	case <-s.roomy:
+		s.lookAgain()
 	case <-timer.C:
 	case <-cancelled:
 	case <-stop:
@@ -331,15 +317,6 @@ func (s *stream) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		s.abandon(work)
 	}
 	return nil
-}
-
-func (s *stream) stateOf(jobType string) *typeState {
-	state := s.types[jobType]
-	if state == nil {
-		state = &typeState{}
-		s.types[jobType] = state
-	}
-	return state
 }
 
 // queued counts the leased jobs that are not begun.
@@ -358,52 +335,49 @@ func (t *turn) takeQueue() []store.Job {
 	return queue
 }
 
-// begin starts the queued jobs that there is room for. As many of each type wait as it works side by side, marked as not being
-// worked, so that they are not charged when the worker dies; the others are given back.
+// begin starts the queued jobs. Room is reserved for what was leased for this stream. What was taken over may have to wait for it,
+// marked as not being worked, so that it is not charged when the worker dies. Jobs without a handler here are another worker's.
 func (s *stream) begin(work context.Context) error {
 	queue := s.takeQueue()
+	s.engine.room.wait(s, nil)
 	if len(queue) == 0 {
+		s.careful = s.careful && s.active > 0
 		return nil
 	}
-	for _, state := range s.types {
-		state.waiting = 0
-	}
-	var start, waiting, resumed []store.Job
-	bulk, excess := map[string][]store.Job{}, map[string][]store.Job{}
+	var start, waiting, resumed, unknown []store.Job
+	bulk, wait := map[string][]store.Job{}, map[string]int{}
 	suspects := s.suspects(queue)
 	for i, j := range queue {
 		h, ok := s.engine.handlers.Handling(j.Type)
-		state := s.stateOf(j.Type)
 		switch {
-		case i >= suspects:
-			state.waiting++
+		case !ok:
+			unknown = append(unknown, j)
+			continue
+		case i >= suspects || !h.Bulk && !j.Room && !s.engine.room.take(j.Type):
+			if !j.Room {
+				wait[j.Type]++
+			}
 			waiting = append(waiting, j)
 			continue
-		case ok && h.Bulk:
+		case h.Bulk:
 			bulk[j.Type] = append(bulk[j.Type], j)
-		case !ok || state.working < s.parallel(j.Type, h):
-			start = append(start, j)
-		case state.waiting < h.Parallel || !s.request.Linger:
-			// Who does not wait for work waits for what it has.
-			state.waiting++
-			waiting = append(waiting, j)
-			continue
 		default:
-			excess[j.Type] = append(excess[j.Type], j)
-			continue
+			// Should it not be begun after all, the room stays its own.
+			queue[i].Room, j.Room = true, true
+			start = append(start, j)
 		}
-		state.working++
 		if j.Waiting {
 			resumed = append(resumed, j)
 		}
 	}
+	s.engine.room.wait(s, wait)
 	if err := s.markWaiting(work, waiting); err != nil {
-		s.undo(queue, start, bulk)
+		s.undo(queue)
 		return err
 	}
 	begun, err := s.beginWaiting(work, resumed)
 	if err != nil {
-		s.undo(queue, start, bulk)
+		s.undo(queue)
 		return err
 	}
 	waiting = append(waiting, begun.held...)
@@ -417,10 +391,17 @@ func (s *stream) begin(work context.Context) error {
 	s.mu.Lock()
 	s.queue = append(s.queue, waiting...)
 	s.mu.Unlock()
-	for jobType, jobs := range excess {
-		s.later(jobs, min(max(s.types[jobType].pace, shortestReturn), longestReturn))
-	}
+	s.later(unknown, 0)
 	return s.giveAllBack(work)
+}
+
+// leaveRoom gives back the room of jobs that are not begun after all.
+func (s *stream) leaveRoom(jobs []store.Job) {
+	for _, j := range jobs {
+		if j.Room {
+			s.engine.room.Return(j.Type, 1)
+		}
+	}
 }
 
 // suspects puts those of the leased jobs first that ended with their worker before, and says how many of all may be begun now. A
@@ -485,35 +466,10 @@ func (t *turn) giveBack(work context.Context, jobs []store.Job, delay time.Durat
 	return err
 }
 
-// room is how many more jobs the turn can use, if they are of the types that the last lease brought, in the same parts. full
-// says that those types have no room at all.
-func (s *stream) room() (room int, full bool) {
-	room = laneJobs - s.active - s.queued()
-	total := 0
-	for _, state := range s.types {
-		total += state.recent
-	}
-	full = total > 0
-	for jobType, state := range s.types {
-		if state.recent == 0 {
-			continue
-		}
-		h, ok := s.engine.handlers.Handling(jobType)
-		if !ok || h.Bulk {
-			full = false
-			continue
-		}
-		if free := s.parallel(jobType, h) - state.working; free > 0 && state.waiting == 0 {
-			full = false
-			room = min(room, max(1, free*total/state.recent))
-		}
-	}
-	return room, full
-}
-
 // startLeasing leases more jobs, or works them at once, if there is room and there may be some.
 func (s *stream) startLeasing(work context.Context) {
-	if s.leasing {
+	// What is leased beside a job that kills its worker may be charged with it.
+	if s.leasing || s.careful {
 		return
 	}
 	now := time.Now()
@@ -525,21 +481,15 @@ func (s *stream) startLeasing(work context.Context) {
 			return
 		}
 	}
-	room, full := s.room()
-	switch {
-	case room <= 0:
+	room := laneJobs - s.active - s.queued()
+	if room <= 0 {
 		return
-	case !full:
-		s.nextProbe, s.probePause = now.Add(firstProbe), firstProbe
-	case now.Before(s.nextProbe):
-		s.wakeAt(s.nextProbe)
-		return
-	default:
-		s.probePause = min(2*s.probePause, lastProbe)
-		s.nextProbe = now.Add(s.probePause)
-		room = min(room, s.request.Batch)
 	}
-	if small := s.leasedAt.Add(smallLease); 4*room < s.active && now.Before(small) {
+	expected := room
+	if s.tight {
+		expected = min(room, s.engine.room.regained())
+	}
+	if small := s.leasedAt.Add(smallLease); 4*expected < s.active && now.Before(small) {
 		s.wakeAt(small)
 		return
 	}
@@ -556,8 +506,8 @@ func (s *stream) startLeasing(work context.Context) {
 func (s *stream) lease(work context.Context, n int) leasedJobs {
 	turn := s.identity()
 	turn.Begins = true
-	leased, err := s.engine.leaseWhole(work, turn, n)
-	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, err: err}
+	leased, err := s.engine.leaseRoomy(work, turn, n)
+	return leasedJobs{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, passed: leased.Passed, err: err}
 }
 
 // noteLease takes in what a lease led to.
@@ -567,6 +517,7 @@ func (s *stream) noteLease(work context.Context, l leasedJobs) error {
 	}
 	s.leasing = false
 	if l.err != nil {
+		s.leaveRoom(l.jobs)
 		s.dry = false
 		s.doubt, s.reconcileAt = time.Now(), time.Time{}
 		return s.endure(work, &s.own, l.err)
@@ -583,17 +534,11 @@ func (s *stream) noteLease(work context.Context, l leasedJobs) error {
 		}
 	}
 	s.dry, s.called, s.again = found == 0 && !s.called, false, time.Time{}
-	s.capped = l.capped
+	s.capped, s.tight = l.capped, l.passed
 	if l.again > 0 {
 		s.again = time.Now().Add(l.again)
 	}
 	if len(l.jobs) > 0 {
-		for _, state := range s.types {
-			state.recent = 0
-		}
-		for _, j := range l.jobs {
-			s.stateOf(j.Type).recent++
-		}
 		s.direct = s.onlyBulk(l.jobs)
 	}
 	s.mu.Lock()

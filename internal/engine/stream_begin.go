@@ -40,10 +40,8 @@ func (s *stream) beginWaiting(work context.Context, resumed []store.Job) (notBeg
 			continue
 		}
 		n.not[j.ID] = true
-		state := s.stateOf(j.Type)
-		state.working--
-		if held[j.ID] {
-			state.waiting++
+		s.leaveRoom([]store.Job{j})
+		if j.Room = false; held[j.ID] {
 			n.held = append(n.held, j)
 		}
 	}

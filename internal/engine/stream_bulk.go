@@ -219,16 +219,13 @@ func (s *stream) startDirectly(work context.Context, jobType string, n int) {
 	}()
 }
 
-// errOthers says that jobs of other types are due as well.
-var errOthers = errors.New("jobs of other types are due as well")
-
 // workDirectlyMany locks, works and settles the next jobs of a bulk type in one transaction, as workDirectly does with
 // documents. What fails, and what comes with jobs of other types, is leased.
 func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) leasedJobs {
 	l := leasedJobs{asked: n}
-	pick, err := s.engine.store.Pick(ctx, n)
+	pick, err := s.engine.store.PickType(ctx, n, jobType, s.engine.room)
 	if err == nil && pick.Empty() {
-		l.again, l.notDirectly = pick.Wait(), pick.Capped
+		l.again, l.notDirectly = pick.Wait(), pick.Capped || pick.Others
 		return l
 	}
 	var settled store.Settled
@@ -244,9 +241,6 @@ func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) le
 			jobs, err := pick.Lock(ctx, tx)
 			if err != nil || len(jobs) == 0 {
 				return err
-			}
-			if slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType }) {
-				return errOthers
 			}
 			if slices.ContainsFunc(jobs, suspicious) {
 				return errSuspicious
@@ -264,7 +258,10 @@ func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) le
 		s.engine.options.Log.Debug("jobs are leased instead of being worked at once", "type", jobType, "error", fmt.Sprint(err))
 		return leasedJobs{asked: n, notDirectly: true}
 	}
-	l.notDirectly = pick.Capped
+	l.notDirectly = pick.Capped || pick.Others
+	if l.worked == 0 {
+		l.again = lockedRest // other transactions have them
+	}
 	s.count(settled)
 	if l.worked > 0 {
 		s.tellProgress()

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -64,6 +65,7 @@ type givenBack struct {
 // that was tried.
 func (s *stream) later(jobs []store.Job, delay time.Duration) {
 	if len(jobs) > 0 {
+		s.leaveRoom(jobs)
 		s.back = append(s.back, givenBack{jobs, delay})
 	}
 }
@@ -78,14 +80,8 @@ func (s *stream) giveAllBack(work context.Context) error {
 	return nil
 }
 
-// undo takes back what begin decided, because the jobs could not be marked.
-func (s *stream) undo(queue, start []store.Job, bulk map[string][]store.Job) {
-	for _, j := range start {
-		s.stateOf(j.Type).working--
-	}
-	for jobType, jobs := range bulk {
-		s.stateOf(jobType).working -= len(jobs)
-	}
+// undo takes back what begin decided, because the jobs could not be marked. They keep the room that they have.
+func (s *stream) undo(queue []store.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(queue, s.queue...)
@@ -151,11 +147,17 @@ func (s *stream) known() map[string]bool {
 	return known
 }
 
-// leaseWhole leases for a caller that may be told to stop meanwhile: the statement is not cut off, so that what it leases is known.
-func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, n int) (store.Leased, error) {
+// leaseRoomy leases jobs that can be begun at once, and notes that room for them is reserved. The caller may be told to stop meanwhile: the
+// statement is not cut off, so that what it leases is known.
+func (e *Engine) leaseRoomy(ctx context.Context, turn store.Turn, n int) (store.Leased, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
 	defer cancel()
-	return e.store.Lease(ctx, turn, n)
+	leased, err := e.store.LeaseFor(ctx, turn, n, e.room)
+	for i := range leased.Jobs {
+		h, _ := e.handlers.Handling(leased.Jobs[i].Type)
+		leased.Jobs[i].Room = !h.Bulk
+	}
+	return leased, err
 }
 
 // takeOverFirst adds to the queue what earlier activities of the turn leased, before anything else is done. A try that ended without saying
@@ -192,6 +194,8 @@ func (s *stream) verify(work context.Context) error {
 		return err
 	}
 	s.mu.Lock()
+	still := setOf(held)
+	s.leaveRoom(slices.DeleteFunc(slices.Clone(s.queue), func(j store.Job) bool { return still[j.ID] }))
 	s.queue = keep(s.queue, held)
 	s.mu.Unlock()
 	s.recovered(&s.own)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -20,24 +19,11 @@ const handOverPause = 20 * time.Millisecond
 
 // outlived is what an engine knows of jobs that go on after their turns.
 type outlived struct {
-	// streams counts the turns that are being processed.
-	streams atomic.Int64
 	running sync.WaitGroup
 
-	mu    sync.Mutex
-	types map[string]int
+	mu sync.Mutex
 	// late is what has become of such jobs and was not reported yet.
 	late Report
-}
-
-// add counts jobs of a type that have outlived their turn.
-func (o *outlived) add(jobType string, n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.types == nil {
-		o.types = map[string]int{}
-	}
-	o.types[jobType] += n
 }
 
 // withLate adds to a turn's report what has become of jobs that outlived earlier ones.
@@ -61,23 +47,9 @@ func (r *Report) add(o Report) {
 	r.Released += o.Released
 }
 
-// parallel is how many jobs of a type the turn may work side by side: the type's own number, less this turn's part of those
-// that have outlived theirs.
-func (s *stream) parallel(jobType string, h Handling) int {
-	o := &s.engine.outlived
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	streams := max(1, int(o.streams.Load()))
-	return h.Parallel - (o.types[jobType]+streams-1)/streams
-}
-
 // outlive hands the jobs that are being worked over, if the turn has nothing else to do than to wait for them.
 func (s *stream) outlive(work context.Context) (left bool, err error) {
-	if s.unattended {
-		s.countOutlived(s.longRunning())
-		return false, nil
-	}
-	if !s.request.Linger || s.active == 0 || s.leasing || s.settling || len(s.ended)+len(s.held) > 0 {
+	if s.unattended || !s.request.Linger || s.active == 0 || s.leasing || s.settling || len(s.ended)+len(s.held) > 0 {
 		return false, nil
 	}
 	calls := s.longRunning()
@@ -116,20 +88,7 @@ func (s *stream) outlive(work context.Context) (left bool, err error) {
 		return false, err
 	}
 	s.named.Store(&after)
-	s.countOutlived(calls)
 	return true, nil
-}
-
-// countOutlived counts the jobs of calls among the outlived ones, until they return.
-func (s *stream) countOutlived(calls []*call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range calls {
-		if !c.returned && !c.counted {
-			c.counted = true
-			s.engine.outlived.add(c.jobType, c.open)
-		}
-	}
 }
 
 // longRunning returns the calls that have worked a job by itself for a while.
@@ -189,8 +148,11 @@ const bridgeFor = time.Second
 func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
 	turn.ID = store.OutlivedPrefix + turn.ID + "/fetched"
 	turn.Begins = true
-	leased, err := e.store.Lease(ctx, turn, limit)
+	leased, err := e.leaseRoomy(ctx, turn, limit)
 	if err != nil || len(leased.Jobs) == 0 {
+		for _, j := range leased.Jobs {
+			e.room.Return(j.Type, 1)
+		}
 		return leased, err
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))

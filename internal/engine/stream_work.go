@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -53,26 +52,15 @@ func (s *stream) workAndTell(work context.Context, j store.Job) {
 
 // tell says that a call has returned.
 func (s *stream) tell(c *call, jobs []ended) {
-	s.over <- returned{c, jobs}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.returned = true; c.counted {
-		for _, e := range jobs {
-			s.engine.outlived.add(e.job.Type, -1)
-		}
+	if c.alone {
+		s.engine.room.ended(c.jobType)
 	}
+	s.over <- returned{c, jobs}
 }
 
 // work works one job, and commits it where it asked for the transaction that does.
 func (s *stream) work(work context.Context, c *call, j store.Job) ended {
-	h, known := s.engine.handlers.Handling(j.Type)
-	if !known {
-		s.engine.missing(j.Type)
-		return ended{job: j, attempt: Attempt{
-			Outcome: models.OutcomeFailed, Code: models.CodeHandlerMissing,
-			Message: "this worker has no handler for jobs of type " + j.Type + ": they come back when a worker starts that has one",
-		}}
-	}
+	h, _ := s.engine.handlers.Handling(j.Type)
 	c.began = time.Now()
 	c.deadline = c.began.Add(h.Timeout)
 	ctx, cancel := context.WithDeadline(work, c.deadline)
@@ -106,11 +94,9 @@ func (s *stream) note(r returned) {
 	now := time.Now()
 	for _, e := range r.jobs {
 		delete(s.begun, e.job.ID)
-		state := s.stateOf(e.job.Type)
-		state.working--
-		if e.took > 0 {
-			state.pace = cmp.Or(state.pace+(e.took-state.pace)/8, e.took)
-		}
+	}
+	if s.tight {
+		s.lookAgain()
 	}
 	if r.call.abandoned {
 		return
@@ -166,15 +152,9 @@ func (s *stream) abandon(work context.Context) {
 	s.leave(work, back)
 }
 
-// close ends the stream. Calls that were abandoned keep their place among those of their type until they return.
+// close ends the stream. Calls that were abandoned keep their room until they return.
 func (s *stream) close() {
 	close(s.hand)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.calls {
-		if c.abandoned && !c.direct && !c.returned && !c.counted {
-			c.counted = true
-			s.engine.outlived.add(c.jobType, c.open)
-		}
-	}
+	s.leaveRoom(s.takeQueue())
+	s.engine.room.wait(s, nil)
 }

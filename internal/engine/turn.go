@@ -156,9 +156,8 @@ type call struct {
 	alone bool
 	// direct: what it works is not leased.
 	direct bool
-	// abandoned: it did not return when its context had ended, and is not waited for. returned: it did, after all. counted:
-	// it is one of the engine's outlived jobs until then.
-	abandoned, returned, counted bool
+	// abandoned: it did not return when its context had ended, and is not waited for.
+	abandoned bool
 }
 
 func (t *turn) begin(c *call) *call {

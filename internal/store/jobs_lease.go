@@ -118,7 +118,7 @@ RETURNING id`
 }
 
 // ReturnMissing makes the dead letters pending again that failed because no worker had a handler for one of the types, in
-// batches, and says how many there were. One that is to be unique while another with its payload is open stays a dead letter.
+// batches, and says how many there were. What was counted of their attempts stays counted. One that is to be unique while another with its payload is open stays a dead letter.
 func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) {
 	const stmt = `
 WITH f AS MATERIALIZED (
@@ -129,7 +129,7 @@ WITH f AS MATERIALIZED (
        FOR NO KEY UPDATE SKIP LOCKED)
 SELECT f.id, r.result
   FROM f
- CROSS JOIN LATERAL daybook.retry_job(f.id, 'reset') r
+ CROSS JOIN LATERAL daybook.retry_job(f.id, 'now') r
  ORDER BY f.id`
 	total, last := 0, ""
 	for {

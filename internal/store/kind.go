@@ -21,6 +21,8 @@ type Kind struct {
 	key     int
 	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
 	abilities *Abilities
+	// counts: leases say whether they count towards a limit of their type.
+	counts bool
 
 	statements sync.Map
 }
@@ -58,6 +60,12 @@ func accountingWords(can Abilities) *strings.Replacer {
 		"{queue}", "daybook.accounting_work_queue",
 		"{state}", "daybook.accounting_job_state",
 		"{order}", "org_id, document_id",
+		"{type}", "''::text",
+		"{of type}", "s.type IS NOT NULL",
+		"{leased}", "",
+		"{places}", "q.priority, q.org_id",
+		"{behind}", "(q.priority, q.org_id) > ($1::smallint, $2::text) AND $3::text IS NOT NULL",
+		"{behind place}", "(q.priority, q.org_id) > (place.priority, place.org_id)",
 		"{columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
 		"{picked columns}", leaseColumns("q.run_count + 1", "clock_timestamp()"),
 		"{locked columns}", leaseColumns("q.run_count", "q.attempt_started_at"),
@@ -90,7 +98,7 @@ func leaseFields(j *Job) []any {
 
 // Jobs is the queue of background jobs.
 var Jobs = &Kind{
-	Name: "jobs", channel: "daybook_jobs", key: 2,
+	Name: "jobs", channel: "daybook_jobs", key: 2, counts: true,
 	fields: func(j *Job) []any {
 		return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt)
 	},
@@ -100,6 +108,12 @@ var Jobs = &Kind{
 		"{covered}", "true",
 		"{state}", "daybook.job_state",
 		"{order}", "org_id, id",
+		"{type}", "q.type",
+		"{of type}", "q.type = s.type",
+		"{leased}", ", counted = q.type = ANY ($13::text[])",
+		"{places}", "q.priority, q.org_id, q.type",
+		"{behind}", "(q.priority, q.org_id, q.type) > ($1::smallint, $2::text, $3::text)",
+		"{behind place}", "(q.priority, q.org_id, q.type) > (place.priority, place.org_id, place.type)",
 		"{columns}", jobColumns("q.run_count", "q.attempt_started_at")+contentColumns,
 		"{picked columns}", jobColumns("q.run_count + 1", "clock_timestamp()")+contentColumns,
 		"{locked columns}", jobColumns("q.run_count", "q.attempt_started_at"),

@@ -10,9 +10,28 @@ import (
 const (
 	// lookEvery is the pause between two looks while there is work: so long may an organization wait that had none before.
 	lookEvery = 50 * time.Millisecond
-	// lookShare is how many times its own duration a look is not repeated: each of the two kinds of look takes a fiftieth of a
-	// worker's time at most.
-	lookShare = 49
+	// lookShare is how many times its own duration a look is not repeated while there is work: each of the two kinds of look
+	// takes a fiftieth of a worker's time at most. roundShare is the same between the parts of a scan that an idle worker has
+	// begun.
+	lookShare  = 49
+	roundShare = 19
+	// passedPause is the pause between two looks while all that is known to be due waits for room.
+	passedPause = 10 * time.Millisecond
+	// glanceLag is how far a glance looks back behind the one before it, to find what was enqueued before that and committed
+	// after it. Every glanceLong it looks back by longLag. What takes longer to commit is found by scans.
+	glanceLag  = 250 * time.Millisecond
+	glanceLong = 500 * time.Millisecond
+	longLag    = 3 * time.Second
+	// glanceRows is how many rows a glance reads, the youngest; what is older is left to scans.
+	glanceRows = 1000
+	// longest is as far back as the first glance looks.
+	longest = 24 * time.Hour
+	// A scan goes through all places, so many at a time that a part takes about scanFor.
+	firstScan = 256
+	mostScan  = 4096
+	scanFor   = 10 * time.Millisecond
+	// capTries is how many places of capped organizations are tried again after a look.
+	capTries = 200
 )
 
 // Outlook is what a look that found nothing to do says of the next one.
@@ -23,7 +42,7 @@ type Outlook struct {
 	Due time.Duration
 }
 
-// Wait is until another look is worth while, though nobody calls; 0: it is not.
+// Wait is until another look is worth while, though no wake-up comes; 0: it is not.
 func (o Outlook) Wait() time.Duration {
 	if o.Again == 0 || o.Due > 0 && o.Due < o.Again {
 		return o.Due
@@ -31,15 +50,35 @@ func (o Outlook) Wait() time.Duration {
 	return o.Again
 }
 
-// look brings the ring up to date. A sweep finds everything; what it costs grows with the dead rows that an old snapshot
-// keeps in the index. When it was done a short while ago, for its cost, a glance looks from a little behind the known
-// marks on, and between the known organizations for new ones.
+// looks is what a store knows of its looks. Whoever holds Store.looking owns it.
+type looks struct {
+	// glanced and glancedLong are when the last glance, and the last that looked far back, began.
+	glanced, glancedLong time.Time
+	// glanceAllowed and scanAllowed are when the next is allowed, for its cost.
+	glanceAllowed, scanAllowed time.Time
+	// cursor is where the scan goes on; begun says that it is somewhere in the middle.
+	cursor placeKey
+	begun  bool
+	// places is how many the next part of the scan looks at.
+	places int
+	// completed: a scan has gone through all places before. another: a wake-up came during the scan, which is to be repeated.
+	completed, another bool
+}
+
+// look brings the ring up to date, in two ways, neither of which takes longer with more places.
 //
-// While there is work a look is due every lookEvery; when there is none, at once. After a glance that leaves nothing to do
-// the outlook says how long to wait for a sweep, which may find more.
-func (s *Store) look(ctx context.Context, idle bool) (o Outlook, err error) {
+// A glance reads what has fallen due since the last one, in the order of time, youngest first. That finds nearly
+// everything: jobs are due when they are enqueued, or when their time comes.
+//
+// A scan goes from place to place, whatever their rows' age, and goes on in the next look where it ended in this one. It finds
+// what a glance could not: rows of transactions that took long to commit, of organizations that were paused, of leases that
+// another worker gave back, and a backlog.
+//
+// While there is work a look is due every lookEvery; when there is none, at once. After one that leaves nothing to do
+// the outlook says how long to wait for the next part of the scan.
+func (s *Store) look(ctx context.Context, idle bool, room Room) (o Outlook, err error) {
 	if !idle {
-		// Somebody else is looking: that is enough.
+		// Another goroutine is looking: that is enough.
 		if !s.looking.TryLock() {
 			return o, nil
 		}
@@ -47,140 +86,181 @@ func (s *Store) look(ctx context.Context, idle bool) (o Outlook, err error) {
 		s.looking.Lock()
 	}
 	defer s.looking.Unlock()
-	if idle && !s.ring.idle() {
-		return o, nil // somebody else has just looked
-	}
+	l := &s.looks
 	now := time.Now()
-	switch {
-	case !idle && now.Before(later(s.swept, s.glanced).Add(lookEvery)):
-	case !now.Before(s.sweepAllowed):
-		o.Due, err = s.sweep(ctx)
-		s.swept, s.sweepAllowed = now, time.Now().Add(lookShare*time.Since(now))
-	case idle || !now.Before(s.glanceAllowed):
-		err = s.glance(ctx)
-		s.glanced, s.glanceAllowed = now, time.Now().Add(lookShare*time.Since(now))
-		o.Again = max(time.Until(s.sweepAllowed), time.Millisecond)
+	if idle {
+		if !s.ring.idle(room) {
+			return o, nil // another goroutine has just looked
+		}
+		if wait := time.Until(l.glanced.Add(passedPause)); wait > 0 && s.ring.passes(room) {
+			return Outlook{Again: wait}, nil
+		}
+		l.another = l.another || l.begun && now.Before(l.scanAllowed)
+	} else if now.Before(l.glanced.Add(lookEvery)) {
+		return o, nil
 	}
-	return o, wrap("look for work", err)
+	full := false
+	if idle || !now.Before(l.glanceAllowed) {
+		if o.Due, full, err = s.glance(ctx, now, idle, room); err != nil {
+			return o, wrap("look for work", err)
+		}
+		l.glanceAllowed = time.Now().Add(lookShare * time.Since(now))
+	}
+	vain := idle && s.ring.idle(room)
+	if idle && !vain && !full {
+		s.ring.tryCapped(capTries)
+		return Outlook{}, nil
+	}
+	if idle && full || !time.Now().Before(l.scanAllowed) {
+		if err = s.scan(ctx, idle, room); err != nil {
+			return o, wrap("look for work", err)
+		}
+		if !l.begun && !l.another || !s.ring.idle(room) {
+			s.ring.tryCapped(capTries)
+			return o, nil
+		}
+	}
+	s.ring.tryCapped(capTries)
+	if vain {
+		o.Again = max(time.Until(l.scanAllowed), time.Millisecond)
+	}
+	return o, nil
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// glanceStmt reads the rows that have fallen due within $1 seconds, the youngest $2 of them, as one row a place. The row
+// without a place says whether there may be older ones, and, if $3 asks for that, in how many seconds the next one falls due.
+const glanceStmt = `
+WITH recent AS MATERIALIZED (
+    SELECT q.priority, q.org_id, {type} AS type, q.ready_at, q.id
+      FROM {queue} q
+     WHERE q.state = 'pending' AND q.ready_at > statement_timestamp() - make_interval(secs => $1) AND q.ready_at <= statement_timestamp()
+     ORDER BY q.ready_at DESC
+     LIMIT $2
+), firsts AS MATERIALIZED (
+    SELECT DISTINCT ON (r.priority, r.org_id, r.type) r.*
+      FROM recent r
+     ORDER BY r.priority, r.org_id, r.type, r.ready_at, r.id
+)
+SELECT f.priority, f.org_id, f.type, f.ready_at, f.id, o.max_in_flight IS NOT NULL, 0::float8
+  FROM firsts f
+  LEFT JOIN daybook.organizations o ON o.id = f.org_id
+ WHERE {workable}
+ UNION ALL
+SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = $2,
+       coalesce((SELECT extract(epoch FROM least(q.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())
+                   FROM {queue} q
+                  WHERE $3 AND q.state = 'pending' AND q.ready_at > statement_timestamp()
+                  ORDER BY q.ready_at
+                  LIMIT 1), 0)::float8`
+
+// leastDue is the least time that a look is put off for the next due job: those of paused organizations fall due as well.
+const leastDue = 5 * time.Millisecond
+
+// glance looks for what has fallen due since the last one. If it is asked to, it returns how long it is until the next job
+// falls due. full says that it has not read all.
+func (s *Store) glance(ctx context.Context, now time.Time, next bool, room Room) (due time.Duration, full bool, err error) {
+	l := &s.looks
+	since := min(now.Sub(l.glanced), longest) + glanceLag
+	if long := min(now.Sub(l.glancedLong), longest); long > glanceLong {
+		since = long + longLag
 	}
-	return b
+	var all []seen
+	_, err = inOrder(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
+		var f seen
+		var at time.Time
+		var in float64
+		err := row.Scan(&f.key.priority, &f.key.org, &f.key.jobType, timeOrNever{&at}, &f.first.id, &f.capped, &in)
+		if f.key.priority > 0 {
+			f.first.at = at
+			all = append(all, f)
+			return struct{}{}, err
+		}
+		if full = f.capped; in > 0 {
+			// A little later, so that it is not looked for too early.
+			due = max(time.Duration(in*float64(time.Second))+time.Millisecond, leastDue)
+		}
+		return struct{}{}, err
+	}, s.kind.sql(glanceStmt), since.Seconds(), glanceRows, next)
+	if err != nil {
+		return 0, false, err
+	}
+	if l.glanced = now; since > longLag {
+		l.glancedLong = now
+	}
+	s.ring.found(all, room)
+	return due, full, nil
 }
 
-// sweep finds every place that has a due row, whatever the marks say: it jumps from one organization to the next. It returns
-// how long it is until another row falls due.
-func (s *Store) sweep(ctx context.Context) (due time.Duration, err error) {
-	const stmt = `
+// scanStmt goes through $4 places behind the one of $1, $2 and $3, with the first pending row of each. There is one look at the
+// index for each: the row after all rows of a place is the first of the next one.
+const scanStmt = `
 WITH RECURSIVE place AS (
-    (SELECT q.priority, q.org_id
+    (SELECT q.priority, q.org_id, {type} AS type, q.ready_at, q.id, 1 AS n
        FROM {queue} q
-      WHERE q.state = 'pending'
-      ORDER BY q.priority, q.org_id LIMIT 1)
+      WHERE q.state = 'pending' AND {behind}
+      ORDER BY {places}, q.ready_at, q.id
+      LIMIT 1)
     UNION ALL
-    SELECT n.priority, n.org_id
+    SELECT next.*, place.n + 1
       FROM place
      CROSS JOIN LATERAL (
-           SELECT q.priority, q.org_id
+           SELECT q.priority, q.org_id, {type} AS type, q.ready_at, q.id
              FROM {queue} q
-            WHERE q.state = 'pending' AND (q.priority, q.org_id) > (place.priority, place.org_id)
-            ORDER BY q.priority, q.org_id LIMIT 1) n
+            WHERE q.state = 'pending' AND {behind place}
+            ORDER BY {places}, q.ready_at, q.id
+            LIMIT 1) next
+     WHERE place.n < $4
 )
-SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL,
-       CASE WHEN f.ready_at <= statement_timestamp() THEN 0
-            ELSE extract(epoch FROM least(f.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())::float8 END
+SELECT p.priority, p.org_id, p.type, p.ready_at, p.id, o.max_in_flight IS NOT NULL,
+       {workable} AND p.ready_at <= statement_timestamp()
   FROM place p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
- CROSS JOIN LATERAL (
-       SELECT q.ready_at, q.id
-         FROM {queue} q
-        WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id
-        ORDER BY q.ready_at, q.id
-        LIMIT 1) f
- WHERE {workable}`
-	all, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (seen, error) {
-		f := seen{due: true}
-		var in float64
-		err := row.Scan(&f.key.priority, &f.key.org, &f.first.at, &f.first.id, &f.capped, &in)
-		if in > 0 {
-			// A little later, so that it is not looked for too early.
-			wait := time.Duration(in*float64(time.Second)) + time.Millisecond
-			if f.due = false; due == 0 || wait < due {
-				due = wait
-			}
-		}
-		return f, err
-	}, s.kind.sql(stmt))
-	if err != nil {
-		return 0, err
-	}
-	s.ring.found(all, true)
-	return due, nil
-}
+ ORDER BY p.n`
 
-// glance looks at the known places from a little behind their marks on, and for one new organization in each gap between
-// them. It never walks the rows that were leased before.
-func (s *Store) glance(ctx context.Context) error {
-	const stmt = `
-WITH p AS (
-    SELECT * FROM unnest($1::smallint[], $2::text[], $3::timestamptz[], $4::text[]) WITH ORDINALITY AS p (priority, org_id, at, id, n)
-)
-SELECT p.priority, p.org_id, f.ready_at, f.id, o.max_in_flight IS NOT NULL
-  FROM p
-  LEFT JOIN daybook.organizations o ON o.id = p.org_id
- CROSS JOIN LATERAL (
-       SELECT q.ready_at, q.id
-         FROM {queue} q
-        WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.ready_at <= statement_timestamp()
-          AND (q.ready_at, q.id) >= (p.at, p.id)
-        ORDER BY q.ready_at, q.id
-        LIMIT 1) f
- WHERE {workable}
-UNION ALL
-SELECT f.priority, f.org_id, CASE WHEN f.ready_at <= statement_timestamp() AND {workable} THEN f.ready_at END, f.id, o.max_in_flight IS NOT NULL
-  FROM unnest($5::smallint[], $6::text[], $7::smallint[], $8::text[]) AS gap (priority, org_id, next_priority, next_org_id)
- CROSS JOIN LATERAL (
-       SELECT q.priority, q.org_id, q.ready_at, q.id
-         FROM {queue} q
-        WHERE q.state = 'pending' AND (q.priority, q.org_id) > (gap.priority, gap.org_id)
-          AND (q.priority, q.org_id) < (gap.next_priority, gap.next_org_id)
-        ORDER BY q.priority, q.org_id, q.ready_at, q.id
-        LIMIT 1) f
-  LEFT JOIN daybook.organizations o ON o.id = f.org_id`
-	places := s.ring.remembered()
-	n := len(places)
-	prios, orgs, ats, ids := make([]int16, n), make([]string, n), make([]time.Time, n), make([]string, n)
-	// Gaps: before the first place, between each two, after the last.
-	from := []placeKey{{}}
-	for i, k := range places {
-		prios[i], orgs[i], ats[i], ids[i] = k.key.priority, k.key.org, k.from.at, k.from.id
-		from = append(from, k.key)
+// scan looks at the next places.
+func (s *Store) scan(ctx context.Context, idle bool, room Room) error {
+	l := &s.looks
+	if !l.begun {
+		l.another, l.cursor = false, placeKey{}
 	}
-	gapPrios, gapOrgs, nextPrios, nextOrgs := make([]int16, n+1), make([]string, n+1), make([]int16, n+1), make([]string, n+1)
-	for i, k := range from {
-		next := placeKey{priority: priorities + 1}
-		if i < n {
-			next = places[i].key
+	if l.places == 0 {
+		l.places = firstScan
+	}
+	began := time.Now()
+	var due []seen
+	all, err := inOrder(ctx, s.pool, func(row pgx.CollectableRow) (placeKey, error) {
+		f := seen{begins: true}
+		var now bool
+		err := row.Scan(&f.key.priority, &f.key.org, &f.key.jobType, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &now)
+		if now {
+			due = append(due, f)
 		}
-		gapPrios[i], gapOrgs[i], nextPrios[i], nextOrgs[i] = k.priority, k.org, next.priority, next.org
-	}
-	all, err := byKey(ctx, s.pool, scanSeen, s.kind.sql(stmt), prios, orgs, ats, ids, gapPrios, gapOrgs, nextPrios, nextOrgs)
+		return f.key, err
+	}, s.kind.sql(scanStmt), l.cursor.priority, l.cursor.org, l.cursor.jobType, l.places)
 	if err != nil {
 		return err
 	}
-	s.ring.found(all, false)
-	return nil
-}
-
-func scanSeen(row pgx.CollectableRow) (seen, error) {
-	var f seen
-	var at *time.Time
-	err := row.Scan(&f.key.priority, &f.key.org, &at, &f.first.id, &f.capped)
-	if at != nil {
-		f.due, f.first.at = true, *at
+	took := time.Since(began)
+	share := time.Duration(lookShare)
+	if l.begun = len(all) == l.places; l.begun {
+		l.cursor = all[len(all)-1]
+		switch {
+		case !l.completed:
+			share = 1 // what a worker finds when it starts
+		case idle:
+			share = roundShare
+		}
+	} else {
+		l.completed = true
+		s.ring.forget()
 	}
-	return f, err
+	l.scanAllowed = time.Now().Add(share * took)
+	switch {
+	case took > 2*scanFor:
+		l.places = max(firstScan/16, l.places/2)
+	case took < scanFor/2:
+		l.places = min(mostScan, 2*l.places)
+	}
+	s.ring.found(due, room)
+	return nil
 }

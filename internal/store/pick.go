@@ -6,28 +6,53 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pick is jobs that one transaction is about to lock, work and settle, without a lease: while it lasts nobody else can have
-// them, and when it fails they are as they were. That halves what a job costs, but it is for jobs that are worked in
+// Pick is jobs that one transaction is about to lock, work and settle, without a lease: while it lasts no other transaction can
+// have them, and when it fails they are as they were. That halves what a job costs, but it is for jobs that are worked in
 // milliseconds, and it leaves no trace of a worker that dies.
 type Pick struct {
-	store  *Store
-	shares []share
+	store *Store
+	limit int
+	room  Room
+	// jobType is the only type of the jobs, "" where there are no types.
+	jobType string
+	shares  []share
 	// Outlook is of a pick that is empty.
 	Outlook
 	// Capped says that organizations have work whose jobs in flight are counted: those are to be leased.
 	Capped bool
+	// Others says that jobs of other types are due as well: all are to be leased.
+	Others bool
 }
 
 // Pick chooses where the next jobs are to be taken from, as Lease does.
 func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
-	p := &Pick{store: s}
+	return s.PickType(ctx, limit, "", nil)
+}
+
+// PickType is Pick for jobs of one type, of which a worker works any number, if no others are due for which there is room.
+func (s *Store) PickType(ctx context.Context, limit int, jobType string, room Room) (*Pick, error) {
+	p := &Pick{store: s, limit: limit, room: room, jobType: jobType}
 	var err error
-	if p.Outlook, err = s.look(ctx, s.ring.idle()); err != nil {
+	if p.Outlook, err = s.look(ctx, s.ring.idle(room), room); err != nil {
 		return nil, err
 	}
-	free, capped := splitCapped(s.ring.ask(limit))
-	p.shares, p.Capped = free, len(capped) > 0
+	p.shares = p.ask()
 	return p, nil
+}
+
+// ask chooses shares that may be picked.
+func (p *Pick) ask() []share {
+	free, counted := splitCounted(p.store.ring.ask(p.limit, p.room), p.room)
+	p.Capped = p.Capped || len(counted) > 0
+	returnUnused(p.room, counted, nil)
+	for _, sh := range free {
+		if sh.key.jobType != p.jobType {
+			p.Others = true
+			returnUnused(p.room, free, nil)
+			return nil
+		}
+	}
+	return free
 }
 
 // Empty reports that there is nothing to lock.
@@ -35,27 +60,36 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 
 // Lock locks the jobs, in the transaction that works and settles them. Their Attempt and StartedAt are those of the attempt
 // that begins now.
+//
+// Where the chosen places have given their rows already it goes on with others, as long as there are some.
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
-  FROM unnest($1::smallint[], $2::text[], $3::timestamptz[], $4::text[], $5::integer[])
-       WITH ORDINALITY AS s (priority, org_id, at, id, quota, n)
+  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[])
+       WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, n)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
  CROSS JOIN LATERAL (
        SELECT q.priority, q.ready_at, {picked columns}
          FROM {queue} q
-        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id
+        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id AND {of type}
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT CASE WHEN {workable} AND o.max_in_flight IS NULL THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
-	batch := &pgx.Batch{}
-	batch.Queue(idleLimit)
-	batch.Queue(planByKey)
-	batch.Queue(p.store.kind.sql(stmt), shareColumns(p.shares)...)
-	// The marks move at once: the others go on behind these rows, instead of trying each of them.
-	jobs, err := p.store.takeShares(ctx, tx, batch, p.shares)
-	return jobs, wrap("lock due jobs", err)
+	for next := p.shares; len(next) > 0; {
+		batch := &pgx.Batch{}
+		batch.Queue(idleLimit)
+		batch.Queue(planByKey)
+		batch.Queue(p.store.kind.sql(stmt), shareColumns(next)...)
+		// The marks move at once: the others go on behind these rows, instead of trying each of them.
+		jobs, err := p.store.takeShares(ctx, tx, batch, next)
+		if err != nil || len(jobs) > 0 {
+			return jobs, wrap("lock due jobs", err)
+		}
+		next = p.ask()
+		p.shares = append(p.shares, next...)
+	}
+	return nil, nil
 }
 
 // Undo says that the transaction failed, or left jobs alone: they are due as before.

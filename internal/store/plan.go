@@ -46,10 +46,26 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 
 // byKey runs one statement with its plan by key, in one round trip and one transaction.
 func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	return byKeyAfter(ctx, q, "", scan, stmt, args...)
+}
+
+// noBitmaps is for statements that read a few rows in an index's order: a bitmap would read all of them.
+const noBitmaps = `SELECT set_config('enable_bitmapscan', 'off', true)`
+
+// inOrder is byKey for such statements.
+func inOrder[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	return byKeyAfter(ctx, q, noBitmaps, scan, stmt, args...)
+}
+
+// byKeyAfter is byKey after another statement, if there is one.
+func byKeyAfter[T any](ctx context.Context, q batcher, before string, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	for try := 0; ; try++ {
 		batch := batchByKey(q)
+		if before != "" {
+			batch.Queue(before)
+		}
 		batch.Queue(stmt, args...)
 		rows, err := lastRows(ctx, q, batch, scan)
 		if _, inside := q.(pgx.Tx); try > 0 || inside || !isStalePlan(err) {

@@ -36,7 +36,7 @@ type EnqueuedLink struct {
 }
 
 // EnqueuedRows reads background jobs in the order in which they were enqueued: those of a type ("": of any), and those that
-// a turn attempted ("": all).
+// a turn attempted, or that have no handler ("": all).
 func EnqueuedRows(ctx context.Context, q Querier, jobType, turn string) ([]EnqueuedRow, error) {
 	const stmt = `
 SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''), j.priority::integer, j.state::text, j.ready_at, j.run_count,
@@ -46,7 +46,8 @@ SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''),
        j.unique_hash IS NOT NULL
   FROM daybook.jobs j
  WHERE ($1::text = '' OR j.type = $1::text)
-   AND ($2::text = '' OR EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $2::text))
+   AND ($2::text = '' OR EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $2::text)
+        OR j.state = 'failed' AND j.last_error_code = 'HANDLER_MISSING')
  ORDER BY j.created_at, j.id`
 	rows, err := q.Query(ctx, stmt, jobType, turn)
 	if err != nil {

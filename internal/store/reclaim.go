@@ -81,7 +81,7 @@ SELECT id, last_attempted_at, working
 		return Reclaimed{}, nil, wrap("reclaim leases", err)
 	}
 	// They go on where they were in the order, which is behind this process' marks.
-	s.ring.found(places, false)
+	s.ring.found(places, nil)
 	return got, left, nil
 }
 
@@ -126,7 +126,7 @@ UPDATE {queue} q
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM held
  WHERE q.id = held.id
-RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'failed', q.priority, q.org_id, q.ready_at, q.id,
+RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'failed', q.priority, q.org_id, {type}, q.ready_at, q.id,
           EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL)`
 	got := Reclaimed{Jobs: len(ids)}
 	tag, err := tx.Exec(ctx, s.kind.sql(logLost), ids, working)
@@ -141,12 +141,11 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 	var places []seen
 	var due, failed bool
 	var at seen
-	_, err = pgx.ForEachRow(rows, []any{&due, &failed, &at.key.priority, &at.key.org, &at.first.at, &at.first.id, &at.capped}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, &at.first.at, &at.first.id, &at.capped}, func() error {
 		if failed {
 			got.Failed++
 		}
 		if due {
-			at.due = true
 			places = append(places, at)
 		}
 		return nil

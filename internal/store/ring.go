@@ -1,23 +1,25 @@
 package store
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"time"
 )
 
-// ringLag is how far behind its mark a place is looked at again: a transaction that took its time before it committed may
-// leave a row behind the mark.
-const ringLag = 3 * time.Second
+const (
+	// forgetAfter is how long a place is remembered that has had no work.
+	forgetAfter = 10 * time.Minute
+	// manyPlaces is from how many places on those without work are forgotten at once.
+	manyPlaces = 50_000
+	// cappedFor is for how long a place of a capped organization is tried again that gave less than it was asked for.
+	cappedFor = 10 * time.Second
+)
 
-// forgetAfter is how long a place is remembered that has had no work.
-const forgetAfter = 10 * time.Minute
-
-// placeKey names a place of the ring: the due rows of one organization at one priority.
+// placeKey names a place of the ring: the due rows of one organization at one priority and, for background jobs, of one type.
 type placeKey struct {
 	priority int16
 	org      string
+	// jobType is "" where the kind of queue has no types.
+	jobType string
 }
 
 // mark is a row's position in the order (ready_at, id): what comes before it has been leased, as far as is known. The zero
@@ -34,100 +36,153 @@ func (m mark) after(o mark) bool {
 	return m.id > o.id
 }
 
-// place is where the lease goes on in one organization's rows of one priority.
+// place is where the lease goes on in the rows of one placeKey.
 type place struct {
 	key  placeKey
 	mark mark
-	// lag is where the mark stood at least ringLag ago; nextLag becomes lag at the next turn of the clock.
-	lag, nextLag mark
-	// active: there was due work at the last look. The others are parked.
-	active bool
+	// turns is the place's organization in the round of its priority, while there was due work at the last look; nil: it is
+	// parked.
+	turns *orgTurns
 	// capped: the organization has a limit of jobs in flight.
 	capped bool
 	// reset grows when a look moves the mark: what a lease learned from the mark before does not move it forward again.
 	reset int
-	used  time.Time
+	// used is when it last had work.
+	used time.Time
+	// asked is its part of the lease that is being divided.
+	asked int
 }
 
-// ring remembers, for one worker, where the lease of each organization ended last, so that no lease walks the rows
+// orgTurns are an organization's places in the round of one priority, which take turns.
+type orgTurns struct {
+	org    string
+	places []*place
+	// next is whose turn it is.
+	next          int
+	before, after *orgTurns
+}
+
+// round holds the organizations with work of one priority, in the order in which their turn comes.
+type round struct {
+	// head is whose turn it is; nil: there is no work.
+	head *orgTurns
+	orgs map[string]*orgTurns
+	// types counts the places by type.
+	types map[string]int
+	// owed is what the lower priorities have not got yet of their fifth, in fifths: of the leases ("") and of each type's room.
+	owed map[string]int
+}
+
+// ring remembers, for one worker, where the lease of each place ended last, so that no lease walks the rows
 // again, dead by now, that earlier ones took. It is a memory and nothing more: a row that it hides is found by a
 // later look, and which row is leased by whom is settled in the database alone.
 type ring struct {
 	mu     sync.Mutex
 	places map[placeKey]*place
-	// active holds the active places by priority, high first, in the order in which their turn comes.
-	active [priorities][]*place
-	turned time.Time
+	// rounds are those of the priorities, high first.
+	rounds [priorities]round
+	// atCap are places of capped organizations that gave less than they were asked for, perhaps because of the cap.
+	atCap map[*place]bool
+	// unhandled are places whose type the worker has no handler for, with the time when they were seen.
+	unhandled map[placeKey]time.Time
 }
 
 // priorities is how many there are: high, normal, low.
 const priorities = 3
 
-func newRing() *ring { return &ring{places: map[placeKey]*place{}} }
-
-// share is what one lease asks of one place.
-type share struct {
-	place *place
-	key   placeKey
-	mark  mark
-	quota int
-	// capped and reset are the place's when it was asked.
-	capped bool
-	reset  int
+func newRing() *ring {
+	r := &ring{places: map[placeKey]*place{}, atCap: map[*place]bool{}, unhandled: map[placeKey]time.Time{}}
+	for p := range r.rounds {
+		r.rounds[p] = round{orgs: map[string]*orgTurns{}, types: map[string]int{}, owed: map[string]int{}}
+	}
+	return r
 }
 
-// idle reports whether there was no due work anywhere at the last look.
-func (r *ring) idle() bool {
+// activate gives a place its turns again, after those that have them.
+func (r *ring) activate(at *place) {
+	if at.turns != nil {
+		return
+	}
+	rd := &r.rounds[at.key.priority-1]
+	turns := rd.orgs[at.key.org]
+	if turns == nil {
+		turns = &orgTurns{org: at.key.org}
+		rd.orgs[at.key.org] = turns
+		if rd.head == nil {
+			turns.before, turns.after, rd.head = turns, turns, turns
+		} else {
+			turns.before, turns.after = rd.head.before, rd.head
+			turns.before.after, turns.after.before = turns, turns
+		}
+	}
+	turns.places = append(turns.places, at)
+	at.turns = turns
+	rd.types[at.key.jobType]++
+}
+
+// park takes a place's turns from it.
+func (r *ring) park(at *place) {
+	turns := at.turns
+	if turns == nil {
+		return
+	}
+	at.turns = nil
+	rd := &r.rounds[at.key.priority-1]
+	if rd.types[at.key.jobType]--; rd.types[at.key.jobType] == 0 {
+		delete(rd.types, at.key.jobType)
+	}
+	for i, other := range turns.places {
+		if other == at {
+			turns.places = append(turns.places[:i], turns.places[i+1:]...)
+			if turns.next > i {
+				turns.next--
+			}
+			break
+		}
+	}
+	if len(turns.places) == 0 {
+		delete(rd.orgs, turns.org)
+		switch {
+		case turns.after == turns:
+			rd.head = nil
+		default:
+			turns.before.after, turns.after.before = turns.after, turns.before
+			if rd.head == turns {
+				rd.head = turns.after
+			}
+		}
+	}
+	if len(r.places) > manyPlaces && !r.atCap[at] {
+		delete(r.places, at.key)
+	}
+}
+
+// idle reports whether there was no due work at the last look of which one could be begun.
+func (r *ring) idle(room Room) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range r.active {
-		if len(a) > 0 {
-			return false
+	for p := range r.rounds {
+		for jobType := range r.rounds[p].types {
+			if room == nil || room.Free(jobType) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// ask divides n leases among the active places. A higher priority comes first, but leaves a fifth to the lower ones, so
-// that nothing waits for ever. Within a priority the organizations take turns in equal shares.
-func (r *ring) ask(n int) []share {
+// passes reports whether there is due work for which there is no room.
+func (r *ring) passes(room Room) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var shares []share
-	for p := range r.active {
-		if n <= 0 || len(r.active[p]) == 0 {
-			continue
+	for p := range r.rounds {
+		for jobType := range r.rounds[p].types {
+			if room != nil && room.Handles(jobType) && !room.Free(jobType) {
+				return true
+			}
 		}
-		part := n
-		if slices.ContainsFunc(r.active[p+1:], func(a []*place) bool { return len(a) > 0 }) && n > 1 {
-			part = n - max(1, n/5)
-		}
-		shares = append(shares, r.askPriority(p, part)...)
-		n -= part
 	}
-	return shares
-}
-
-// askPriority divides n leases among the places of one priority and moves those that got most to the end.
-func (r *ring) askPriority(p, n int) []share {
-	places := r.active[p]
-	k := min(n, len(places))
-	each, more := n/k, n%k
-	shares := make([]share, k)
-	for i, at := range places[:k] {
-		quota := each
-		if i < more {
-			quota++
-		}
-		shares[i] = share{place: at, key: at.key, mark: at.mark, quota: quota, capped: at.capped, reset: at.reset}
-	}
-	// Those that were asked for one more, or at all, come last the next time.
-	shift := k
-	if k == len(places) {
-		shift = more
-	}
-	r.active[p] = slices.Concat(places[shift:], places[:shift])
-	return shares
+	return false
 }
 
 // took moves the marks to the last rows that a lease took, and parks the places that had fewer than they were asked for.
@@ -147,10 +202,12 @@ func (r *ring) took(shares []share, counts []int, last []mark) {
 			at.mark = last[i]
 		}
 		if counts[i] < s.quota {
-			at.active = false
+			if at.capped {
+				r.atCap[at] = true
+			}
+			r.park(at)
 		}
 	}
-	r.dropParked()
 }
 
 // rewind takes back what took did for shares whose jobs were not settled after all.
@@ -161,116 +218,87 @@ func (r *ring) rewind(shares []share) {
 		if s.place.mark.after(s.mark) {
 			s.place.moveTo(s.mark)
 		}
-		r.activate(s.place)
+		if r.places[s.key] == nil {
+			r.places[s.key] = s.place // it was forgotten meanwhile
+		}
+		if r.places[s.key] == s.place {
+			r.activate(s.place)
+		}
 	}
 }
 
-// activate puts a place into the round of its priority.
-func (r *ring) activate(at *place) {
-	if at.active {
-		return
-	}
-	at.active = true
-	p := at.key.priority - 1
-	r.active[p] = append(r.active[p], at)
-}
-
-// dropParked takes the places that have become inactive out of their rounds.
-func (r *ring) dropParked() {
-	for p := range r.active {
-		r.active[p] = slices.DeleteFunc(r.active[p], func(at *place) bool { return !at.active })
-	}
-}
-
-// seen is what a look found at one place: its first due row, or that it has none that is due yet.
+// seen is what a look found at one place: its first due row, or one of the first.
 type seen struct {
 	key    placeKey
 	first  mark
-	due    bool
 	capped bool
+	// begins: nothing pending is before first.
+	begins bool
 }
 
-// found takes in what a look found. After a complete one what was not found is parked; a partial one leaves it alone.
-func (r *ring) found(all []seen, complete bool) {
+// found takes in due rows that a look found.
+func (r *ring) found(all []seen, room Room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	stays := make(map[placeKey]bool, len(all))
 	for _, s := range all {
+		if room != nil && !room.Handles(s.key.jobType) {
+			if len(r.unhandled) < manyPlaces {
+				r.unhandled[s.key] = now
+			}
+			continue
+		}
 		at := r.places[s.key]
 		if at == nil {
-			at = &place{key: s.key, used: now}
+			at = &place{key: s.key}
 			r.places[s.key] = at
 		}
 		at.capped = s.capped
-		if !s.due {
-			continue
-		}
-		stays[s.key] = true
 		at.used = now
-		if complete || at.mark.after(s.first) {
+		if at.mark.after(s.first) || s.begins && s.first.after(at.mark) {
 			at.moveTo(s.first)
 		}
+		delete(r.atCap, at)
 		r.activate(at)
 	}
-	if !complete {
-		return
-	}
-	r.turnClock(now)
-	for key, at := range r.places {
-		if stays[key] {
-			continue
-		}
-		at.active = false
-		if now.Sub(at.used) > forgetAfter {
-			delete(r.places, key)
-		}
-	}
-	r.dropParked()
 }
 
 // moveTo sets the mark to a row that a look found.
 func (at *place) moveTo(first mark) {
 	at.reset++
 	at.mark = first
-	if at.lag.after(first) {
-		at.lag = first
-	}
-	if at.nextLag.after(first) {
-		at.nextLag = first
-	}
 }
 
-// turnClock lets the lagging marks follow.
-func (r *ring) turnClock(now time.Time) {
-	if now.Sub(r.turned) < ringLag {
-		return
-	}
-	r.turned = now
-	for _, at := range r.places {
-		at.lag, at.nextLag = at.nextLag, at.mark
-	}
-}
-
-// known is a place to look at again, from its mark's lag on.
-type known struct {
-	key  placeKey
-	from mark
-}
-
-// remembered returns all known places in the index's order.
-func (r *ring) remembered() []known {
+// tryCapped gives places of capped organizations their turns again: jobs of theirs may have ended.
+func (r *ring) tryCapped(most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turnClock(time.Now())
-	all := make([]known, 0, len(r.places))
-	for key, at := range r.places {
-		all = append(all, known{key: key, from: at.lag})
+	for at := range r.atCap {
+		delete(r.atCap, at)
+		if time.Since(at.used) < cappedFor {
+			r.activate(at)
+			most--
+		}
+		if most == 0 {
+			return
+		}
 	}
-	slices.SortFunc(all, func(a, b known) int { return comparePlaces(a.key, b.key) })
-	return all
 }
 
-func comparePlaces(a, b placeKey) int {
-	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.org, b.org))
+// forget drops the places that have had no work for long.
+func (r *ring) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for key, at := range r.places {
+		if at.turns == nil && now.Sub(at.used) > forgetAfter {
+			delete(r.places, key)
+			delete(r.atCap, at)
+		}
+	}
+	for key, seen := range r.unhandled {
+		if now.Sub(seen) > forgetAfter {
+			delete(r.unhandled, key)
+		}
+	}
 }

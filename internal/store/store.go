@@ -29,10 +29,9 @@ type Store struct {
 	ring *ring
 	// guard keeps the store from a schema that is not this program's.
 	guard guard
-	// looking is held by whoever looks where due rows begin; the times are its.
-	looking                     sync.Mutex
-	swept, glanced              time.Time
-	sweepAllowed, glanceAllowed time.Time
+	// looking is held by the goroutine that looks for work; looks are its own.
+	looking sync.Mutex
+	looks   looks
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads

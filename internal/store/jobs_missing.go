@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// HandlerMissingAfter is for how long no worker that lives may have had a handler for a type before its due jobs become dead
+// letters. A worker lives for so long after it was last heard of.
+const HandlerMissingAfter = 5 * time.Minute
+
+// JobWorker is a worker of background jobs, and the types that it has handlers for.
+type JobWorker struct {
+	// ID is the process's own; Name is for people.
+	ID, Name string
+	Types    []string
+}
+
+// NoteJobWorker puts on record that a worker lives, and which types it has handlers for.
+func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
+	const stmt = `
+WITH gone AS (
+    DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
+)
+INSERT INTO daybook.job_workers AS w (id, name, types) VALUES ($1, $2, $3)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, types = excluded.types, last_seen = clock_timestamp()`
+	types := w.Types
+	if types == nil {
+		types = []string{}
+	}
+	_, err := s.pool.Exec(ctx, stmt, w.ID, w.Name, types)
+	return wrap("put the worker on record", err)
+}
+
+// missingBatch is how many jobs of a place one transaction makes dead letters of.
+const missingBatch = 1000
+
+// FailMissing makes dead letters (HANDLER_MISSING) of jobs that have been due for age, and for whose type no worker has had a handler in
+// that time, if the worker of that id has lived so long: then they have not waited for a deployment. It looks where this
+// store has met jobs without a handler, and returns how many there were of each type. No attempt is counted.
+//
+// With age 0 the worker of that id is taken to be the only one.
+func (s *Store) FailMissing(ctx context.Context, id string, age time.Duration) (map[string]int, error) {
+	const stmt = `
+WITH gone AS MATERIALIZED (
+    SELECT j.id
+      FROM unnest($1::smallint[], $2::text[], $3::text[]) AS p (priority, org_id, type)
+     CROSS JOIN LATERAL (
+           SELECT q.id
+             FROM daybook.jobs q
+            WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.type = p.type
+              AND q.ready_at <= statement_timestamp() - make_interval(secs => $4)
+            ORDER BY q.ready_at, q.id
+            LIMIT $6
+              FOR NO KEY UPDATE SKIP LOCKED) j
+     WHERE $4 = 0
+        OR EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.id = $5 AND w.first_seen <= statement_timestamp() - make_interval(secs => $4))
+       AND NOT EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.last_seen > statement_timestamp() - make_interval(secs => $4) AND p.type = ANY (w.types))
+)
+UPDATE daybook.jobs q
+   SET state = 'failed', last_error_code = 'HANDLER_MISSING',
+       last_error = 'no worker has a handler for jobs of type ' || q.type || ': they come back when a worker starts that has one',
+       finished_at = clock_timestamp(), updated_at = clock_timestamp()
+ WHERE q.id = ANY (ARRAY(SELECT gone.id FROM gone))
+RETURNING q.type`
+	failed := map[string]int{}
+	for places := s.ring.withoutHandler(missingBatch); len(places) > 0; places = s.ring.withoutHandler(missingBatch) {
+		priorities, orgs, types := make([]int16, len(places)), make([]string, len(places)), make([]string, len(places))
+		for i, p := range places {
+			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
+		}
+		for {
+			gone, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, priorities, orgs, types, age.Seconds(), id, missingBatch)
+			if err != nil {
+				return failed, wrap("look for jobs without a handler", err)
+			}
+			for _, jobType := range gone {
+				failed[jobType]++
+			}
+			if len(gone) == 0 {
+				break
+			}
+		}
+	}
+	return failed, nil
+}
+
+// withoutHandler takes up to n places of which a look found jobs that have no handler.
+func (r *ring) withoutHandler(n int) []placeKey {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var places []placeKey
+	for key := range r.unhandled {
+		if len(places) == n {
+			break
+		}
+		places = append(places, key)
+		delete(r.unhandled, key)
+	}
+	return places
+}

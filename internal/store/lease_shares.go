@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// leaseShares leases what each place is asked for.
+func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
+	free, counted := splitCounted(shares, room)
+	var jobs []Job
+	if len(free) > 0 {
+		batch := batchByKey(s.pool)
+		s.queueLease(batch, turn, free, []string{}, []string{})
+		got, err := s.takeShares(ctx, s.pool, batch, free)
+		if err != nil {
+			return nil, err
+		}
+		jobs = got
+	}
+	if len(counted) > 0 {
+		got, err := s.leaseCounted(ctx, turn, counted, room)
+		if err != nil {
+			// What was leased already is the turn's, and is found by its take-over.
+			return nil, err
+		}
+		jobs = append(jobs, got...)
+	}
+	return jobs, nil
+}
+
+// splitCounted separates the places whose jobs in flight are counted: those of organizations with a cap, and of types with a limit
+// over all workers. Of each such organization and type one place a time is asked, so that its places do not each get all that
+// is left.
+func splitCounted(shares []share, room Room) (free, counted []share) {
+	orgs, types := map[string]bool{}, map[string]bool{}
+	for _, s := range shares {
+		limited := room != nil && room.Everywhere(s.key.jobType) > 0
+		switch {
+		case !s.capped && !limited:
+			free = append(free, s)
+		case !(s.capped && orgs[s.key.org]) && !(limited && types[s.key.jobType]):
+			orgs[s.key.org], types[s.key.jobType] = true, true
+			counted = append(counted, s)
+		}
+	}
+	return free, counted
+}
+
+// leaseCounted counts what is in flight and leases what is left of each cap and limit, one caller at a time for an organization
+// or type. The locks are taken by a statement of its own, because what they protect must be read by a snapshot that is younger
+// than they are.
+func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
+	const lock = `SELECT o FROM unnest($1::text[]) AS o WHERE pg_try_advisory_xact_lock(1684109668, hashtext(o))`
+	var jobs []Job
+	var full []string
+	err := s.InTx(ctx, func(tx pgx.Tx) (err error) {
+		if shares, full, err = s.withinLimits(ctx, tx, shares, room); err != nil || len(shares) == 0 {
+			return err
+		}
+		var orgs []string
+		for _, sh := range shares {
+			if sh.capped {
+				orgs = append(orgs, sh.key.org)
+			}
+		}
+		// In one order, so that two callers do not each get some of what both want.
+		slices.Sort(orgs)
+		locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, orgs)
+		if err != nil {
+			return err
+		}
+		open := shares[:0]
+		for _, sh := range shares {
+			if sh.capped && !slices.Contains(locked, sh.key.org) {
+				// Another worker is leasing these: they are parked until the next look.
+				s.ring.took([]share{sh}, []int{0}, []mark{{}})
+				continue
+			}
+			open = append(open, sh)
+		}
+		if shares = open; len(shares) == 0 {
+			return nil
+		}
+		batch := &pgx.Batch{}
+		s.queueLease(batch, turn, shares, locked, limitedTypes(shares, room))
+		jobs, err = s.takeShares(ctx, tx, batch, shares)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, jobType := range full {
+		room.Full(jobType)
+	}
+	return jobs, nil
+}
+
+// limitedTypes are the types of shares that have a limit over all workers.
+func limitedTypes(shares []share, room Room) []string {
+	types := []string{}
+	for _, sh := range shares {
+		if room != nil && room.Everywhere(sh.key.jobType) > 0 {
+			types = append(types, sh.key.jobType)
+		}
+	}
+	return types
+}
+
+// withinLimits locks the types of the shares that have a limit over all workers, counts how many jobs of each are leased, and
+// bounds the shares by what is left. It returns the types of which nothing is, or that another worker is leasing.
+func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []share, room Room) (open []share, full []string, err error) {
+	const lock = `SELECT t FROM unnest($1::text[]) AS t WHERE pg_try_advisory_xact_lock(1684109669, hashtext(t))`
+	const count = `
+SELECT t.type, (SELECT count(*) FROM {queue} q WHERE q.state = 'leased' AND q.counted AND q.type = t.type)
+  FROM unnest($1::text[]) AS t (type)`
+	types := limitedTypes(shares, room)
+	if len(types) == 0 {
+		return shares, nil, nil
+	}
+	slices.Sort(types)
+	locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, types)
+	if err != nil {
+		return nil, nil, err
+	}
+	left := map[string]int{}
+	if _, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
+		var jobType string
+		var n int
+		err := row.Scan(&jobType, &n)
+		left[jobType] = room.Everywhere(jobType) - n
+		return struct{}{}, err
+	}, s.kind.sql(count), locked); err != nil {
+		return nil, nil, err
+	}
+	for _, sh := range shares {
+		if room.Everywhere(sh.key.jobType) == 0 {
+			open = append(open, sh)
+			continue
+		}
+		if left[sh.key.jobType] <= 0 {
+			full = append(full, sh.key.jobType)
+			continue
+		}
+		sh.quota = min(sh.quota, left[sh.key.jobType])
+		open = append(open, sh)
+	}
+	return open, full, nil
+}
+
+// queueLease adds the statement that leases shares to a batch. orgs are the capped organizations whose lock the caller holds,
+// types those whose leases are counted.
+func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, types []string) {
+	mine := make([]bool, len(shares))
+	for i, sh := range shares {
+		mine[i] = slices.Contains(orgs, sh.key.org)
+	}
+	args := append([]any{turn.ID, turn.Fence, turn.Worker}, shareColumns(shares)...)
+	args = append(args, mine, orgs, turn.Begins)
+	if s.kind.counts {
+		args = append(args, types)
+	}
+	batch.Queue(s.kind.sql(leaseStmt), args...)
+}
+
+// shareColumns are priority, organization, type, mark and quota of each share, as arrays.
+func shareColumns(shares []share) []any {
+	n := len(shares)
+	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	ids, quotas := make([]string, n), make([]int32, n)
+	for i, sh := range shares {
+		prios[i], orgs[i], types[i] = sh.key.priority, sh.key.org, sh.key.jobType
+		ats[i], ids[i], quotas[i] = sh.mark.at, sh.mark.id, int32(sh.quota)
+	}
+	return []any{prios, orgs, types, ats, ids, quotas}
+}
+
+// takeShares sends a batch whose last statement returns jobs of the shares, each after its priority and ready_at, and moves
+// the marks behind them.
+func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	index := make(map[placeKey]int, len(shares))
+	for i, sh := range shares {
+		index[sh.key] = i
+	}
+	counts, last := make([]int, len(shares)), make([]mark, len(shares))
+	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		var key placeKey
+		var m mark
+		err := row.Scan(append([]any{&key.priority, timeOrNever{&m.at}}, s.kind.fields(&j)...)...)
+		if err != nil {
+			return j, err
+		}
+		key.org, key.jobType, m.id = j.OrgID, j.Type, j.ID
+		i := index[key]
+		counts[i]++
+		if m.after(last[i]) {
+			last[i] = m
+		}
+		return j, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.ring.took(shares, counts, last)
+	return jobs, nil
+}

@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// traced returns a store whose statements are captured, on a pool of its own.
+func (b *bundle) traced() (*store.Store, *capture) {
+	b.t.Helper()
+	var got capture
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(b.t, err)
+	config.ConnConfig.Tracer = &got
+	pool, err := pgxpool.NewWithConfig(b.t.Context(), config)
+	require.NoError(b.t, err)
+	b.t.Cleanup(pool.Close)
+	return store.New(pool), &got
+}
+
+// later inserts jobs of organizations that are due tomorrow.
+func (b *bundle) later(organizations, each int) {
+	b.t.Helper()
+	b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at, first_ready_at)
+SELECT 'later_' || o, 'doc_' || i, 1, at, at
+  FROM generate_series(1, $1::int) o, generate_series(1, $2::int) i, LATERAL (SELECT clock_timestamp() + interval '1 day' AS at) t`, organizations, each)
+	b.exec(`ANALYZE daybook.accounting_work_queue`)
+}
+
+// leaseSoon leases one job as a waiting worker does: it looks again when it is told to, and at nothing else.
+func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (looks int, job store.Job) {
+	b.t.Helper()
+	for looks = 1; ; looks++ {
+		leased, err := s.Lease(b.t.Context(), turn, 1)
+		require.NoError(b.t, err)
+		if len(leased.Jobs) > 0 {
+			return looks, leased.Jobs[0]
+		}
+		require.Positive(b.t, leased.Wait(), "it would sleep although a job is due")
+		time.Sleep(min(leased.Wait(), 100*time.Millisecond))
+	}
+}
+
+// TestWorkIsFoundBesideMuchThatIsDueLater: a new job is found by the first look, which does not read what is due later, and no
+// look reads more than its part of the places.
+func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.later(3000, 20)
+	s, got := b.traced()
+	turn := b.turn("run/0/1")
+	// The worker has seen all places before.
+	for {
+		leased, err := s.Lease(t.Context(), turn, 10)
+		require.NoError(t, err)
+		require.Empty(t, leased.Jobs)
+		if leased.Again == 0 {
+			break
+		}
+		time.Sleep(leased.Again)
+	}
+	for i := range 20 {
+		_, err := store.Enqueue(t.Context(), b.Pool, fmt.Sprintf("later_%d", 1+i*100), fmt.Sprint("now_", i), 1, nil, 0)
+		require.NoError(t, err)
+		looks, job := b.leaseSoon(s, turn)
+		assert.Equal(t, 1, looks, "the job is found by the first look")
+		assert.Equal(t, fmt.Sprint("now_", i), job.DocumentID)
+	}
+	for name, look := range map[string]sent{"glance": got.glance, "scan": got.scan} {
+		rows := 0.0
+		for _, n := range b.explainFreely(look) {
+			if n.Table == "accounting_work_queue" {
+				rows += (n.Rows + n.Removed) * max(n.Loops, 1)
+			}
+		}
+		assert.LessOrEqual(t, rows, 4096.0+1, "rows that one %s reads, of 60,000", name)
+	}
+}
+
+// TestScanGoesOnWhereItEnded finds one old row that no glance sees, of the last of many organizations.
+func TestScanGoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.later(3000, 1)
+	s, got := b.traced()
+	turn := b.turn("run/0/1")
+	leased, err := s.Lease(t.Context(), turn, 10)
+	require.NoError(t, err)
+	require.Empty(t, leased.Jobs)
+	require.Positive(t, leased.Again, "one look is not enough for all places")
+	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) VALUES ('zzz', 'old', 1, clock_timestamp() - interval '1 hour')`)
+	looks, job := b.leaseSoon(s, turn)
+	assert.Equal(t, "old", job.DocumentID)
+	assert.Greater(t, looks, 1)
+	assert.NotEmpty(t, got.scan.args[1], "the scan did not begin anew")
+}
+
+// TestLeasesOfOneLeaveAFifthToLowPriority: also when there is never more room than for one.
+func TestLeasesOfOneLeaveAFifthToLowPriority(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{1, 2, 4, 7} {
+		t.Run(fmt.Sprint("leases of ", limit), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.pending("a", 1, 500)
+			b.pending("a", 3, 500)
+			turn := b.turn("run/0/1")
+			total := map[string]int{}
+			for leased := 0; leased < 280; leased += limit {
+				for org, n := range byOrg(b.lease(turn, limit)) {
+					total[org] += n
+				}
+			}
+			assert.InDelta(t, 224, total["a_1"], 3)
+			assert.InDelta(t, 56, total["a_3"], 3)
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package store
+
+// Room says which jobs a worker can begin. What is leased is reserved first, so that it can be begun at once. Nil is room for
+// everything. It is safe for concurrent use.
+type Room interface {
+	// Handles reports whether the worker has a handler for the type; without one its jobs are left alone.
+	Handles(jobType string) bool
+	// Free reports whether a job of the type could be begun.
+	Free(jobType string) bool
+	// Reserve reserves room for at most so many jobs of the type, and returns for how many. When that is none, the type is
+	// passed over, and the holder of the room has jobs leased again as soon as there is some.
+	Reserve(jobType string, most int) int
+	// Return gives back room that was reserved and is not used.
+	Return(jobType string, n int)
+	// Everywhere is how many jobs of the type may be leased at a time, over all workers; 0: any number.
+	Everywhere(jobType string) int
+	// Full says that so many are leased: the type is passed over for a while.
+	Full(jobType string)
+}
+
+// share is what one lease asks of one place.
+type share struct {
+	place *place
+	key   placeKey
+	mark  mark
+	quota int
+	// capped and reset are the place's when it was asked.
+	capped bool
+	reset  int
+}
+
+// budget is what one lease may take of each type.
+type budget struct {
+	room Room
+	most int
+	// left is what is left of the room that was reserved for each type, kept what the priority whose turn it is leaves to the
+	// lower ones of that.
+	left, kept map[string]int
+}
+
+// reserved is how many more jobs of the type may be begun.
+func (b *budget) reserved(jobType string) int {
+	if b.room == nil {
+		return b.most
+	}
+	left, known := b.left[jobType]
+	if !known {
+		left = b.room.Reserve(jobType, b.most)
+		b.left[jobType] = left
+	}
+	return left
+}
+
+// free is how many more jobs of the type may be asked for.
+func (b *budget) free(jobType string) int { return b.reserved(jobType) - b.kept[jobType] }
+
+// ask divides n leases among the places with work for which there is room, and reserves that. A higher priority comes first,
+// but leaves a fifth to the lower ones, over time, so that nothing waits for ever: of the leases, and of each type's room.
+// Within a priority the organizations take turns, and within an organization its types.
+func (r *ring) ask(n int, room Room) []share {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := &budget{room: room, most: n, left: map[string]int{}}
+	var asked []*place
+	for p := range r.rounds {
+		part := n
+		if r.anyBelow(p, b) && r.rounds[p].any(b) {
+			part = r.keep(p, n, b)
+		}
+		asked = r.rounds[p].deal(part, b, asked, &n)
+		b.kept = nil
+	}
+	// What the lower ones had no use for.
+	for p := range r.rounds {
+		asked = r.rounds[p].deal(n, b, asked, &n)
+	}
+	for jobType, left := range b.left {
+		if left > 0 {
+			room.Return(jobType, left)
+		}
+	}
+	shares := make([]share, len(asked))
+	for i, at := range asked {
+		shares[i] = share{place: at, key: at.key, mark: at.mark, quota: at.asked, capped: at.capped, reset: at.reset}
+		at.asked = 0
+	}
+	return shares
+}
+
+// priorityPart: one in so many leases is left to lower priorities.
+const priorityPart = 5
+
+// keep returns how many of n leases a priority may have, and has the budget keep what it leaves of each type's room.
+func (r *ring) keep(p, n int, b *budget) int {
+	rd := &r.rounds[p]
+	owed := rd.owed[""] + n
+	rd.owed[""] = owed % priorityPart
+	b.kept = map[string]int{}
+	for jobType := range rd.types {
+		if room := b.reserved(jobType); b.room != nil && room > 0 && room < n && r.below(p, jobType) {
+			owedOfType := rd.owed[jobType] + room
+			b.kept[jobType], rd.owed[jobType] = owedOfType/priorityPart, owedOfType%priorityPart
+		}
+	}
+	return n - owed/priorityPart
+}
+
+// below reports whether a lower priority has work of the type.
+func (r *ring) below(p int, jobType string) bool {
+	for i := p + 1; i < len(r.rounds); i++ {
+		if r.rounds[i].types[jobType] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// anyBelow reports whether a lower priority has work for which there is room.
+func (r *ring) anyBelow(p int, b *budget) bool {
+	for i := range r.rounds[p+1:] {
+		if r.rounds[p+1+i].any(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// any reports whether there is work for which there is room.
+func (rd *round) any(b *budget) bool {
+	for jobType := range rd.types {
+		if b.free(jobType) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// deal asks the places of one priority for up to part of the n leases that are left, one by one in their turn, and adds those
+// that it asks first to asked.
+func (rd *round) deal(part int, b *budget, asked []*place, n *int) []*place {
+	if part <= 0 || !rd.any(b) {
+		return asked
+	}
+	for dealt, passed := 0, 0; dealt < part && passed < len(rd.orgs); rd.head = rd.head.after {
+		at := rd.head.turn(b)
+		if at == nil {
+			passed++
+			continue
+		}
+		if passed = 0; at.asked == 0 {
+			asked = append(asked, at)
+		}
+		at.asked++
+		dealt++
+		*n--
+	}
+	return asked
+}
+
+// turn returns the next of the organization's places for which there is room, or nil.
+func (o *orgTurns) turn(b *budget) *place {
+	for i := range o.places {
+		k := (o.next + i) % len(o.places)
+		at := o.places[k]
+		if b.free(at.key.jobType) <= 0 {
+			continue
+		}
+		if b.room != nil {
+			b.left[at.key.jobType]--
+		}
+		o.next = (k + 1) % len(o.places)
+		return at
+	}
+	return nil
+}
