@@ -20,6 +20,10 @@ var (
 	ErrNegativeDelay = errors.New("delay must not be negative")
 	// ErrNoTransaction: a transaction is needed and a plain handle was given.
 	ErrNoTransaction = errors.New("a transaction is needed")
+	// ErrNoQuerier: a request was given nothing to run on.
+	ErrNoQuerier = errors.New("the Querier is nil: pass the transaction that writes the document (a pgx.Tx, or queue.SQL or queue.GORM of one)")
+	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
+	ErrNotMigrated = store.ErrNotMigrated
 	// ErrInTransaction: Wait was given a transaction; pass the pool, after the transaction's commit.
 	ErrInTransaction = errors.New("a transaction cannot wait for what is worked after its commit: pass the pool, after the commit")
 

@@ -90,6 +90,9 @@ type NewJob struct {
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused, after which a transaction of PostgreSQL can
 // only be rolled back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
+	if err := check(q); err != nil {
+		return EnqueuedJob{}, err
+	}
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
 		err = notNil(q)
@@ -107,6 +110,9 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 // Keys and unique payloads are locked in one order, so that two callers do not deadlock, unless jobs have both a key and
 // Unique: then PostgreSQL may have to end one of the two transactions (SQLSTATE 40P01), which can be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
+	if err := check(q); err != nil {
+		return nil, err
+	}
 	rows := make([]store.NewJob, len(jobs))
 	for i, j := range jobs {
 		row, err := newJobRow(j)

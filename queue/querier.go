@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -41,6 +42,31 @@ func GORM(tx *gorm.DB) Querier {
 		return refused{fmt.Errorf("%w: this GORM handle is not in one; pass the tx of db.Transaction(func(tx *gorm.DB) error { … })", ErrNoTransaction)}
 	}
 	return sqlAdapter{tx.Statement.ConnPool}
+}
+
+// check returns ErrNoQuerier for a Querier that is nil, or holds a nil handle, and what is wrong with one that refuses.
+func check(q Querier) error {
+	switch h := q.(type) {
+	case nil:
+		return ErrNoQuerier
+	case sqlAdapter:
+		if isNil(h.q) {
+			return ErrNoQuerier
+		}
+	case refused:
+		return h.err
+	default:
+		if isNil(q) {
+			return ErrNoQuerier
+		}
+	}
+	return nil
+}
+
+// isNil reports whether a handle is nil, or an interface that holds a nil pointer.
+func isNil(handle any) bool {
+	v := reflect.ValueOf(handle)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // inTransaction returns ErrNoTransaction when a request would commit by itself.

@@ -77,7 +77,7 @@ type Response struct {
 //
 // Errors: ErrEmptyID, ErrIDTooLong, ErrNegativeVersion, ErrInvalidPriority, ErrNoTransaction (a GORM handle outside of one).
 func Enqueue(ctx context.Context, q Querier, j Job) (Response, error) {
-	if err := j.check(); err != nil {
+	if err := errors.Join(check(q), j.check()); err != nil {
 		return Response{}, err
 	}
 	r, err := store.Enqueue(ctx, q, j.OrgID, j.DocumentID, j.Version, timeOrNil(j.ReadyAt), j.Priority)
@@ -95,6 +95,9 @@ const MaxMany = 50_000
 // in one transaction, or requests in another order, can: then PostgreSQL ends one of the transactions with SQLSTATE 40P01, and its
 // program runs it again.
 func EnqueueMany(ctx context.Context, q Querier, jobs []Job) ([]Response, error) {
+	if err := check(q); err != nil {
+		return nil, err
+	}
 	for i, j := range jobs {
 		if err := j.check(); err != nil {
 			return nil, fmt.Errorf("job %d: %w", i, err)
@@ -158,7 +161,7 @@ type Pending struct {
 //
 // Errors: ErrJobNotFound, ErrNegativeDelay, and those of Enqueue.
 func MarkPending(ctx context.Context, q Querier, p Pending) (Response, error) {
-	if err := checkIDs(p.OrgID, p.DocumentID); err != nil {
+	if err := errors.Join(check(q), checkIDs(p.OrgID, p.DocumentID)); err != nil {
 		return Response{}, err
 	}
 	if p.Version < 0 {
@@ -180,7 +183,7 @@ func MarkPending(ctx context.Context, q Querier, p Pending) (Response, error) {
 //
 // Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
 func Repost(ctx context.Context, q Querier, d Document) (Response, error) {
-	if err := checkIDs(d.OrgID, d.ID); err != nil {
+	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return Response{}, err
 	}
 	r, err := store.Repost(ctx, q, d.OrgID, d.ID)
@@ -192,7 +195,7 @@ func Repost(ctx context.Context, q Querier, d Document) (Response, error) {
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
 func Cancel(ctx context.Context, q Querier, d Document) (Response, error) {
-	if err := checkIDs(d.OrgID, d.ID); err != nil {
+	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return Response{}, err
 	}
 	r, err := store.Cancel(ctx, q, d.OrgID, d.ID)
@@ -230,7 +233,10 @@ func MarkDocumentDeleted(ctx context.Context, q Querier, d Document) (Marked, er
 }
 
 func markDocument(q Querier, d Document, mark func() (store.Marked, error)) (Marked, error) {
-	if err := errors.Join(checkIDs(d.OrgID, d.ID), inTransaction(q)); err != nil {
+	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
+		return Marked{}, err
+	}
+	if err := inTransaction(q); err != nil {
 		return Marked{}, err
 	}
 	m, err := mark()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,7 +51,7 @@ func (s DocumentStatus) Posted() bool { return s.PostedVersion != nil && *s.Post
 //
 // Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction (a GORM handle outside of one: pass SQL of its db.DB()).
 func Status(ctx context.Context, q Querier, d Document) (DocumentStatus, error) {
-	if err := checkIDs(d.OrgID, d.ID); err != nil {
+	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return DocumentStatus{}, err
 	}
 	s, err := store.ReadJobStatus(ctx, q, d.OrgID, d.ID)
@@ -89,6 +90,9 @@ func Wait(ctx context.Context, q Querier, d Document, o WaitOptions) (DocumentSt
 		return DocumentStatus{}, ErrNegativeVersion
 	}
 	if err := outsideTransaction(q); err != nil {
+		return DocumentStatus{}, err
+	}
+	if err := check(q); err != nil {
 		return DocumentStatus{}, err
 	}
 	if err := checkIDs(d.OrgID, d.ID); err != nil {

@@ -53,8 +53,8 @@ func NewJobs(o JobOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
-	if o.MaxConcurrentActivities == 1 {
-		return nil, errors.New("workers: MaxConcurrentActivities must be at least 2: one activity waits for work while another works")
+	if err := checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks); err != nil {
+		return nil, err
 	}
 	if o.Settings == (Settings{}) {
 		s, err := JobSettingsFromEnv()
@@ -62,6 +62,9 @@ func NewJobs(o JobOptions) (*Worker, error) {
 			return nil, err
 		}
 		o.Settings = s
+	}
+	if err := checkSettings(o.Settings); err != nil {
+		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()

@@ -107,14 +107,3 @@ func TestConfigureBeforeTheSettingsAreThere(t *testing.T) {
 	assert.Equal(t, workflows.AccountingSettings{BatchSize: 77, PollIntervalSeconds: 10, Concurrency: 3}, a.settings)
 	assert.Equal(t, a.settings, b.status(id).Settings)
 }
-
-func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	_, err := workers.New(workers.Options{Client: b.client, Pool: b.Pool, MaxConcurrentActivities: 1})
-	require.ErrorContains(t, err, "at least 2")
-	_, err = workers.New(workers.Options{
-		Client: b.client, Pool: b.Pool, Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{ChunkSize: 7, Timeout: 10 * time.Minute},
-	})
-	require.ErrorContains(t, err, "more than 1h")
-}

@@ -120,8 +120,8 @@ func New(o Options) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.MaxConcurrentActivities == 1 {
-		return nil, errors.New("workers: MaxConcurrentActivities must be at least 2: one activity waits for work while another works")
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkSettings(o.Settings)); err != nil {
+		return nil, err
 	}
 	processor, engineOptions, err := o.processor()
 	if err != nil {
@@ -145,6 +145,30 @@ func New(o Options) (*Worker, error) {
 	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
 	return w, nil
+}
+
+// checkConcurrency refuses what the worker, or Temporal's SDK, cannot work with; 0 is the default.
+func checkConcurrency(concurrentActivities, concurrentWorkflowTasks int) error {
+	switch {
+	case concurrentActivities < 0 || concurrentActivities == 1:
+		return fmt.Errorf("workers: MaxConcurrentActivities is %d: it must be at least 2, because one activity waits for work while another works; 0 is the default", concurrentActivities)
+	case concurrentWorkflowTasks < 0 || concurrentWorkflowTasks == 1:
+		return fmt.Errorf("workers: MaxConcurrentWorkflowTasks is %d: it must be at least 2, because Temporal's SDK polls two queues; 0 is the default", concurrentWorkflowTasks)
+	}
+	return nil
+}
+
+// checkSettings refuses settings with which no lane would work. RetryBaseSeconds of 0 is its default.
+func checkSettings(s Settings) error {
+	switch {
+	case s.BatchSize < 1 || s.BatchSize > activities.MaxBatchSize:
+		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or no Settings at all for those of the environment", s.BatchSize, activities.MaxBatchSize)
+	case s.PollIntervalSeconds < 1 || s.PollIntervalSeconds > activities.MaxPollIntervalSeconds:
+		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d", s.PollIntervalSeconds, activities.MaxPollIntervalSeconds)
+	case s.RetryBaseSeconds < 0:
+		return fmt.Errorf("workers: Settings.RetryBaseSeconds is %d: want at least 1; 0 is the default", s.RetryBaseSeconds)
+	}
+	return nil
 }
 
 // stickyTimeout is how long a step of the workflow waits for the worker that did the one before, which may be gone.
@@ -172,6 +196,9 @@ func (w *Worker) connect(c client.Client, taskQueue string, concurrentActivities
 func (o Options) processor() (engine.Processor, engine.Options, error) {
 	eo := engine.Options{RetryBase: o.Settings.RetryBase(), Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
+		if po := o.ProcessorOptions; po.ChunkSize != 0 || po.Parallel != 0 || po.Timeout != 0 || len(po.Sources) > 0 {
+			return nil, eo, errors.New("workers: ProcessorOptions are for a Processor or JobProcessor, and neither is set: set one, or leave the options out")
+		}
 		eo.Direct = true
 		eo.Apart = o.apart()
 		return ledger.New(o.Sources).WithHooks(o.Hooks), eo, o.checkNames()

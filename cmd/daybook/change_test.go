@@ -128,7 +128,7 @@ func TestAccountsImportNamesTheLine(t *testing.T) {
 		"code,name,type\n":                            "there is no account",
 		"code,name,type\n1,A,asset\n1,B,asset\n":      "account 1 is listed twice",
 	} {
-		r := call(t.Context(), input, "--database-url", b.URL, "accounts", "import", "-", "--org", "acme")
+		r := call(t.Context(), input, "--database-url", b.URL, "accounts", "import", "-", "--org", "acme", "--create")
 		assert.Equal(t, exitUsage, r.exit, input)
 		assert.Contains(t, r.err, want)
 	}

@@ -91,6 +91,7 @@ var errorTable = []struct {
 	{errTemporalAway, "TEMPORAL_AWAY", exitAway},
 	{errTemporalSetup, "TEMPORAL_REFUSES", exitFailure},
 	{migrations.ErrPending, "SCHEMA_OLD", exitSchema},
+	{store.ErrNotMigrated, "SCHEMA_OLD", exitSchema},
 	{migrations.ErrNewer, "SCHEMA_NEW", exitSchema},
 	{migrations.ErrDifferent, "SCHEMA_DIFFERENT", exitSchema},
 	{migrations.ErrIncomplete, "SCHEMA_INCOMPLETE", exitSchema},

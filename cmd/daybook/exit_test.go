@@ -72,7 +72,7 @@ func TestExitCodes(t *testing.T) {
 func TestNoRuleSetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "acme")
+	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "acme", "--create")
 	r := b.run("rules", "show", "--org", "acme")
 	assert.Equal(t, exitNotFound, r.exit)
 	assert.Contains(t, r.err, "no active rule set")

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,16 +59,25 @@ func organizationsListCommand(a *app) *cobra.Command {
 type organizationFlags struct {
 	ids []string
 	all bool
+	// create: those that Daybook does not know are not taken for a mistake.
+	create bool
 }
 
 func (o *organizationFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&o.ids, "org", nil, "an organization; may be repeated")
 	c.Flags().BoolVar(&o.all, "all-orgs", false, "every organization that Daybook knows")
+	c.Flags().BoolVar(&o.create, "create", false, "make organizations known that have neither configuration, document nor job yet")
 }
 
 func (o *organizationFlags) check() error {
 	if (len(o.ids) == 0) != o.all {
 		return usagef("give either --org, once or more, or --all-orgs")
+	}
+	if o.create && o.all {
+		return usagef("--create is for organizations that --org names")
+	}
+	if slices.Contains(o.ids, "") {
+		return usagef("--org is empty: give an organization's id")
 	}
 	return nil
 }
@@ -74,14 +85,22 @@ func (o *organizationFlags) check() error {
 // resolve returns the organizations' ids.
 func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string, error) {
 	if !o.all {
-		return o.ids, nil
+		if o.create {
+			return o.ids, nil
+		}
+		unknown, err := store.UnknownOrganizations(ctx, db.Pool, o.ids)
+		if err == nil && len(unknown) > 0 {
+			err = tagged(store.ErrOrganizationNotFound, "Daybook knows no organization %s: check the id (`daybook organizations list`), or add --create to make it known",
+				oneLine(strings.Join(unknown, ", ")))
+		}
+		return o.ids, err
 	}
 	orgs, err := db.Organizations(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(orgs) == 0 {
-		return nil, tagged(store.ErrOrganizationNotFound, "there is no organization yet: import a document, or name one with --org")
+		return nil, tagged(store.ErrOrganizationNotFound, "there is no organization yet: import a document, or name one with --org and --create")
 	}
 	ids := make([]string, len(orgs))
 	for i, org := range orgs {
@@ -107,4 +126,10 @@ func changedText(changed bool) string {
 		return "changed"
 	}
 	return "unchanged"
+}
+
+// requireKnown refuses an organization of which Daybook has nothing, most often because its id is misspelled.
+func requireKnown(ctx context.Context, db *database, org string) error {
+	_, err := (&organizationFlags{ids: []string{org}}).resolve(ctx, db)
+	return err
 }

@@ -62,7 +62,7 @@ func TestOrganizationsPauseAndResume(t *testing.T) {
 	b.sample("beta")
 	assert.NotContains(t, b.ok("status"), "paused")
 
-	r := b.run("organizations", "pause", "--org", "acme", "--org", "stranger")
+	r := b.run("organizations", "pause", "--org", "acme", "--org", "stranger", "--create")
 	require.Zero(t, r.exit, r.err)
 	assert.Regexp(t, `(?m)^acme +changed +20`, r.out)
 	assert.Contains(t, r.err, "What is leased already is finished")
@@ -99,7 +99,7 @@ func TestOrganizationsPauseAndResume(t *testing.T) {
 func TestStatusNamesOnlySomePausedOrganizations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	args := []string{"organizations", "pause"}
+	args := []string{"organizations", "pause", "--create"}
 	for i := range pausedShown + 2 {
 		args = append(args, "--org", fmt.Sprintf("o%02d", i))
 	}
@@ -137,13 +137,13 @@ func TestOrganizationsRefuse(t *testing.T) {
 		{[]string{"pause", "acme"}, exitUsage, "USAGE", "unknown command"},
 		{[]string{"pause", "--org", "acme", "--all-orgs"}, exitUsage, "USAGE", "--org, once or more, or --all-orgs"},
 		{[]string{"pause", "--all-orgs"}, exitNotFound, "ORGANIZATION_NOT_FOUND", "there is no organization yet"},
-		{[]string{"resume", "--org", ""}, exitUsage, "INVALID", "1 to 255 bytes"},
+		{[]string{"resume", "--org", ""}, exitUsage, "USAGE", "--org is empty"},
 		{[]string{"resum"}, exitUsage, "USAGE", "did you mean resume?"},
 		{[]string{"cap", "--org", "acme"}, exitUsage, "USAGE", "either --max-in-flight or --none"},
 		{[]string{"cap", "--org", "acme", "--max-in-flight", "1", "--none"}, exitUsage, "USAGE", "either --max-in-flight or --none"},
 		{[]string{"cap", "--org", "acme", "--max-in-flight", "many"}, exitUsage, "USAGE", "invalid argument"},
-		{[]string{"cap", "--org", "acme", "--max-in-flight", "0"}, exitUsage, "INVALID", "want 1 to 2147483647, or pause the organization"},
-		{[]string{"cap", "--org", "acme", "--max-in-flight", "2147483648"}, exitUsage, "INVALID", "want 1 to 2147483647"},
+		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "0"}, exitUsage, "INVALID", "want 1 to 2147483647, or pause the organization"},
+		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "2147483648"}, exitUsage, "INVALID", "want 1 to 2147483647"},
 		{[]string{"cap", "--max-in-flight", "1"}, exitUsage, "USAGE", "--all-orgs"},
 	} {
 		r := b.run(append([]string{"organizations", "--json"}, test.args...)...)

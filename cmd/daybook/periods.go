@@ -102,6 +102,9 @@ func periodsAddCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			if err := requireKnown(c.Context(), db, org); err != nil {
+				return err
+			}
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error { return store.AddPeriods(c.Context(), tx, org, periods) })
 			if store.SQLState(err) == uniqueViolation {
 				return tagged(store.ErrInvalid, "organization %s has a period that begins on one of these days already; `daybook periods list` shows it", org)
@@ -169,6 +172,9 @@ func periodsChangeCommand(a *app, name, short, long string, change periodChange)
 				return err
 			}
 			defer db.close()
+			if err := requireKnown(c.Context(), db, org); err != nil {
+				return err
+			}
 			var p changedPeriod
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				done, err := change(c.Context(), tx, org, wanted.StartsOn)
@@ -246,6 +252,9 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			if err := requireKnown(c.Context(), db, org); err != nil {
+				return err
+			}
 			var done store.Activated
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				var err error

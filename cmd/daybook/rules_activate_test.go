@@ -45,7 +45,7 @@ func withoutSales(t *testing.T) string {
 func TestRulesActivate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "es")
+	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "es", "--create")
 	b.ok("rules", "apply", withoutSales(t), "--org", "es")
 	b.ok("import", "ndjson", "demo/documents.ndjson")
 	b.work()
@@ -105,7 +105,7 @@ func TestRulesCheckComparesWithTheChart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	chart := write(t, t.TempDir()+"/chart.csv", "code,name,type\n1000,Bank,asset\n")
-	b.ok("accounts", "import", chart, "--org", "acme")
+	b.ok("accounts", "import", chart, "--org", "acme", "--create")
 	path := write(t, t.TempDir()+"/rules.yaml", caseRules)
 	r := b.run("rules", "check", path, "--org", "acme")
 	assert.Equal(t, exitOK, r.exit, r.err)

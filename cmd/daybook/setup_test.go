@@ -78,7 +78,7 @@ func (b *bundle) work() {
 // sample gives the organization the sample chart and rules.
 func (b *bundle) sample(org string) {
 	b.t.Helper()
-	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", org)
+	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", org, "--create")
 	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", org)
 }
 

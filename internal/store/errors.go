@@ -32,6 +32,8 @@ var (
 	ErrPayloadInvalid = models.ErrPayloadInvalid
 	// ErrKeyReused: the idempotency key was used before with another type or payload.
 	ErrKeyReused = errors.New("the idempotency key was used for other input")
+	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
+	ErrNotMigrated = errors.New("the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
 	// ErrLeaseLost: a row that was to be settled is no longer the turn's; the transaction is rolled back.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrRowHeld: somebody holds the row of a job that was to be settled locked, or it is no longer the turn's.
@@ -78,8 +80,20 @@ func wrap(doing string, err error) error {
 		if sentinel, ok := sentinels[pg.Code]; ok {
 			return &requestError{sentinel: sentinel, message: pg.Message, hint: pg.Hint}
 		}
+		if lacksSchema(pg) {
+			return fmt.Errorf("%s: %w (%w)", doing, ErrNotMigrated, err)
+		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// lacksSchema reports whether a name of Daybook's schema is not there.
+func lacksSchema(pg *pgconn.PgError) bool {
+	switch pg.Code {
+	case "3F000", "42P01", "42883", "42704": // schema, table, function, type
+		return strings.Contains(pg.Message, "daybook.") || strings.Contains(pg.Message, `"daybook"`)
+	}
+	return false
 }
 
 // requestError speaks the database function's words and is the sentinel of its SQLSTATE.

@@ -99,7 +99,7 @@ start_stack() {
 }
 
 set_up() {
-	daybook accounts import internal/sample/online-retail/chart.csv --org "$org" &&
+	daybook accounts import internal/sample/online-retail/chart.csv --org "$org" --create &&
 		daybook rules apply internal/sample/online-retail/rules.yaml --org "$org"
 }
 

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A misspelled organization is an error, and not a new one.
+func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	for _, args := range [][]string{
+		{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "acme", "--org", "acne"},
+		{"accounts", "import", "../../internal/sample/chart.csv", "--org", "acne"},
+		{"organizations", "pause", "--org", "acne"},
+		{"organizations", "resume", "--org", "acne"},
+		{"organizations", "cap", "--org", "acne", "--max-in-flight", "5"},
+		{"periods", "add", "--org", "acne", "--year", "2026"},
+		{"periods", "close", "--org", "acne", "--month", "2026-03"},
+		{"periods", "policy", "first_open_day", "--org", "acne"},
+	} {
+		r := b.run(args...)
+		assert.Equal(t, exitNotFound, r.exit, "%v: %s", args, r.err)
+		assert.Contains(t, r.err, "no organization acne: check the id", "%v", args)
+	}
+	require.Len(t, b.organizations(), 1)
+
+	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", "beta", "--create")
+	b.ok("enqueue", "--org", "gamma", "--document", "d", "--version", "1")
+	b.ok("organizations", "pause", "--org", "gamma")
+	require.Len(t, b.organizations(), 3, "one that has jobs is known")
+	assert.Equal(t, exitUsage, b.run("organizations", "pause", "--all-orgs", "--create").exit)
+	assert.Equal(t, exitUsage, b.run("organizations", "pause", "--org", "").exit)
+}
