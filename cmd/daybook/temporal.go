@@ -20,6 +20,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -53,7 +54,7 @@ func (a *app) temporalOptions() (client.Options, error) {
 	if err != nil {
 		return options, usagef("Temporal's settings: %v", err)
 	}
-	options.Logger = sdklog.NewStructuredLogger(a.log)
+	options.Logger = sdklog.NewStructuredLogger(slog.New(workers.FoldRepeats(a.log.Handler())))
 	return options, nil
 }
 
@@ -63,7 +64,7 @@ func (a *app) stackOptions(s *devstack.Stack) (client.Options, error) {
 		return a.temporalOptions()
 	}
 	return client.Options{
-		HostPort: s.TemporalAddress, Namespace: devstack.Namespace, Logger: sdklog.NewStructuredLogger(a.log),
+		HostPort: s.TemporalAddress, Namespace: devstack.Namespace, Logger: sdklog.NewStructuredLogger(slog.New(workers.FoldRepeats(a.log.Handler()))),
 	}, nil
 }
 
