@@ -112,8 +112,10 @@ func TestLastSignalCounts(t *testing.T) {
 	b := setup(t)
 	paused, runs := b.run(`{}`), b.run(`{}`)
 	for _, one := range []struct{ id, name string }{
-		{paused, workflows.SignalResume}, {paused, workflows.SignalPause},
-		{runs, workflows.SignalPause}, {runs, workflows.SignalResume},
+		{paused, workflows.SignalResume},
+		{paused, workflows.SignalPause},
+		{runs, workflows.SignalPause},
+		{runs, workflows.SignalResume},
 	} {
 		require.NoError(t, b.client.SignalWorkflow(t.Context(), one.id, "", one.name, nil))
 	}

@@ -55,7 +55,7 @@ const (
 	statePayloadInvalid  = "DB021"
 	stateKeyReused       = "DB022"
 
-	stateTableReplaced   = "DB030"
+	stateTableReplaced = "DB030"
 
 	stateLockNotAvailable = "55P03"
 )

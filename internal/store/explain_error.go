@@ -15,7 +15,7 @@ func Explain(err error) string {
 	if err == nil {
 		return ""
 	}
-	cause, where := "", ""
+	var cause, where string
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		cause = op.Err.Error()
 		if sys, ok := errors.AsType[*os.SyscallError](op.Err); ok {

@@ -11,8 +11,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-const leasedRows = `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`
-
 // expire makes the leases of a turn look as if nobody had renewed them.
 func (b *bundle) expire(turn store.Turn) {
 	b.t.Helper()

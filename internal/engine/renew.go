@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// renew keeps the turn's leases young, cancels what is no longer its own, and sweeps in what a sleeping predecessor leased. When that fails
+// it is tried again at once: after an outage a holder has to be faster than those who reclaim.
+func (t *turn) renew(ctx context.Context, every time.Duration) {
+	log := t.engine.options.Log
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := t.renewOnce(ctx, every)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			log.Warn("leases were not renewed; trying again until the database answers", "turn", t.identity().ID, "error", store.Explain(err))
+		case err == nil && failing:
+			log.Info("leases are renewed again", "turn", t.identity().ID)
+		}
+		pause := every
+		if failing = err != nil; failing {
+			pause = min(every, renewRetry)
+		}
+		timer.Reset(pause)
+	}
+}
+
+const (
+	// renewLimit bounds one try at renewing, renewRetry is the pause before the next.
+	renewLimit = 3 * time.Second
+	renewRetry = 200 * time.Millisecond
+)
+
+func (t *turn) renewOnce(ctx context.Context, every time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, renewLimit)
+	defer cancel()
+	t.handover.RLock()
+	defer t.handover.RUnlock()
+	before := t.inHand()
+	held, err := t.engine.store.Renew(ctx, t.identity(), t.overdue(), every/2)
+	if err != nil {
+		return err
+	}
+	if t.cancelLost(before, held) && !t.lost.Swap(true) {
+		t.engine.reclaims.lost.Add(1)
+	}
+	if err = t.takeOver(ctx, false); err != nil {
+		t.unsure.Store(true)
+	}
+	return err
+}
