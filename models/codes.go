@@ -36,6 +36,6 @@ const (
 	CodeWorkerLost ErrorCode = "WORKER_LOST"
 	// CodeDocumentLocked: somebody's open transaction holds the document. Again shortly, uncounted.
 	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
-	// CodeConfigurationLocked: somebody is changing the organization's rules, accounts or periods. Again shortly, uncounted.
+	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. Again shortly, uncounted.
 	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
 )

@@ -109,7 +109,7 @@ var errorTable = []CodeInfo{
 	{CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten looks slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
 	{CodeVersionMismatch, TreatReschedule, "again in 5 s with the document's version, uncounted"},
 	{CodeDocumentLocked, TreatReschedule, "somebody's open transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},
-	{CodeConfigurationLocked, TreatReschedule, "somebody is changing the organization's rules, accounts or periods: again in 1 s, uncounted, without an attempt in the log"},
+	{CodeConfigurationLocked, TreatReschedule, "another transaction is changing the organization's rules, accounts or periods: its jobs are left as they are and tried again after 100 ms, each time in a row twice as late, up to 5 s; uncounted, without an attempt in the log"},
 	{CodeNoMatchingRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{CodeAmbiguousRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{CodeUnknownAccount, TreatPermanent, "`failed` at once; comes back when an account is added or a rule set is activated"},

@@ -136,6 +136,13 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 		if err != nil {
 			return err
 		}
+		for i := range settlements {
+			if t.holdBack(settlements[i]) {
+				// Leased already: it comes back when its organization is tried again.
+				pause, _ := t.engine.store.HoldBack(settlements[i].Job.OrgID)
+				settlements[i].Delay = max(settlements[i].Delay, pause)
+			}
+		}
 		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.identity(), settlements)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // errSuspicious says that a job may have ended its worker: it is leased, so that the one to blame is found.
@@ -64,7 +65,6 @@ func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok,
 		if slices.ContainsFunc(jobs, suspicious) {
 			return errSuspicious
 		}
-		n = len(jobs)
 		commit, err := t.prepare(ctx, jobs)
 		if err != nil {
 			return err
@@ -73,12 +73,17 @@ func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok,
 		if settlements, later, err = t.effect(ctx, tx, commit, jobs); err != nil {
 			return err
 		}
+		settlements = slices.DeleteFunc(settlements, t.holdBack)
+		if n = len(settlements); n == 0 {
+			return nil
+		}
 		settled, err = s.Kind().SettlePicked(ctx, tx, t.identity(), settlements)
 		return err
 	})
 	if err != nil || len(later) > 0 {
 		pick.Undo()
 	}
+	pick.LeaveAlone()
 	if store.IsTableLock(err) {
 		t.engine.sayLocked(err)
 		return 0, lockedPause, true, true
@@ -89,11 +94,23 @@ func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok,
 	}
 	t.count(settled)
 	t.mu.Lock()
-	t.report.Leased += n - len(later)
+	t.report.Leased += n
 	t.mu.Unlock()
 	if n > 0 {
 		t.tellProgress()
 	}
 	t.leaseNext = pick.Capped
 	return n, 0, n > 0 || !pick.Capped, false
+}
+
+// holdBack reports whether a job's organization has its configuration changed just now. Then the organization is held back: its jobs
+// are left as they are, instead of being rewritten again and again while that lasts.
+func (t *turn) holdBack(s store.Settlement) bool {
+	if s.Code != models.CodeConfigurationLocked {
+		return false
+	}
+	if pause, begun := t.engine.store.HoldBack(s.Job.OrgID); begun {
+		t.engine.options.Log.Info("another transaction is changing an organization's configuration: its jobs wait", "org", s.Job.OrgID, "pause", pause)
+	}
+	return true
 }

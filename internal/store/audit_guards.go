@@ -94,7 +94,7 @@ func checkGuards(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, e
 	}
 	for _, want := range o.Guards {
 		have, ok := there[key{want.Kind, want.Table, want.Name}]
-		detail := ""
+		var detail string
 		switch {
 		case !ok:
 			detail = "is missing"

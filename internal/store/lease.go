@@ -62,6 +62,7 @@ func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error)
 // LeaseFor is Lease for jobs that there is room for. The room of those that it returns is reserved, also with an error.
 func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	var got Leased
+	s.release()
 	looked, sawAll, locked := false, false, false
 	for len(got.Jobs) < limit {
 		idle := s.ring.idle(room)
@@ -75,7 +76,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			}
 			looked, sawAll = true, idle
 		}
-		shares := s.ring.ask(limit-len(got.Jobs), room)
+		shares := s.ask(limit-len(got.Jobs), room)
 		if len(shares) == 0 {
 			break
 		}
@@ -98,6 +99,9 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		if got.Wait() == 0 {
 			got.Again = lockedPause
 		}
+	}
+	if len(got.Jobs) == 0 {
+		got.Outlook = s.awaitHolds(got.Outlook)
 	}
 	return got, nil
 }

@@ -33,16 +33,19 @@ func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
 func (s *Store) PickType(ctx context.Context, limit int, jobType string, room Room) (*Pick, error) {
 	p := &Pick{store: s, limit: limit, room: room, jobType: jobType}
 	var err error
+	s.release()
 	if p.Outlook, err = s.look(ctx, s.ring.idle(room), room); err != nil {
 		return nil, err
 	}
-	p.shares = p.ask()
+	if p.shares = p.ask(); p.Empty() {
+		p.Outlook = s.awaitHolds(p.Outlook)
+	}
 	return p, nil
 }
 
 // ask chooses shares that may be picked.
 func (p *Pick) ask() []share {
-	free, counted := splitCounted(p.store.ring.ask(p.limit, p.room), p.room)
+	free, counted := splitCounted(p.store.ask(p.limit, p.room), p.room)
 	p.Capped = p.Capped || len(counted) > 0
 	returnUnused(p.room, counted, nil)
 	for _, sh := range free {

@@ -32,6 +32,7 @@ type Store struct {
 	// looking is held by the goroutine that looks for work; looks are its own.
 	looking sync.Mutex
 	looks   looks
+	holds   holds
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"sync"
+	"time"
+)
+
+// An organization that is held back is tried again after firstHold, and each time in a row twice as late, up to longestHold.
+const (
+	firstHold   = 100 * time.Millisecond
+	longestHold = 5 * time.Second
+)
+
+// holds are the organizations whose jobs a worker leaves as they are for a while, because their configuration is being changed: to
+// settle each job as put off would rewrite it each time.
+type holds struct {
+	mu   sync.Mutex
+	orgs map[string]*hold
+}
+
+type hold struct {
+	until time.Time
+	pause time.Duration
+	// aside are the places that were taken out of the ring meanwhile.
+	aside map[placeKey]share
+}
+
+// HoldBack leaves the jobs of an organization alone for a while, and returns for how long. Begun says that it was not held back
+// already.
+func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) {
+	h := &s.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	o := h.orgs[org]
+	if o == nil {
+		o = &hold{aside: map[placeKey]share{}}
+		if h.orgs == nil {
+			h.orgs = map[string]*hold{}
+		}
+		h.orgs[org] = o
+	}
+	if begun = !now.Before(o.until); begun {
+		o.pause = min(max(2*o.pause, firstHold), longestHold)
+		o.until = now.Add(o.pause)
+	}
+	return time.Until(o.until), begun
+}
+
+// ask divides n leases among the places that are not held back.
+func (s *Store) ask(n int, room Room) []share {
+	for {
+		shares := s.ring.ask(n, room)
+		free := s.setAside(shares)
+		if len(free) > 0 || len(shares) == 0 {
+			returnUnused(room, without(shares, free), nil)
+			return free
+		}
+		returnUnused(room, shares, nil)
+	}
+}
+
+// without returns the shares that are not among the free ones, which are in the same order.
+func without(shares, free []share) []share {
+	var held []share
+	for _, sh := range shares {
+		if len(free) > 0 && free[0].place == sh.place {
+			free = free[1:]
+			continue
+		}
+		held = append(held, sh)
+	}
+	return held
+}
+
+// setAside takes the places of organizations that are held back out of the ring, from where they were asked, and returns the others.
+func (s *Store) setAside(shares []share) []share {
+	h := &s.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.orgs) == 0 {
+		return shares
+	}
+	now := time.Now()
+	var free, held []share
+	for _, sh := range shares {
+		if o := h.orgs[sh.key.org]; o != nil && now.Before(o.until) {
+			o.aside[sh.key] = sh
+			held = append(held, sh)
+		} else {
+			free = append(free, sh)
+		}
+	}
+	s.ring.setAside(held)
+	return free
+}
+
+// release puts the places of organizations that are held back no longer into the ring again.
+func (s *Store) release() {
+	h := &s.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	for org, o := range h.orgs {
+		if now.Before(o.until) {
+			continue
+		}
+		var back []share
+		for _, sh := range o.aside {
+			back = append(back, sh)
+		}
+		clear(o.aside)
+		s.ring.rewind(back)
+		if now.Sub(o.until) > longestHold {
+			delete(h.orgs, org)
+		}
+	}
+}
+
+// awaitHolds bounds the wait of an outlook by the next organization that is held back no longer.
+func (s *Store) awaitHolds(o Outlook) Outlook {
+	h := &s.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, held := range h.orgs {
+		wait := time.Until(held.until) + time.Millisecond
+		if len(held.aside) > 0 && (o.Again == 0 || wait < o.Again) {
+			o.Again = max(wait, time.Millisecond)
+		}
+	}
+	return o
+}
+
+// setAside takes places out of their rounds, with their marks where they were asked.
+func (r *ring) setAside(shares []share) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range shares {
+		if s.place.mark.after(s.mark) {
+			s.place.moveTo(s.mark)
+		}
+		r.park(s.place)
+	}
+}
+
+// LeaveAlone leaves the picked jobs of organizations that are held back as they are: they are due when those are tried again.
+func (p *Pick) LeaveAlone() { p.store.setAside(p.shares) }
