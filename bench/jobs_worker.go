@@ -67,7 +67,7 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 		_, err := tx.Exec(ctx, postRows, numbers, nets, taxes)
 		return nil, err
 	})
-	policy.Parallel = 16
+	policy.Parallel = 48 // over the lanes of the process
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[singleJob]) error {
 		j.InTx(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, postRows, []int64{int64(j.Payload.Number)}, []int64{j.Payload.Net}, []int64{j.Payload.Tax})
