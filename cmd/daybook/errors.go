@@ -83,6 +83,7 @@ var errorTable = []struct {
 	{store.ErrPeriodNotFound, "PERIOD_NOT_FOUND", exitNotFound},
 	{errNoAccount, "ACCOUNT_NOT_FOUND", exitNotFound},
 	{store.ErrTokenNotFound, "TOKEN_NOT_FOUND", exitNotFound},
+	{store.ErrOperationNotFound, "OPERATION_NOT_FOUND", exitNotFound},
 	{store.ErrNoRuleSet, "NO_RULE_SET", exitNotFound},
 	{errScheduleInvalid, "INVALID_SCHEDULE", exitUsage},
 	{errScheduleNotFound, "SCHEDULE_NOT_FOUND", exitNotFound},

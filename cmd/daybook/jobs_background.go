@@ -17,7 +17,7 @@ import (
 func backgroundCommand(a *app) *cobra.Command {
 	command := &cobra.Command{Use: "background", Short: "Enqueue, search, show, retry and cancel background jobs"}
 	command.AddCommand(backgroundEnqueueCommand(a), backgroundListCommand(a), backgroundShowCommand(a), backgroundRetryCommand(a),
-		backgroundCancelCommand(a), backgroundStatsCommand(a))
+		backgroundCancelCommand(a), backgroundResumeCommand(a), backgroundStatsCommand(a))
 	return command
 }
 

@@ -76,11 +76,11 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		})
 	}
 	n, err := many(ctx, db, store.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
-	if err != nil && n.Changed == 0 {
-		return err
+	if err != nil && n.Matched > 0 {
+		return fmt.Errorf("after %d of %s (go on with `daybook background resume`): %w", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), err)
 	}
 	if err != nil {
-		return fmt.Errorf("after %s: %w", plural(int64(n.Changed), "job", "jobs"), err)
+		return err
 	}
 	return a.emit(bulkResult{n, f.dryRun}, func(w io.Writer) error {
 		if f.dryRun {
@@ -143,4 +143,35 @@ func backgroundCancelCommand(a *app) *cobra.Command {
 	}
 	f.add(command, "failed, pending or leased")
 	return command
+}
+
+func backgroundResumeCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume OPERATION",
+		Short: "Go on with a retry or cancel of many jobs that was cut off",
+		Long: "Goes on with a bulk operation: what it changed is counted, and the jobs that are left are changed now. A server\n" +
+			"(daybook serve) goes on by itself with operations that no process works on.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 2)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			if _, err := db.BulkOperation(c.Context(), "", args[0]); err != nil {
+				return err
+			}
+			if err := store.RunBulk(c.Context(), db.Pool, args[0]); err != nil {
+				return err
+			}
+			op, err := db.BulkOperation(c.Context(), "", args[0])
+			if err != nil {
+				return err
+			}
+			return a.emit(op, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed, plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
+				return err
+			})
+		},
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,11 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	if len(tokens) == 0 {
 		a.log.Warn("nobody has a token yet: create one with `daybook tokens create`")
 	}
+	resuming, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { httpapi.ResumeBulk(resuming, db.Pool, a.log) })
+	defer background.Wait()
+	defer stop()
 	handler := httpapi.New(httpapi.Options{
 		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: registry.CheckPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
 	})

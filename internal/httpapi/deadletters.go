@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,17 +13,29 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// goesOn is the answer to a request for many jobs that takes long.
+func (s *server) goesOn() map[string]*huma.Response {
+	return map[string]*huma.Response{"202": {
+		Description: "It takes longer: the server goes on, and GET /api/bulk-operations/{id} says how far it has come",
+		Content: map[string]*huma.MediaType{"application/json": {
+			Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[BulkOperation](), true, ""),
+		}},
+	}}
+}
+
 func (s *server) deadLetters() {
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "retryJobs", Method: http.MethodPost, Path: "/api/jobs/retry", Tags: []string{tagJobs},
 		Summary:     "Try all jobs again that match",
 		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
+		Responses:   s.goesOn(),
 		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`},
 	}, s.retryJobs, http.StatusNotFound)
 	operation(s, store.ScopeOperate, huma.Operation{
 		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
 		Summary:     "Cancel all jobs that match",
 		Description: "Dead letters, unless the filter names another state.",
+		Responses:   s.goesOn(),
 		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true}`},
 	}, s.cancelJobs, http.StatusNotFound)
 }
@@ -80,24 +93,6 @@ func saysAll(all, dryRun bool, missing string) []error {
 		`%v: this changes every job that matches: send "all": true, or "dryRun": true to count them first%s`, errNotAll, missing))}
 }
 
-type bulkOutput struct {
-	Body struct {
-		Matched int  `json:"matched" doc:"How many jobs the filter meant when the request began"`
-		Changed int  `json:"changed" doc:"How many of them are pending again, or cancelled"`
-		Left    int  `json:"left" doc:"How many were left alone, because somebody changed or locked them meanwhile, or another one with the same payload is open and they are unique"`
-		DryRun  bool `json:"dryRun" doc:"They were only counted"`
-	}
-}
-
-func bulkDone(done store.BulkDone, dryRun bool, err error) (*bulkOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	out := &bulkOutput{}
-	out.Body.Matched, out.Body.Changed, out.Body.Left, out.Body.DryRun = done.Matched, done.Changed, done.Left, dryRun
-	return out, nil
-}
-
 // RetryFilter says which jobs are tried again.
 type RetryFilter struct {
 	BulkFilter
@@ -133,8 +128,8 @@ func (s *server) retryJobs(ctx context.Context, in *retryJobsInput) (*bulkOutput
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Listing.RetryQueuedJobs(ctx, s.pool, r, b.Mode, delay)
-	return bulkDone(done, b.DryRun, err)
+	op, err := s.Listing.StartRetry(ctx, r, b.Mode, delay)
+	return s.runBulk(ctx, op, b.DryRun, err)
 }
 
 // CancelFilter says which jobs are cancelled.
@@ -162,6 +157,6 @@ func (s *server) cancelJobs(ctx context.Context, in *cancelJobsInput) (*bulkOutp
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Listing.CancelQueuedJobs(ctx, s.pool, r)
-	return bulkDone(done, b.DryRun, err)
+	op, err := s.Listing.StartCancel(ctx, r)
+	return s.runBulk(ctx, op, b.DryRun, err)
 }

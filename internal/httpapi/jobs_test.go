@@ -348,7 +348,13 @@ func TestManyDeadLetters(t *testing.T) {
 	waiting := b.enqueue(nil)
 	many := func(what string, body object) string {
 		t.Helper()
-		return string(b.send(b.everything, http.MethodPost, "/api/jobs/"+what, body).body)
+		var op httpapi.BulkOperation
+		a := b.send(b.everything, http.MethodPost, "/api/jobs/"+what, body)
+		a.into(t, &op)
+		assert.True(t, op.Finished)
+		assert.Equal(t, what, op.Action)
+		assert.Equal(t, op.DryRun, op.OperationID == "")
+		return fmt.Sprintf(`{"matched":%d,"changed":%d,"left":%d,"dryRun":%t}`, op.Matched, op.Changed, op.Left, op.DryRun)
 	}
 	for what, body := range map[string]object{"retry": {"mode": "now"}, "cancel": {}} {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/"+what, body)

@@ -48,6 +48,7 @@ var problemTable = []struct {
 	{queue.ErrPayloadInvalid, "PAYLOAD_INVALID", http.StatusUnprocessableEntity, "The payload is invalid"},
 	{queue.ErrKeyReused, "KEY_REUSED", http.StatusConflict, "The idempotency key was used for something else"},
 	{store.ErrJobNotFound, "JOB_NOT_FOUND", http.StatusNotFound, "No such job"},
+	{store.ErrOperationNotFound, "OPERATION_NOT_FOUND", http.StatusNotFound, "No such bulk operation"},
 	{store.ErrDocumentNotFound, "DOCUMENT_NOT_FOUND", http.StatusNotFound, "No such document"},
 	{store.ErrOrganizationNotFound, "ORGANIZATION_NOT_FOUND", http.StatusNotFound, "No such organization"},
 	{store.ErrJobCompleted, "JOB_COMPLETED", http.StatusConflict, "The job is completed"},

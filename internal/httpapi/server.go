@@ -92,6 +92,7 @@ func New(o Options) http.Handler {
 	s.api.UseMiddleware(s.authenticate)
 	s.jobs()
 	s.deadLetters()
+	s.bulk()
 	s.accounting()
 	s.ledger()
 	s.stats()

@@ -2,15 +2,19 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/daybook-dev/daybook/models"
 )
 
-// bulkBatch is how many jobs a bulk request changes in a transaction.
-const bulkBatch = 500
+// ErrOperationNotFound: there is no such bulk operation; finished ones are kept for a month.
+var ErrOperationNotFound = errors.New("no such bulk operation")
 
 // BulkJobs is a request for every background job that a filter means.
 type BulkJobs struct {
@@ -29,88 +33,165 @@ type BulkDone struct {
 	Matched int `json:"matched"`
 	// Changed counts those that are pending again, or cancelled, or will be after their running attempt.
 	Changed int `json:"changed"`
-	// Left counts those that were left alone: somebody changed or locked them meanwhile, or another one with the same payload is
-	// open and they are to be unique.
+	// Left counts those that were left alone: another transaction changed or locked them meanwhile, or another job with the same
+	// payload is open and they are to be unique.
 	Left int `json:"left"`
 }
 
-// RetryQueuedJobs tries many jobs again, as RetryJob does one, in batches that commit by themselves when q is a pool.
-// Jobs that fail while it runs are not tried twice.
+// RetryQueuedJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail while it runs are not tried
+// twice. With an error the operation, which the error names, can be gone on with.
 func (l *Listing) RetryQueuedJobs(ctx context.Context, q Querier, r BulkJobs, mode string, delay time.Duration) (BulkDone, error) {
-	const stmt = `
-WITH matching AS MATERIALIZED (
-    SELECT j.id
-      FROM daybook.jobs j
-     WHERE j.id = ANY ($1) AND j.state::text = ANY ($2)
-     ORDER BY j.id
-       FOR NO KEY UPDATE SKIP LOCKED
-)
-SELECT count(*) FILTER (WHERE r.result <> 'unchanged')
-  FROM matching m
- CROSS JOIN LATERAL daybook.retry_job(m.id, $3, NULLIF($4::float8, 0)) r`
+	op, err := l.StartRetry(ctx, r, mode, delay)
+	return l.finishBulk(ctx, q, r, op, err)
+}
+
+// CancelQueuedJobs cancels many jobs, as CancelJob does one: StartCancel and RunBulk.
+func (l *Listing) CancelQueuedJobs(ctx context.Context, q Querier, r BulkJobs) (BulkDone, error) {
+	op, err := l.StartCancel(ctx, r)
+	return l.finishBulk(ctx, q, r, op, err)
+}
+
+func (l *Listing) finishBulk(ctx context.Context, q Querier, r BulkJobs, op models.BulkOperation, err error) (BulkDone, error) {
+	if err == nil && !r.DryRun {
+		id := op.ID
+		if err = RunBulk(ctx, q, id); err != nil {
+			err = fmt.Errorf("bulk operation %s, which can be gone on with: %w", id, err)
+		}
+		// The counts are wanted most when it was cut off.
+		reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if now, readErr := l.BulkOperation(reading, "", id); readErr == nil {
+			op = now
+		}
+	}
+	return BulkDone{Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone}, err
+}
+
+// StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and delay are RetryJob's. With
+// DryRun they are counted, and the operation has no id.
+func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
+	op := models.BulkOperation{Action: models.BulkRetry, Mode: &mode}
+	if seconds := delay.Seconds(); seconds > 0 {
+		op.DelaySeconds = &seconds
+	}
 	states := []models.JobState{models.JobFailed}
 	if r.Filter.State != "" {
 		states = []models.JobState{models.JobFailed, models.JobCancelled, models.JobPending}
 	}
-	return l.bulk(ctx, r, states, func(ids, states []string) (n int, err error) {
-		return n, wrap("retry jobs", q.QueryRow(ctx, stmt, ids, states, mode, delay.Seconds()).Scan(&n))
-	})
+	return l.startBulk(ctx, r, op, states)
 }
 
-// CancelQueuedJobs cancels many jobs, as CancelJob does one, in batches that commit by themselves when q is a pool.
-func (l *Listing) CancelQueuedJobs(ctx context.Context, q Querier, r BulkJobs) (BulkDone, error) {
-	const stmt = `
-WITH matching AS MATERIALIZED (
-    SELECT j.id
-      FROM daybook.jobs j
-     WHERE j.id = ANY ($1) AND j.state::text = ANY ($2)
-     ORDER BY j.id
-       FOR NO KEY UPDATE SKIP LOCKED
-)
-SELECT count(*) FILTER (WHERE r.result <> 'unchanged')
-  FROM matching m
- CROSS JOIN LATERAL daybook.cancel_job(m.id) r`
-	states := []models.JobState{models.JobPending, models.JobLeased, models.JobFailed}
-	return l.bulk(ctx, r, states, func(ids, states []string) (n int, err error) {
-		return n, wrap("cancel jobs", q.QueryRow(ctx, stmt, ids, states).Scan(&n))
-	})
+// StartCancel is StartRetry for jobs that are to be cancelled.
+func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOperation, error) {
+	return l.startBulk(ctx, r, models.BulkOperation{Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
 }
 
-// bulk finds the jobs first and changes them then, so that each is looked at once.
-func (l *Listing) bulk(ctx context.Context, r BulkJobs, states []models.JobState, change func(ids, states []string) (int, error)) (BulkDone, error) {
-	var done BulkDone
+// startBulk chooses the jobs of an operation, which may have one of the states, or the one that the filter names.
+func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation, states []models.JobState) (models.BulkOperation, error) {
 	if !r.Filter.bounded() && !r.All {
-		return done, fmt.Errorf("%w: the filter means every job: name an organization, a type, an error code, a time or a link, or say that all are meant", ErrInvalid)
+		return op, fmt.Errorf("%w: the filter means every job: name an organization, a type, an error code, a time or a link, or say that all are meant", ErrInvalid)
 	}
 	if s := r.Filter.State; s != "" {
 		if !slices.Contains(states, s) {
-			return done, fmt.Errorf("%w: jobs that are %s cannot be asked for, only those that are one of %v", ErrInvalid, s, states)
+			return op, fmt.Errorf("%w: jobs that are %s cannot be asked for, only those that are one of %v", ErrInvalid, s, states)
 		}
 		states = []models.JobState{s}
 	}
-	names := make([]string, len(states))
-	for i, s := range states {
-		names[i] = string(s)
+	for _, s := range states {
+		op.States = append(op.States, string(s))
 	}
 	if len(states) == 1 {
 		// The time window is that of the state.
 		r.Filter.State = states[0]
 	}
-	var ids []string
-	if err := l.queuedJobs(ctx, r.Filter).Where("state IN ?", names).Order("id").Pluck("id", &ids).Error; err != nil {
-		return done, wrap("look for jobs", err)
+	if r.Filter.OrgID != "" {
+		op.OrgID = &r.Filter.OrgID
 	}
-	done.Matched = len(ids)
 	if r.DryRun {
-		return done, nil
+		var n int64
+		err := l.queuedJobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Count(&n).Error
+		op.Matched = int(n)
+		return op, wrap("count jobs", err)
 	}
-	for batch := range slices.Chunk(ids, bulkBatch) {
-		n, err := change(batch, names)
-		done.Changed += n
-		done.Left += len(batch) - n
-		if err != nil {
-			return done, err
+	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		inside := *l
+		inside.db = tx
+		return inside.chooseBulk(ctx, r.Filter, &op)
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return op, wrap("choose jobs", err)
+}
+
+// chooseBulk writes an operation and its batches of 500 jobs, and forgets operations that ended a month ago.
+func (l *Listing) chooseBulk(ctx context.Context, f QueuedJobFilter, op *models.BulkOperation) error {
+	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
+	const begin = `
+INSERT INTO daybook.bulk_operations (org_id, action, mode, delay_seconds, states) VALUES (?, ?, ?, ?, string_to_array(?, ' '))
+RETURNING id, created_at, updated_at`
+	const choose = `
+INSERT INTO daybook.bulk_batches (operation_id, n, job_ids)
+SELECT ?, j.n / 500, array_agg(j.id ORDER BY j.id)
+  FROM (SELECT c.id, row_number() OVER (ORDER BY c.id) - 1 AS n FROM (?) c) j
+ GROUP BY 2`
+	const count = `
+UPDATE daybook.bulk_operations o
+   SET matched = (SELECT coalesce(sum(cardinality(b.job_ids)), 0) FROM daybook.bulk_batches b WHERE b.operation_id = o.id)
+ WHERE o.id = ?
+RETURNING matched`
+	if err := l.db.Exec(forget).Error; err != nil {
+		return err
+	}
+	states := ""
+	for i, s := range op.States {
+		if i > 0 {
+			states += " "
+		}
+		states += s
+	}
+	if err := l.db.Raw(begin, op.OrgID, string(op.Action), op.Mode, op.DelaySeconds, states).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
+		return err
+	}
+	if err := l.db.Exec(choose, op.ID, l.queuedJobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
+		return err
+	}
+	return l.db.Raw(count, op.ID).Row().Scan(&op.Matched)
+}
+
+// RunBulk changes the batches of an operation that are left, each in a transaction of its own, until there is none or ctx ends.
+// Several callers share them; what is counted is what was committed.
+func RunBulk(ctx context.Context, q Querier, id string) error {
+	for {
+		more, err := WorkBulkBatch(ctx, q, id)
+		if err != nil || !more {
+			return err
 		}
 	}
-	return done, nil
+}
+
+// WorkBulkBatch changes the next batch of an operation, and reports whether there was one.
+func WorkBulkBatch(ctx context.Context, q Querier, id string) (more bool, err error) {
+	const stmt = `SELECT daybook.work_bulk_batch($1)`
+	return more, wrap("change a batch of jobs", q.QueryRow(ctx, stmt, id).Scan(&more))
+}
+
+// OpenBulkOperations are operations that are not finished and that no process has worked on for a while.
+func OpenBulkOperations(ctx context.Context, q Querier, idle time.Duration) ([]string, error) {
+	const stmt = `
+SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations
+ WHERE finished_at IS NULL AND updated_at < clock_timestamp() - make_interval(secs => $1)`
+	var ids []string
+	return ids, wrap("look for bulk operations", q.QueryRow(ctx, stmt, idle.Seconds()).Scan(&ids))
+}
+
+// BulkOperation reads an operation on jobs of an organization, or any when org is empty; ErrOperationNotFound when there is none.
+func (l *Listing) BulkOperation(ctx context.Context, org, id string) (models.BulkOperation, error) {
+	var op models.BulkOperation
+	q := l.db.WithContext(ctx).Where("id = ?", id)
+	if org != "" {
+		q = q.Where("org_id = ?", org)
+	}
+	err := q.Take(&op).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return op, fmt.Errorf("%w: %s", ErrOperationNotFound, id)
+	}
+	return op, wrap("read the bulk operation", err)
 }

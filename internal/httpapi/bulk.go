@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+const (
+	// bulkInline is how long a request waits for its bulk operation; what is left then goes on in the background.
+	bulkInline = 10 * time.Second
+	// An operation that no process has worked on for bulkIdle is gone on with; bulkLook is how often a server looks for some.
+	bulkIdle = 15 * time.Second
+	bulkLook = 10 * time.Second
+)
+
+func (s *server) bulk() {
+	operation(s, store.ScopeOperate, huma.Operation{
+		OperationID: "getBulkOperation", Method: http.MethodGet, Path: "/api/bulk-operations/{id}", Tags: []string{tagJobs},
+		Summary: "See how far a request for many jobs has come", Description: "Finished ones are kept for a month.",
+	}, s.getBulkOperation, http.StatusNotFound)
+}
+
+// BulkOperation is how far a request for many jobs has come.
+type BulkOperation struct {
+	OperationID string     `json:"operationId,omitempty" doc:"For GET /api/bulk-operations/{id}; absent with dryRun"`
+	Action      string     `json:"action" enum:"retry,cancel"`
+	Matched     int        `json:"matched" doc:"How many jobs the filter meant when the request began"`
+	Changed     int        `json:"changed" doc:"How many of them are pending again, or cancelled"`
+	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, or another job with the same payload is open and they are unique"`
+	DryRun      bool       `json:"dryRun" doc:"They were only counted"`
+	Finished    bool       `json:"finished" doc:"Nothing is left to be changed"`
+	CreatedAt   *time.Time `json:"createdAt,omitempty"`
+	FinishedAt  *time.Time `json:"finishedAt,omitempty"`
+}
+
+func bulkOperation(op *models.BulkOperation, dryRun bool) BulkOperation {
+	out := BulkOperation{
+		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone,
+		DryRun: dryRun, Finished: dryRun || op.FinishedAt != nil, FinishedAt: op.FinishedAt,
+	}
+	if !dryRun {
+		out.CreatedAt = &op.CreatedAt
+	}
+	return out
+}
+
+type bulkOutput struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     BulkOperation
+}
+
+// runBulk works an operation that was begun, and answers with what came of it: all of it, or, when it takes long, how far it has
+// come while the server goes on.
+func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bool, err error) (*bulkOutput, error) {
+	if err != nil || dryRun {
+		return &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&op, dryRun)}, err
+	}
+	within, cancel := context.WithTimeout(ctx, bulkInline)
+	defer cancel()
+	if err := store.RunBulk(within, s.pool, op.ID); err != nil {
+		// Its time is over, the caller has gone, or the database is away: the rest is done, and counted, all the same.
+		s.goOnWithBulk(ctx, op.ID)
+	}
+	now, err := s.Listing.BulkOperation(context.WithoutCancel(ctx), "", op.ID)
+	if err != nil {
+		return nil, fmt.Errorf("the bulk operation %s goes on; how far it has come could not be read: %w", op.ID, err)
+	}
+	out := &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&now, false)}
+	if now.FinishedAt == nil {
+		out.Status, out.Location = http.StatusAccepted, "/api/bulk-operations/"+op.ID
+	}
+	return out, nil
+}
+
+// goOnWithBulk works an operation until it is finished or the server stops.
+func (s *server) goOnWithBulk(ctx context.Context, id string) {
+	serving, ok := ctx.Value(servingKey{}).(context.Context)
+	if !ok {
+		return // a server that is not Serve's: ResumeBulk goes on
+	}
+	go func() {
+		if err := store.RunBulk(serving, s.pool, id); err != nil && serving.Err() == nil {
+			s.log.Warn("a bulk operation stopped; it is gone on with later", "operation", id, "error", err)
+		}
+	}()
+}
+
+// ResumeBulk goes on with bulk operations that another process has left, until ctx ends.
+func ResumeBulk(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
+	ticker := time.NewTicker(bulkLook)
+	defer ticker.Stop()
+	for {
+		ids, err := store.OpenBulkOperations(ctx, pool, bulkIdle)
+		for _, id := range ids {
+			log.Info("going on with a bulk operation", "operation", id)
+			err = errors.Join(err, store.RunBulk(ctx, pool, id))
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("bulk operations are gone on with later", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *server) getBulkOperation(ctx context.Context, in *JobInput) (*bulkOutput, error) {
+	op, err := s.Listing.BulkOperation(ctx, text(caller(ctx).OrgID), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&op, false)}, nil
+}
