@@ -85,6 +85,9 @@ func (a *app) printAudit(w io.Writer, r store.AuditReport) error {
 			return err
 		}
 	}
+	if err := a.printSources(w, f.Sources); err != nil {
+		return err
+	}
 	totals := newTable("CURRENCY", "DEBIT", "CREDIT")
 	totals.right = []int{1, 2}
 	for _, t := range f.Totals {
@@ -111,6 +114,32 @@ func (a *app) printAudit(w io.Writer, r store.AuditReport) error {
 		}
 	}
 	return nil
+}
+
+// printSources says which sources there are, unless daybook is the only one, and which of them were compared.
+func (a *app) printSources(w io.Writer, sources []store.SourceFigures) error {
+	if len(sources) == 0 || len(sources) == 1 && sources[0].Name == store.SourceDaybook {
+		return nil
+	}
+	t := newTable("SOURCE", "COMPARED", "ORGANIZATIONS", "DOCUMENTS", "JOBS OPEN", "FAILED", "IMPACTS", "LIVE")
+	t.right = []int{2, 3, 4, 5, 6, 7}
+	var unread []string
+	for _, s := range sources {
+		compared, documents := "yes", strconv.FormatInt(s.Documents, 10)
+		if !s.Checked {
+			compared, documents = "no", "?"
+			unread = append(unread, s.Name)
+		}
+		t.add(s.Name, compared, strconv.FormatInt(s.Organizations, 10), documents, strconv.FormatInt(s.OpenJobs, 10),
+			strconv.FormatInt(s.FailedJobs, 10), strconv.FormatInt(s.Impacts, 10), strconv.FormatInt(s.Live, 10))
+	}
+	_, _ = fmt.Fprintln(w)
+	if err := a.print(w, t); err != nil || len(unread) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nThe documents of %s are not compared with what is posted of them: this program cannot read them.\n"+
+		"The program that has the source can: workers.Audit (docs/embedding.md).\n", strings.Join(unread, ", "))
+	return err
 }
 
 func (a *app) printFindings(w io.Writer, c store.CheckResult) error {

@@ -26,12 +26,14 @@ const (
 
 func devCommand(a *app) *cobra.Command {
 	var options devstack.Options
+	var noWorker bool
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Run PostgreSQL, Temporal and a worker until Ctrl-C",
 		Long: "Starts a PostgreSQL and a Temporal development server on this machine, applies the migrations, starts the workflows\n" +
 			"of both queues unless they run, and works them. Ctrl-C stops everything; a second start finds the data again.\n\n" +
-			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead.",
+			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead. With --no-worker it works nothing: for\n" +
+			"programs that embed workers of their own.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if options.Dir == "" {
@@ -49,10 +51,11 @@ func devCommand(a *app) *cobra.Command {
 					*port = 0
 				}
 			}
-			return a.dev(c.Context(), options)
+			return a.dev(c.Context(), options, noWorker)
 		},
 	}
 	flags := command.Flags()
+	flags.BoolVar(&noWorker, "no-worker", false, "run the servers and start the workflows, and leave the work to workers that you run")
 	flags.StringVar(&options.Dir, "dir", "", "where the data is kept (default daybook/dev in the user's cache directory)")
 	flags.IntVar(&options.TemporalPort, "temporal-port", defaultTemporalPort, "Temporal's port")
 	flags.IntVar(&options.UIPort, "ui-port", defaultUIPort, "the port of Temporal's web interface")
@@ -96,7 +99,7 @@ func (a *app) startStack(ctx context.Context, options devstack.Options) (*devsta
 	return stack, nil
 }
 
-func (a *app) dev(ctx context.Context, options devstack.Options) (err error) {
+func (a *app) dev(ctx context.Context, options devstack.Options, noWorker bool) (err error) {
 	stack, err := a.startStack(ctx, options)
 	if err != nil {
 		return err
@@ -114,6 +117,11 @@ func (a *app) dev(ctx context.Context, options devstack.Options) (err error) {
 	}
 	if err := a.announce(stack); err != nil {
 		return err
+	}
+	if noWorker {
+		a.say("No worker runs here: start yours, with DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS as above.")
+		<-ctx.Done()
+		return nil
 	}
 	return a.work(ctx, temporal, workers.Options{})
 }

@@ -13,9 +13,10 @@ import (
 )
 
 func organizationsCommand(a *app) *cobra.Command {
-	command := &cobra.Command{Use: "organizations", Short: "List organizations, pause and resume them, and cap how many of their jobs are leased at a time"}
+	command := &cobra.Command{Use: "organizations", Short: "List organizations, pause, resume and cap them, and name the source of their documents and their hooks"}
 	command.AddCommand(
 		organizationsListCommand(a), organizationsPauseCommand(a), organizationsResumeCommand(a), organizationsCapCommand(a),
+		organizationsSourceCommand(a), organizationsHooksCommand(a),
 	)
 	return command
 }
@@ -39,7 +40,7 @@ func organizationsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(map[string]any{"organizations": list}, func(w io.Writer) error {
-				t := newTable("ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP", "PENDING", "LEASED", "FAILED", "NAME")
+				t := newTable("ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP", "PENDING", "LEASED", "FAILED", "SOURCE", "HOOKS", "NAME")
 				t.right = []int{1, 3, 4, 5, 6}
 				for _, o := range list {
 					rules := ""
@@ -47,12 +48,20 @@ func organizationsListCommand(a *app) *cobra.Command {
 						rules = strconv.FormatInt(*o.ActiveRuleSet, 10)
 					}
 					t.add(o.OrgID, rules, optionalTime(o.PausedAt), capText(o.MaxInFlight), strconv.FormatInt(o.Pending, 10),
-						strconv.FormatInt(o.Leased, 10), strconv.FormatInt(o.Failed, 10), o.Name)
+						strconv.FormatInt(o.Leased, 10), strconv.FormatInt(o.Failed, 10), foreignSource(o.Source), strings.Join(o.Hooks, ", "), o.Name)
 				}
 				return a.print(w, t)
 			})
 		},
 	}
+}
+
+// foreignSource is the name of a source that daybook's own worker does not read.
+func foreignSource(name string) string {
+	if name == store.SourceDaybook {
+		return ""
+	}
+	return name
 }
 
 // organizationFlags name the organizations that a command changes.

@@ -36,9 +36,22 @@ func statusCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"queues": []store.QueueStatus{s}, "paused_organizations": paused}, func(w io.Writer) error {
+			waiting, err := store.WaitingFor(c.Context(), db.Pool, org)
+			if err != nil {
+				return err
+			}
+			result := map[string]any{"queues": []store.QueueStatus{s}, "paused_organizations": paused, "waiting_for": waiting}
+			return a.emit(result, func(w io.Writer) error {
 				if err := a.printStatus(w, s, paused); err != nil {
 					return err
+				}
+				for i, l := range waiting {
+					if i == 0 {
+						_, _ = fmt.Fprintln(w)
+					}
+					if _, err := fmt.Fprintln(w, waitingText(l)); err != nil {
+						return err
+					}
 				}
 				return a.printFailed(w, s)
 			})

@@ -187,3 +187,51 @@ func TestUnknownDocumentsComeBack(t *testing.T) {
 	})
 	assert.Equal(t, store.NeedsSet{}, set, "it is so already")
 }
+
+// TestAuditComparesSources finds what is wrong with documents of a source, and says of a source without a reader that it was not
+// compared.
+func TestAuditComparesSources(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	source := answers{}
+	b.withSources(ledger.Sources{"shop": source})
+	b.enqueue("sound", "gone", "shredded", "retracted", "older", "newer", "held")
+	require.Equal(t, 7, b.work().Completed)
+
+	blind, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{})
+	require.NoError(t, err)
+	require.Len(t, blind.Figures.Sources, 1)
+	assert.Equal(t, store.SourceFigures{Name: "shop", Organizations: 1, Impacts: 7, Live: 7}, blind.Figures.Sources[0])
+
+	version := func(id string, v int64) *models.Document {
+		d := ready(org, id, 1000)
+		d.AccountingReadyVersion = v
+		return d
+	}
+	retracted := ready(org, "retracted", 1000)
+	retracted.AccountingReadyAt = nil
+	source["gone"] = ledger.Found{State: ledger.DocumentUnknown}
+	source["shredded"] = ledger.Found{State: ledger.DocumentDeleted}
+	source["retracted"] = ledger.Found{State: ledger.DocumentHere, Document: retracted}
+	source["older"] = ledger.Found{State: ledger.DocumentHere, Document: version("older", 0)}
+	source["newer"] = ledger.Found{State: ledger.DocumentHere, Document: version("newer", 2)}
+	source["held"] = ledger.Found{State: ledger.DocumentLocked}
+
+	r, err := ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, store.AuditOptions{OrgID: org, Limit: 1})
+	require.NoError(t, err)
+	wrong := map[string]int64{}
+	for _, c := range r.Checks {
+		if c.Count > 0 {
+			wrong[c.Kind] = c.Count
+			assert.Len(t, c.Findings, 1, c.Kind)
+		}
+	}
+	assert.Equal(t, map[string]int64{
+		"impact_of_unknown_document": 1, "retracted_document_posted": 2, "document_behind_its_posting": 1, "document_not_posted": 1,
+	}, wrong)
+	assert.Equal(t, store.SourceFigures{Name: "shop", Checked: true, Organizations: 1, Documents: 4, Locked: 1, Impacts: 7, Live: 7}, r.Figures.Sources[0])
+
+	source["sound"] = ledger.Found{}
+	_, err = ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, store.AuditOptions{})
+	assert.ErrorContains(t, err, "audit the source shop: it did not answer for document sound")
+}

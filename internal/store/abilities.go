@@ -56,8 +56,8 @@ func literal(names []string) string { return `'{` + strings.Join(names, ",") + `
 
 // Needs are where an organization's documents are, and what its postings are told to.
 type Needs struct {
-	Source string
-	Hooks  []string
+	Source string   `json:"source"`
+	Hooks  []string `json:"hooks"`
 }
 
 // NeedsOf reads the needs of each organization, known to Daybook or not, as they are on record now.
@@ -92,7 +92,8 @@ func AccountingFor(a Abilities) (*Kind, error) {
 // Left is what a worker leaves to others: jobs that are due, of organizations with the same needs.
 type Left struct {
 	Needs
-	Organizations, Jobs int64
+	Organizations int64 `json:"organizations"`
+	Jobs          int64 `json:"jobs"`
 }
 
 // anyLeft is the condition that there are organizations at all which the worker leaves: looking at them costs less than at jobs.

@@ -105,6 +105,9 @@ type OrganizationFlow struct {
 	Pending int64 `json:"pending"`
 	Leased  int64 `json:"leased"`
 	Failed  int64 `json:"failed"`
+	// Source and Hooks are what its jobs need of a worker, its own or the default's.
+	Source string   `json:"source"`
+	Hooks  []string `json:"hooks"`
 }
 
 // OrganizationFlows lists every organization that Daybook knows or has an open or failed job of, in the order of the ids.
@@ -112,7 +115,8 @@ func OrganizationFlows(ctx context.Context, q Querier) ([]OrganizationFlow, erro
 	// Each state on its own is counted in that state's partial index, however many completed jobs there are.
 	const stmt = `
 SELECT coalesce(o.id, j.org_id), o.id IS NOT NULL, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight,
-       coalesce(j.pending, 0), coalesce(j.leased, 0), coalesce(j.failed, 0)
+       coalesce(j.pending, 0), coalesce(j.leased, 0), coalesce(j.failed, 0),
+       ` + needsOfOrganization + `
   FROM daybook.organizations o
   FULL JOIN (
         SELECT org_id, sum(pending)::bigint AS pending, sum(leased)::bigint AS leased, sum(failed)::bigint AS failed

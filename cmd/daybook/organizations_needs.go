@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// changedNeeds is what a change of an organization's source or hooks led to, for programs. OrgID is empty for the default.
+type changedNeeds struct {
+	OrgID string `json:"org_id,omitempty"`
+	store.NeedsSet
+}
+
+// needsFlags name what gets a source or hooks.
+type needsFlags struct {
+	organizationFlags
+	// ofAll: the default of organizations that name none. follow: what is named follows the default.
+	ofAll, follow bool
+}
+
+func (n *needsFlags) add(c *cobra.Command) {
+	n.organizationFlags.add(c)
+	c.Flags().BoolVar(&n.ofAll, "default", false, "every organization that names none of its own, also those to come")
+	c.Flags().BoolVar(&n.follow, "follow-default", false, "these organizations name none of their own any more")
+}
+
+func (n *needsFlags) check() error {
+	if n.ofAll {
+		if len(n.ids) > 0 || n.all || n.follow {
+			return usagef("--default stands alone")
+		}
+		return nil
+	}
+	if err := n.organizationFlags.check(); err != nil {
+		return usagef("give either --org, once or more, or --all-orgs, or --default")
+	}
+	return nil
+}
+
+func organizationsSourceCommand(a *app) *cobra.Command {
+	var orgs needsFlags
+	command := &cobra.Command{
+		Use:   "source (NAME|--follow-default) (--org ORG…|--all-orgs|--default)",
+		Short: "Say which source the documents of organizations are read from",
+		Long: "Puts on record from which source the documents of organizations are read. Only workers that read it work their jobs;\n" +
+			"`daybook worker` reads daybook, the table daybook.documents. It waits until no transaction posts by the source before,\n" +
+			"and returns jobs that failed with DOCUMENT_UNKNOWN. Nothing that is posted changes.",
+		Example: "  daybook organizations source shop --org acme\n  daybook organizations source shop --default",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if (len(args) == 1) == orgs.follow {
+				return usagef("give either the source's name or --follow-default")
+			}
+			source := strings.Join(args, "")
+			return a.changeNeeds(c.Context(), &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error) {
+				if orgs.ofAll {
+					return store.SetDefaultSource(ctx, tx, source)
+				}
+				return store.SetSource(ctx, tx, org, source)
+			})
+		},
+	}
+	orgs.add(command)
+	return command
+}
+
+func organizationsHooksCommand(a *app) *cobra.Command {
+	var orgs needsFlags
+	var none bool
+	command := &cobra.Command{
+		Use:   "hooks (NAME…|--none|--follow-default) (--org ORG…|--all-orgs|--default)",
+		Short: "Say which hooks are told of the postings of organizations",
+		Long: "Puts on record which AfterPosting hooks are told what is posted of organizations, in place of those before. Only workers\n" +
+			"that have all of them work their jobs; `daybook worker` has none.",
+		Example: "  daybook organizations hooks shop-booked --org acme\n  daybook organizations hooks --none --org acme",
+		RunE: func(c *cobra.Command, args []string) error {
+			ways := 0
+			for _, given := range []bool{len(args) > 0, none, orgs.follow} {
+				if given {
+					ways++
+				}
+			}
+			if ways != 1 {
+				return usagef("give either the hooks' names, or --none, or --follow-default")
+			}
+			var hooks []string
+			if !orgs.follow {
+				hooks = append([]string{}, args...)
+			}
+			return a.changeNeeds(c.Context(), &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error) {
+				if orgs.ofAll {
+					return store.SetDefaultHooks(ctx, tx, hooks)
+				}
+				return store.SetHooks(ctx, tx, org, hooks)
+			})
+		},
+	}
+	orgs.add(command)
+	command.Flags().BoolVar(&none, "none", false, "no hook")
+	return command
+}
+
+// changeNeeds changes the named organizations, or the default, each in a transaction of its own, and shows what came of it.
+func (a *app) changeNeeds(ctx context.Context, orgs *needsFlags, change func(ctx context.Context, tx pgx.Tx, org string) (store.NeedsSet, error)) error {
+	if err := orgs.check(); err != nil {
+		return err
+	}
+	db, err := a.open(ctx, 2)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	ids := []string{""}
+	if !orgs.ofAll {
+		if ids, err = orgs.resolve(ctx, db); err != nil {
+			return err
+		}
+	}
+	results := make([]changedNeeds, 0, len(ids))
+	for _, id := range ids {
+		r := changedNeeds{OrgID: id}
+		err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
+			var err error
+			r.NeedsSet, err = change(ctx, tx, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	return a.emit(map[string]any{"organizations": results}, func(w io.Writer) error {
+		t := newTable("ORGANIZATION", "", "JOBS RETURNED")
+		t.right = []int{2}
+		for _, r := range results {
+			name := r.OrgID
+			if orgs.ofAll {
+				name = "(default)"
+			}
+			t.add(name, changedText(r.Changed), fmt.Sprint(r.Returned))
+		}
+		return a.print(w, t)
+	})
+}
+
+// waitingText says what jobs wait for, by name.
+func waitingText(l store.Left) string {
+	names := []string{"source " + l.Source}
+	if l.Source == store.SourceDaybook {
+		names = nil
+	}
+	if len(l.Hooks) > 0 {
+		names = append(names, "hooks "+strings.Join(l.Hooks, ", "))
+	}
+	return fmt.Sprintf("%s of %s wait for a worker with %s", plural(l.Jobs, "job", "jobs"), plural(l.Organizations, "organization", "organizations"), strings.Join(names, " and "))
+}
