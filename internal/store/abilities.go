@@ -41,14 +41,14 @@ func (a Abilities) check() error {
 }
 
 // needsOfOrganization are an organization's source and hooks, where o is its row or null.
-const needsOfOrganization = `coalesce(o.source, (SELECT d.source FROM daybook.defaults d)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d)) AS hooks`
+const needsOfOrganization = `coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks`
 
 // covers is the condition that a worker with these abilities may work an organization's documents, where o is its row or
 // null. The names are part of the text: it is the same for as long as the worker lives, and every statement about leases
 // keeps its parameters for what differs from call to call. CheckName lets nothing through that would have to be quoted.
 func (a Abilities) covers() string {
-	return `coalesce(o.source, (SELECT d.source FROM daybook.defaults d)) = ANY (` + literal(a.Sources) + `)` +
-		` AND coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d)) <@ ` + literal(a.Hooks)
+	return `coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) = ANY (` + literal(a.Sources) + `)` +
+		` AND coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) <@ ` + literal(a.Hooks)
 }
 
 // literal is an array of names in SQL.
@@ -139,8 +139,8 @@ SELECT ` + needsOfOrganization + `, count(DISTINCT q.org_id), count(*)
   FROM daybook.accounting_work_queue q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
  WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND ($1 = '' OR q.org_id = $1)
-   AND (coalesce(o.source, (SELECT d.source FROM daybook.defaults d)) <> 'daybook'
-        OR coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d)) <> '{}')
+   AND (coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) <> 'daybook'
+        OR coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) <> '{}')
  GROUP BY 1, 2
  ORDER BY 1, 2`
 	return readLeft(ctx, q, stmt, org)

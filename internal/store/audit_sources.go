@@ -41,7 +41,7 @@ WITH counted AS (
     SELECT org_id, 0, 0, 0, count(*), count(*) FILTER (WHERE kind = 'post') - count(*) FILTER (WHERE kind = 'reverse')
       FROM daybook.impacts WHERE $1 = '' OR org_id = $1 GROUP BY org_id
 )
-SELECT coalesce(o.source, (SELECT d.source FROM daybook.defaults d)), count(DISTINCT c.org_id),
+SELECT coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)), count(DISTINCT c.org_id),
        sum(c.documents)::bigint, sum(c.open)::bigint, sum(c.failed)::bigint, sum(c.impacts)::bigint, sum(c.live)::bigint
   FROM counted c
   LEFT JOIN daybook.organizations o ON o.id = c.org_id
@@ -69,7 +69,7 @@ SELECT k.org_id
          UNION
         SELECT org_id FROM daybook.impacts WHERE $2 = '' OR org_id = $2) k
   LEFT JOIN daybook.organizations o ON o.id = k.org_id
- WHERE coalesce(o.source, (SELECT d.source FROM daybook.defaults d)) = $1
+ WHERE coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) = $1
  ORDER BY k.org_id`
 	rows, err := q.Query(ctx, stmt, source, org)
 	if err != nil {

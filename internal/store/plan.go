@@ -10,14 +10,15 @@ import (
 // by key, a batch at a time, so a lookup through an index is right whatever the table's size. The planner cannot know
 // that: it makes a prepared statement's plan once, for the table as it is then, and a plan that was made while the table
 // was small scans all of it when it has grown, until the next ANALYZE. Left to itself it also plans a statement anew each
-// time it is for a few rows, which takes longer than to execute it.
-const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+// time it is for a few rows, which takes longer than to execute it. None of these plans is worth compiling, which takes a second or
+// two: it would be done whenever a plan scans a table of one row, because a scan that is switched off counts as very expensive.
+const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // planAlone is planByKey for a batch without a transaction around it, whose statements get the time that Begin gives.
 const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
 
-// planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan, plan_cache_mode.
-const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true), set_config('plan_cache_mode', $4, true)`
+// planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan, jit, plan_cache_mode.
+const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true), set_config('jit', $4, true), set_config('plan_cache_mode', $5, true)`
 
 // batcher sends a batch: a pool (which makes it one transaction), a connection or a transaction.
 type batcher interface {

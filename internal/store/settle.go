@@ -50,7 +50,7 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 	key := tx.Conn().Config().ConnString()
 	own, known := sessionPlans.Load(key)
 	if !known {
-		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'plan_cache_mode') ORDER BY name`
+		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit', 'plan_cache_mode') ORDER BY name`
 		rows, err := tx.Query(ctx, ask)
 		if err != nil {
 			return wrap("read the planner's settings", err)
@@ -59,11 +59,11 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 		if err != nil {
 			return wrap("read the planner's settings", err)
 		}
-		own = [4]string(values)
+		own = [5]string(values)
 		sessionPlans.Store(key, own)
 	}
-	v, _ := own.([4]string)
-	_, err := tx.Exec(ctx, planFreely, v[0], v[1], v[2], v[3])
+	v, _ := own.([5]string)
+	_, err := tx.Exec(ctx, planFreely, v[0], v[1], v[2], v[3], v[4])
 	return wrap("reset the planner", err)
 }
 
