@@ -3,7 +3,6 @@ package queue_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +60,7 @@ func TestRequestsOnADatabaseWithoutTheSchema(t *testing.T) {
 		require.ErrorIs(t, err, queue.ErrNotMigrated, request)
 		assert.ErrorContains(t, err, "daybook migrate up", request)
 		var pg interface{ SQLState() string }
-		assert.True(t, errors.As(err, &pg), "%s keeps the database's own error", request)
+		assert.ErrorAs(t, err, &pg, "%s keeps the database's own error", request)
 	}
 }
 

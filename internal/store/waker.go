@@ -318,16 +318,16 @@ func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
 			if state, err = w.tryLock(ctx, conn); err != nil {
 				return err
 			}
-			switch {
-			case state == lockOpen:
+			switch state {
+			case lockOpen:
 				tick = lockTick
 				w.broadcast()
-			case state == lockElsewhere:
+			case lockElsewhere:
 				tick = otherTick
 				if before == lockOpen {
 					w.broadcast()
 				}
-			default:
+			case lockHeld:
 				w.broadcast()
 			}
 		}
