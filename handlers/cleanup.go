@@ -141,7 +141,7 @@ func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupSt
 			return err
 		})
 		if err != nil {
-			return err
+			return store.Unavailable(err)
 		}
 		cursor = next
 		total.Jobs += removed.Jobs

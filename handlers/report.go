@@ -165,13 +165,13 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 	case ReportTrialBalance:
 		balances, err := store.Balances(ctx, h.pool, filter)
 		if err != nil {
-			return err
+			return store.Unavailable(err)
 		}
 		fill = func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }
 	case ReportAccountLedger:
 		ledger, err := store.ReadAccountLedger(ctx, h.pool, filter, h.maxRows)
 		if err != nil {
-			return err
+			return store.Unavailable(err)
 		}
 		if ledger.More {
 			return invalid("the account has more than %d entries in this span: name a shorter one", h.maxRows)
@@ -186,7 +186,7 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 				rows = counts.Entries
 				return err
 			})
-			return rows, err
+			return rows, store.Unavailable(err)
 		}
 	}
 	if err := h.upload(ctx, &result, fill); err != nil {
@@ -201,7 +201,7 @@ func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
 	organization, account, err := store.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
 	switch {
 	case err != nil:
-		return err
+		return store.Unavailable(err)
 	case !organization:
 		return fail(models.CodeNotFound, "Daybook knows no organization %s", clip(c.orgID))
 	case c.payload.Account != "" && !account:

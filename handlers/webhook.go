@@ -132,7 +132,7 @@ const receiptTimeout = 5 * time.Second
 func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 	earlier, sent, err := store.WebhookDelivered(ctx, h.pool, c.id)
 	if err != nil {
-		return err
+		return store.Unavailable(err)
 	}
 	if sent {
 		c.result(WebhookResult{WebhookID: c.id, Status: earlier.Status, Attempt: earlier.Attempt})

@@ -46,7 +46,9 @@ func (r *Registry) Work(ctx context.Context, job store.Job, progress engine.Prog
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = timedOut(t, err)
 		}
-		return t.judge(job, err)
+		ended = t.judge(job, err)
+		ended.Unavailable = store.IsUnavailable(err) && ctx.Err() == nil
+		return ended
 	}
 	return t.completed(job, a)
 }

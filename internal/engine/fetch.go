@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -23,6 +25,9 @@ type FetchRequest struct {
 	Again bool
 	// Stop ends the wait.
 	Stop <-chan struct{}
+
+	// before: an earlier try of this fetch may have leased for the turn.
+	before bool
 }
 
 // Fetched is what a fetch found.
@@ -44,39 +49,69 @@ type Fetched struct {
 // Fetch leases the first jobs of a turn. It is idempotent: called Again for the same turn it first takes over what the
 // turn holds already.
 //
-// Cancelled, it gives back what it leased and has fetched nothing.
+// Cancelled, it gives back what it leased and has fetched nothing. An outage is waited for.
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
-	turn := r.Turn
-	var err error
 	e.StartReclaiming()
-	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
-		return Fetched{}, err
-	}
-	f, err := e.fetch(ctx, turn, r)
-	if err == nil && e.options.Apart && f.Leased > 0 && f.Worked == nil {
+	turn := r.Turn
+	var f Fetched
+	ends := time.Now().Add(r.Wait)
+	err := e.persist(ctx, r.Stop, "fetch", func() (err error) {
+		r.Wait = max(time.Until(ends), 0)
+		if turn.Fence, err = e.store.NextFence(ctx); err != nil {
+			return err
+		}
+		if f, err = e.fetch(ctx, turn, r); err != nil {
+			// What this try may have leased is the next one's, which takes the turn over.
+			r.before = true
+			if ctx.Err() == nil {
+				e.reclaimLater(fetchedTurn(turn))
+			}
+		}
+		return err
+	})
+	if err == nil && ctx.Err() == nil && e.options.Apart && f.Leased > 0 && f.Worked == nil {
 		f, err = e.workFetched(ctx, f, r)
 	}
-	if err != nil && ctx.Err() != nil {
-		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if _, releaseErr := e.store.Release(own, turn, nil, 0); releaseErr != nil {
-			return f, errors.Join(err, releaseErr)
-		}
-		left, leftErr := e.store.TurnsWithLeases(own, append([]string{turn.ID}, r.LeftBehind...))
-		return Fetched{LeftBehind: left}, leftErr
+	if ctx.Err() != nil {
+		return e.unfetch(ctx, turn, r, err)
 	}
 	return f, err
+}
+
+// unfetch gives back what a cancelled fetch leased; err is what the fetch came to. What is not known to be given back is named as left behind,
+// and given back later.
+func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, err error) (Fetched, error) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	turns := []store.Turn{turn}
+	if err != nil {
+		turns = append(turns, fetchedTurn(turn)) // without an error what that leased is being worked
+	}
+	for _, t := range turns {
+		if _, releaseErr := e.store.Release(own, t, nil, 0); releaseErr != nil || err != nil && !errors.Is(err, context.Canceled) {
+			e.reclaimLater(t)
+			err = cmp.Or(releaseErr, err)
+		}
+	}
+	left, leftErr := e.store.TurnsWithLeases(own, append([]string{turn.ID}, r.LeftBehind...))
+	if leftErr != nil {
+		left = append([]string{turn.ID}, r.LeftBehind...)
+	} else if err != nil && !errors.Is(err, context.Canceled) && !slices.Contains(left, turn.ID) {
+		left = append(left, turn.ID)
+	}
+	return Fetched{LeftBehind: left}, nil
 }
 
 func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fetched, error) {
 	var f Fetched
 	limit := e.startable(r.Batch)
 	before := r.LeftBehind
-	if r.Again {
+	if r.Again || r.before {
 		before = append([]string{turn.ID}, before...)
 	}
 	if len(before) > 0 {
-		own, err := e.store.TakeOver(ctx, turn, before, false)
+		// Not cut off by a cancellation: then what it takes would not be known.
+		own, err := e.store.TakeOver(context.WithoutCancel(ctx), turn, before, false)
 		if err != nil {
 			return f, err
 		}
@@ -153,7 +188,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		}
 		// One look a time: a second one would only be a glance, and ask for a third.
 		if !looked {
-			lease := e.leaseKnown
+			lease := e.leaseWhole
 			if e.handlers != nil && !r.Again {
 				lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
 					return e.bridge(ctx, turn, limit, r.Stop)
@@ -186,7 +221,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			}
 		case <-roomy:
 		case <-again:
-			taken, err := e.store.TakeOver(ctx, turn, r.LeftBehind, false)
+			taken, err := e.store.TakeOver(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {
 				return len(taken.Jobs), nil, err
 			}
@@ -194,8 +229,11 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	}
 }
 
-// leaseKnown leases jobs that are not begun at once: of all types that have a handler.
-func (e *Engine) leaseKnown(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+// leaseWhole leases jobs that are not begun at once: of all types that have a handler. The caller may be told to stop meanwhile: the
+// statement is not cut off, so that what it leases is known.
+func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
+	defer cancel()
 	if e.handlers == nil {
 		return e.store.Lease(ctx, turn, limit)
 	}
@@ -206,7 +244,7 @@ func (e *Engine) leaseKnown(ctx context.Context, turn store.Turn, limit int) (st
 // found before.
 func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found bool, stop <-chan struct{}) (int, error) {
 	for {
-		leased, err := e.leaseKnown(ctx, turn, limit)
+		leased, err := e.leaseWhole(ctx, turn, limit)
 		if err != nil || found || len(leased.Jobs) > 0 || leased.Again == 0 || leased.Locked {
 			return len(leased.Jobs), err
 		}

@@ -48,6 +48,9 @@ type Attempt struct {
 	Delay time.Duration
 	// Result is what a completed job leaves, as JSON.
 	Result []byte
+	// Unavailable: the handler failed because the database was away for a query of Daybook's own. Outcome and the others say how the attempt ends
+	// when that has happened too often in a row.
+	Unavailable bool
 	// InTx is run in the transaction that completes the job, and returns the result anew; nil: nothing is run.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
 }

@@ -40,11 +40,11 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 	return waited
 }
 
-// persist calls f until it meets no outage. It gives up when ctx ends or stop is closed, and after outageLimit.
+// persist calls f until it meets no outage. A schema that is missing or not whole is not waited for: the caller is to say so. It gives up when ctx ends or stop is closed, and after outageLimit.
 func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string, f func() error) error {
 	err := f()
 	pause := firstPause
-	for began := time.Now(); err != nil && store.IsOutage(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
+	for began := time.Now(); err != nil && store.IsOutage(err) && !store.IsSchemaAway(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
 		if pause == firstPause {
 			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", err)
 		}

@@ -67,7 +67,7 @@ func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
 		}
 		rest(work, pause)
 		cancel()
-		ctx, cancel = c.anew(work, c.call, c.timeout)
+		ctx, cancel = c.anew(work, c.call, c.timeout) //nolint:fatcontext // it is made of work each time
 	}
 }
 

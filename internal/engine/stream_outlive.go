@@ -140,15 +140,24 @@ func (s *stream) endAlone(work context.Context, err error, end func()) {
 	o.late.add(late)
 }
 
+// fetchedTurn is the turn by which a fetch holds what it begins at once.
+func fetchedTurn(turn store.Turn) store.Turn {
+	turn.ID = store.OutlivedPrefix + turn.ID + "/fetched"
+	return turn
+}
+
 // bridgeFor is how long a bridge takes more jobs.
 const bridgeFor = time.Second
 
 // bridge leases jobs for a fetch that has waited, and begins them at once, in the background: the turn's next activity is a hop
 // through Temporal away. For a second it takes what else comes.
 func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
-	turn.ID = store.OutlivedPrefix + turn.ID + "/fetched"
+	turn = fetchedTurn(turn)
 	turn.Begins = true
 	leased, err := e.leaseRoomy(ctx, turn, limit)
+	if err == nil {
+		err = ctx.Err() // cancelled meanwhile: they are not begun
+	}
 	if err != nil || len(leased.Jobs) == 0 {
 		for _, j := range leased.Jobs {
 			e.room.Return(j.Type, 1)

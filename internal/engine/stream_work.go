@@ -70,8 +70,12 @@ func (s *stream) work(work context.Context, c *call, j store.Job) ended {
 	a := s.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		s.handover.RLock()
 		defer s.handover.RUnlock()
-		return s.engine.store.SetProgress(ctx, s.identity(), j.ID, p)
+		return store.Unavailable(s.engine.store.SetProgress(ctx, s.identity(), j.ID, p))
 	})
+	if a.Unavailable {
+		putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay}
+		a = s.uncounted(work, j, putOff, a)
+	}
 	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
 		done := &completion{stream: s, call: c, timeout: h.Timeout, job: j, attempt: a}
 		settled, err := done.run(ctx, work)

@@ -173,33 +173,46 @@ func (t *turn) end(c *call) {
 	delete(t.calls, c)
 }
 
-// run works and refills until the turn is over.
+// run works and refills until the turn is over. An outage is waited for: what is leased stays the turn's.
 func (t *turn) run(ctx, work context.Context) error {
-	if err := t.takeOver(work, t.request.Crashed); err != nil {
+	if err := t.takeOverFirst(ctx, work); err != nil {
 		return err
 	}
 	for {
-		if err := t.workQueue(ctx, work); err != nil {
+		over := false
+		err := t.engine.persist(ctx, t.request.Stop, "work a turn", func() (err error) {
+			over, err = t.pass(ctx, work)
 			return err
-		}
-		if t.stopping(ctx) {
-			return nil
-		}
-		if !time.Now().Before(t.ends) || !t.alive() {
-			// What a sleeping predecessor leased behind the take-over is swept in before the turn ends.
-			if err := t.takeOver(work, false); err != nil {
-				return err
-			}
-			return t.workQueue(ctx, work)
-		}
-		if err := t.refill(ctx, work); err != nil {
+		})
+		if over || err != nil {
 			return err
-		}
-		if t.idle() {
-			t.report.More = false
-			return nil
 		}
 	}
+}
+
+// pass works what is leased, and leases more. over says that the turn is over.
+func (t *turn) pass(ctx, work context.Context) (over bool, err error) {
+	if err := t.workQueue(ctx, work); err != nil {
+		return false, err
+	}
+	if t.stopping(ctx) {
+		return true, nil
+	}
+	if !time.Now().Before(t.ends) || !t.alive() {
+		// What a sleeping predecessor leased behind the take-over is swept in before the turn ends.
+		if err := t.takeOver(work, false); err != nil {
+			return false, err
+		}
+		return true, t.workQueue(ctx, work)
+	}
+	if err := t.refill(ctx, work); err != nil {
+		return false, err
+	}
+	if t.idle() {
+		t.report.More = false
+		return true, nil
+	}
+	return false, nil
 }
 
 func (t *turn) idle() bool {
@@ -281,7 +294,7 @@ func (t *turn) next(work context.Context) (n int, again time.Duration, err error
 		}
 	}
 	t.leaseNext = false
-	leased, err := t.engine.store.Lease(work, t.identity(), t.engine.startable(t.batch))
+	leased, err := t.engine.leaseWhole(work, t.identity(), t.engine.startable(t.batch))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -380,6 +393,7 @@ func (t *turn) workQueue(ctx, work context.Context) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := t.workChunk(work, chunk); err != nil {
+				t.putOff(chunk) // what of it is done is passed over
 				mu.Lock()
 				first = cmp.Or(first, err)
 				mu.Unlock()

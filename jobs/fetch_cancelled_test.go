@@ -1,0 +1,113 @@
+package jobs_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// slowCommits has each transaction that leases a job take its time to commit, whatever its session is told meanwhile, as with a
+// synchronous replica that is slow.
+func (b *bundle) slowCommits() {
+	b.t.Helper()
+	b.exec(`
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE ends timestamptz := clock_timestamp() + interval '700 milliseconds';
+BEGIN
+    WHILE clock_timestamp() < ends LOOP
+        BEGIN PERFORM pg_sleep(0.05); EXCEPTION WHEN query_canceled THEN NULL; END;
+    END LOOP;
+    RETURN NULL;
+END $$`)
+	b.exec(`CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON daybook.jobs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+WHEN (NEW.state = 'leased' AND OLD.state = 'pending') EXECUTE FUNCTION slow()`)
+}
+
+// TestCancelledFetchLeavesNothing cancels a fetch while its lease commits: what that leased is given back, and is worked by the next turn.
+func TestCancelledFetchLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]bool{"that has waited": true, "that finds work": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			var calls atomic.Int32
+			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1}, func(context.Context, *jobs.Job[greet]) error {
+				calls.Add(1)
+				return nil
+			})
+			b.slowCommits()
+			if !wait {
+				b.enqueue(greet{}, queue.JobOptions{})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan engine.Fetched, 1)
+			go func() {
+				f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: b.turn(), Batch: 50, Wait: time.Minute})
+				assert.NoError(t, err)
+				done <- f
+			}()
+			if wait {
+				b.untilQuiet()
+				b.enqueue(greet{}, queue.JobOptions{})
+			}
+			b.until(1, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
+			cancel()
+			f := receive(t, done)
+			assert.Zero(t, f.Leased)
+			assert.Zero(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`))
+			assert.Zero(t, calls.Load())
+			assert.Equal(t, 1, b.work().Completed)
+			assert.EqualValues(t, 1, calls.Load())
+			b.assertOnce(1)
+		})
+	}
+}
+
+// TestCutFetchIsReclaimed cuts the line of a fetch while its lease commits: nobody knows then what it leased. It goes on when the line is
+// there again, and what it had leased is worked, uncharged.
+func TestCutFetchIsReclaimed(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]bool{"that has waited": true, "that finds work": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1}, func(context.Context, *jobs.Job[greet]) error { return nil })
+			b.slowCommits()
+			line, e := b.onLine()
+			if !wait {
+				b.enqueue(greet{}, queue.JobOptions{})
+			}
+			turn := b.turn()
+			done := make(chan bool, 1)
+			go func() {
+				for found := false; !found && t.Context().Err() == nil; {
+					f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50, Wait: time.Minute})
+					found = assert.NoError(t, err) && f.Leased > 0
+				}
+				_, err := e.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50})
+				assert.NoError(t, err)
+				done <- true
+			}()
+			if wait {
+				require.Eventually(t, func() bool { return line.Pool.Stat().AcquireCount() > 2 && line.Pool.Stat().AcquiredConns() == 0 }, long, 50*time.Millisecond)
+				b.enqueue(greet{}, queue.JobOptions{})
+			}
+			b.until(1, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
+			line.Cut()
+			b.until(0, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
+			line.Mend()
+			receive(t, done)
+			b.until(1, completed)
+			b.assertOnce(1)
+		})
+	}
+}
