@@ -31,13 +31,20 @@ type schedules struct {
 	client    client.Client
 }
 
+// unscheduled is what the worker has a handler for: it has to have one, and leaves what the schedules enqueue to be looked at.
+type unscheduled struct{}
+
+func (unscheduled) JobType() string { return "unscheduled" }
+
 func setupSchedules(t *testing.T) *schedules {
 	t.Helper()
 	server := temporaltest.Shared(t)
 	s := &schedules{bundle: setup(t), namespace: server.Namespace(t)}
 	inNamespace(t, server, s.namespace)
 	s.client = server.Client(t, s.namespace)
-	w, err := workers.NewJobs(workers.JobOptions{Client: s.client, Pool: s.Pool, Registry: jobs.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[unscheduled]) error { return nil })
+	w, err := workers.NewJobs(workers.JobOptions{Client: s.client, Pool: s.Pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -30,7 +30,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, types = excluded.types, las
 	if types == nil {
 		types = []string{}
 	}
-	_, err := s.pool.Exec(ctx, stmt, w.ID, w.Name, types)
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types)
 	return wrap("put the worker on record", err)
 }
 

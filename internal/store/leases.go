@@ -32,14 +32,10 @@ SELECT coalesce(worker, ''), turn_id, count(*), count(*) FILTER (WHERE working),
  WHERE state = 'leased'
  GROUP BY worker, turn_id
  ORDER BY min(last_attempted_at), turn_id`
-	rows, err := s.pool.Query(ctx, s.kind.sql(stmt), models.StaleAfter.Seconds())
-	if err != nil {
-		return nil, wrap("read leases", err)
-	}
-	groups, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (LeaseGroup, error) {
+	groups, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (LeaseGroup, error) {
 		g := LeaseGroup{Queue: s.kind.Name}
 		err := row.Scan(&g.Worker, &g.Turn, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
 		return g, err
-	})
+	}, s.kind.sql(stmt), models.StaleAfter.Seconds())
 	return groups, wrap("read leases", err)
 }
