@@ -133,7 +133,9 @@ func TestDocumentsInTablesOfAnApplication(t *testing.T) {
 		_, err := tx.Exec(ctx, `INSERT INTO invoices (number, version, net) VALUES ('2026-1', 4, 1000), ('2026-2', 1, 500)`)
 		require.NoError(t, err)
 		_, err = queue.EnqueueMany(ctx, tx, []queue.Job{
-			{OrgID: org, DocumentID: "2026-1", Version: 4}, {OrgID: org, DocumentID: "2026-2", Version: 1}, {OrgID: org, DocumentID: "2026-3", Version: 1},
+			{OrgID: org, DocumentID: "2026-1", Version: 4},
+			{OrgID: org, DocumentID: "2026-2", Version: 1},
+			{OrgID: org, DocumentID: "2026-3", Version: 1},
 			{OrgID: org, DocumentID: "2026-4", Version: 1},
 		})
 		require.NoError(t, err)

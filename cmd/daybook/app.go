@@ -147,15 +147,15 @@ func (a *app) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 // less time than it takes. What the address itself says is left alone.
 func nameDefaults(ctx context.Context, conn *pgx.Conn) error {
 	said := conn.Config().RuntimeParams
-	statements := ""
+	var statements strings.Builder
 	for _, d := range []struct{ name, value string }{
 		{"default_transaction_isolation", "'read committed'"}, {"statement_timeout", "0"}, {"lock_timeout", "0"}, {"idle_session_timeout", "0"},
 	} {
 		if _, ok := said[d.name]; !ok && !strings.Contains(said["options"], d.name) {
-			statements += "SET " + d.name + " = " + d.value + ";"
+			statements.WriteString("SET " + d.name + " = " + d.value + ";")
 		}
 	}
-	_, err := conn.Exec(ctx, statements)
+	_, err := conn.Exec(ctx, statements.String())
 	return err
 }
 

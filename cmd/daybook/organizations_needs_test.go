@@ -36,9 +36,14 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 	b.ok("organizations", "source", "--follow-default", "--org", "acme")
 	assert.NotContains(t, b.ok("status"), "orders")
 	for _, wrong := range [][]string{
-		{"source", "--org", "acme"}, {"source", "orders"}, {"source", "orders", "--follow-default", "--org", "acme"},
-		{"source", "orders", "--default", "--org", "acme"}, {"source", "The Shop", "--org", "acme"},
-		{"hooks", "--org", "acme"}, {"hooks", "mail", "--none", "--org", "acme"}, {"hooks", "--follow-default", "--default"},
+		{"source", "--org", "acme"},
+		{"source", "orders"},
+		{"source", "orders", "--follow-default", "--org", "acme"},
+		{"source", "orders", "--default", "--org", "acme"},
+		{"source", "The Shop", "--org", "acme"},
+		{"hooks", "--org", "acme"},
+		{"hooks", "mail", "--none", "--org", "acme"},
+		{"hooks", "--follow-default", "--default"},
 	} {
 		assert.Equal(t, exitUsage, b.run(append([]string{"organizations"}, wrong...)...).exit, "%v", wrong)
 	}

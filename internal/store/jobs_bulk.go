@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -140,14 +141,7 @@ RETURNING matched`
 	if err := l.db.Exec(forget).Error; err != nil {
 		return err
 	}
-	states := ""
-	for i, s := range op.States {
-		if i > 0 {
-			states += " "
-		}
-		states += s
-	}
-	if err := l.db.Raw(begin, op.OrgID, string(op.Action), op.Mode, op.DelaySeconds, states).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
+	if err := l.db.Raw(begin, op.OrgID, string(op.Action), op.Mode, op.DelaySeconds, strings.Join(op.States, " ")).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}
 	if err := l.db.Exec(choose, op.ID, l.queuedJobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {

@@ -39,10 +39,11 @@ func splitCounted(shares []share, room Room) (free, counted []share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
 	for _, s := range shares {
 		limited := room != nil && room.Everywhere(s.key.jobType) > 0
+		asked := s.capped && orgs[s.key.org] || limited && types[s.key.jobType]
 		switch {
 		case !s.capped && !limited:
 			free = append(free, s)
-		case !(s.capped && orgs[s.key.org]) && !(limited && types[s.key.jobType]):
+		case !asked:
 			orgs[s.key.org], types[s.key.jobType] = true, true
 			counted = append(counted, s)
 		}

@@ -241,20 +241,20 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) error {
 		return err
 	}
 	took := time.Since(began)
-	share := time.Duration(lookShare)
+	pause := lookShare * took
 	if l.begun = len(all) == l.places; l.begun {
 		l.cursor = all[len(all)-1]
 		switch {
 		case !l.completed:
-			share = 1 // what a worker finds when it starts
+			pause = took // what a worker finds when it starts
 		case idle:
-			share = roundShare
+			pause = roundShare * took
 		}
 	} else {
 		l.completed = true
 		s.ring.forget()
 	}
-	l.scanAllowed = time.Now().Add(share * took)
+	l.scanAllowed = time.Now().Add(pause)
 	switch {
 	case took > 2*scanFor:
 		l.places = max(firstScan/16, l.places/2)

@@ -142,10 +142,9 @@ func (r *ring) park(at *place) {
 	}
 	if len(turns.places) == 0 {
 		delete(rd.orgs, turns.org)
-		switch {
-		case turns.after == turns:
+		if turns.after == turns {
 			rd.head = nil
-		default:
+		} else {
 			turns.before.after, turns.after.before = turns.after, turns.before
 			if rd.head == turns {
 				rd.head = turns.after
