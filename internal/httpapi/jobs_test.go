@@ -288,10 +288,10 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 	a = b.send(acme, http.MethodPost, "/api/jobs/retry", object{"all": true, "mode": "now", "filter": object{"orgId": "other"}})
 	assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code())
 	a = b.send(acme, http.MethodPost, "/api/jobs/retry", object{"all": true, "mode": "now"})
-	assert.JSONEq(t, `{"matched":1,"changed":1,"left":0,"dryRun":false}`, string(a.body))
+	assert.Equal(t, bulkCounts{Matched: 1, Changed: 1}, a.counts(t))
 	assert.Equal(t, []string{"pending", "failed"}, b.states(mine, theirs))
 	a = b.send(acme, http.MethodPost, "/api/jobs/cancel", object{"all": true, "filter": object{"state": "pending"}})
-	assert.JSONEq(t, `{"matched":1,"changed":1,"left":0,"dryRun":false}`, string(a.body))
+	assert.Equal(t, bulkCounts{Matched: 1, Changed: 1}, a.counts(t))
 	var stats struct{ Jobs []httpapi.TypeStats }
 	b.send(acme, http.MethodGet, "/api/stats", nil).into(t, &stats)
 	require.Len(t, stats.Jobs, 1)
@@ -434,4 +434,13 @@ VALUES ($1, 'acme', 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', 'too slow', '202
 	assert.Equal(t, "too slow", at.Error)
 	assert.Equal(t, "w1", at.Worker)
 	assert.InDelta(t, 1500, at.Milliseconds, 0.001)
+}
+
+// bulkCounts is what a change of many jobs says of how many they were.
+type bulkCounts struct{ Matched, Changed, Left int }
+
+func (a answer) counts(tb testing.TB) (c bulkCounts) {
+	tb.Helper()
+	a.into(tb, &c)
+	return c
 }

@@ -154,7 +154,7 @@ VALUES ('org_1', 'e', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'f', 1, 'fa
 	list, err := store.OrganizationFlows(t.Context(), b.Pool)
 	require.NoError(t, err)
 	assert.Equal(t, []store.OrganizationFlow{
-		{OrgID: org, Known: true, Name: org, ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Pending: 2, Leased: 1, Failed: 3},
-		{OrgID: "stranger", Pending: 1},
+		{OrgID: org, Known: true, Name: org, ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Pending: 2, Leased: 1, Failed: 3, Source: "daybook", Hooks: []string{}},
+		{OrgID: "stranger", Pending: 1, Source: "daybook", Hooks: []string{}},
 	}, list)
 }
