@@ -21,7 +21,7 @@ var (
 	// ErrNoTransaction: a transaction is needed and a plain handle was given.
 	ErrNoTransaction = errors.New("a transaction is needed")
 	// ErrNoQuerier: a request was given nothing to run on.
-	ErrNoQuerier = errors.New("the Querier is nil: pass the transaction that writes the document (a pgx.Tx, or queue.SQL or queue.GORM of one)")
+	ErrNoQuerier = errors.New("the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
 	ErrNotMigrated = store.ErrNotMigrated
 	// ErrInTransaction: Wait was given a transaction; pass the pool, after the transaction's commit.

@@ -86,16 +86,13 @@ type NewJob struct {
 // EnqueueJob asks for a background job, in the transaction that q is.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoTransaction (q is nil, or a GORM
+// ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused, after which a transaction of PostgreSQL can
 // only be rolled back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
-	if err := check(q); err != nil {
-		return EnqueuedJob{}, err
-	}
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
-		err = notNil(q)
+		err = check(q)
 	}
 	if err != nil {
 		return EnqueuedJob{}, err
@@ -110,9 +107,6 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 // Keys and unique payloads are locked in one order, so that two callers do not deadlock, unless jobs have both a key and
 // Unique: then PostgreSQL may have to end one of the two transactions (SQLSTATE 40P01), which can be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
-	if err := check(q); err != nil {
-		return nil, err
-	}
 	rows := make([]store.NewJob, len(jobs))
 	for i, j := range jobs {
 		row, err := newJobRow(j)
@@ -121,7 +115,7 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, 
 		}
 		rows[i] = row
 	}
-	if err := notNil(q); err != nil {
+	if err := check(q); err != nil {
 		return nil, err
 	}
 	done, err := store.EnqueueJobs(ctx, q, rows, MaxMany)
@@ -166,7 +160,7 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 	case delay < 0:
 		return Response{}, ErrNegativeDelay
 	}
-	if err := notNil(q); err != nil {
+	if err := check(q); err != nil {
 		return Response{}, err
 	}
 	r, err := store.RetryJob(ctx, q, jobID, string(mode), delay)
@@ -179,7 +173,7 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 //
 // Errors: ErrJobNotFound, ErrJobCompleted.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
-	if err := notNil(q); err != nil {
+	if err := check(q); err != nil {
 		return Response{}, err
 	}
 	r, err := store.CancelJob(ctx, q, jobID)
@@ -249,15 +243,6 @@ func (e orgError) Error() string { return e.message }
 
 // Unwrap returns the error about both ids.
 func (e orgError) Unwrap() error { return e.is }
-
-// notNil returns ErrNoTransaction for a Querier that is nil, or holds a nil pointer.
-func notNil(q Querier) error {
-	v := reflect.ValueOf(q)
-	if q == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-		return fmt.Errorf("%w: the Querier is nil: pass the pgx.Tx that writes what the job is about, or the pool", ErrNoTransaction)
-	}
-	return nil
-}
 
 // linksJSON writes links as the database takes them; nil when there are none.
 func linksJSON(links []Link) (json.RawMessage, error) {

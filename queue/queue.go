@@ -95,13 +95,13 @@ const MaxMany = 50_000
 // in one transaction, or requests in another order, can: then PostgreSQL ends one of the transactions with SQLSTATE 40P01, and its
 // program runs it again.
 func EnqueueMany(ctx context.Context, q Querier, jobs []Job) ([]Response, error) {
-	if err := check(q); err != nil {
-		return nil, err
-	}
 	for i, j := range jobs {
 		if err := j.check(); err != nil {
 			return nil, fmt.Errorf("job %d: %w", i, err)
 		}
+	}
+	if err := check(q); err != nil {
+		return nil, err
 	}
 	order := lockOrder(jobs)
 	out := make([]Response, len(jobs))

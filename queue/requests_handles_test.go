@@ -47,7 +47,7 @@ func TestNilQueriers(t *testing.T) {
 			_, said["Wait"] = queue.Wait(t.Context(), queue.SQL((*sql.DB)(nil)), queue.Document{OrgID: "org_1", ID: "doc_1"}, queue.WaitOptions{})
 			for request, err := range said {
 				require.ErrorIs(t, err, queue.ErrNoQuerier, request)
-				assert.ErrorContains(t, err, "pass the transaction", request)
+				assert.ErrorContains(t, err, "pass your transaction", request)
 			}
 		})
 	}
