@@ -188,7 +188,9 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		}
 		// One look a time: a second one would only be a glance, and ask for a third.
 		if !looked {
-			lease := e.leaseWhole
+			lease := func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+				return e.leaseWhole(ctx, turn, limit, e.unbounded())
+			}
 			if e.handlers != nil && !r.Again {
 				lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
 					return e.bridge(ctx, turn, limit, r.Stop)
@@ -229,22 +231,19 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	}
 }
 
-// leaseWhole leases jobs that are not begun at once: of all types that have a handler. The caller may be told to stop meanwhile: the
+// leaseWhole leases jobs that are not begun at once. The caller may be told to stop meanwhile: the
 // statement is not cut off, so that what it leases is known.
-func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
+func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
 	defer cancel()
-	if e.handlers == nil {
-		return e.store.Lease(ctx, turn, limit)
-	}
-	return e.store.LeaseFor(ctx, turn, limit, known{e.room})
+	return e.store.LeaseFor(ctx, turn, limit, room)
 }
 
 // leaseNow leases what is due. Nothing is due if a complete look says so, for which it waits a moment, unless something was
 // found before.
 func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found bool, stop <-chan struct{}) (int, error) {
-	for {
-		leased, err := e.leaseWhole(ctx, turn, limit)
+	for room := e.unbounded(); ; {
+		leased, err := e.leaseWhole(ctx, turn, limit, room)
 		if err != nil || found || len(leased.Jobs) > 0 || leased.Again == 0 || leased.Locked {
 			return len(leased.Jobs), err
 		}

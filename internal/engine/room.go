@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // fullFor is for how long jobs of a type are left alone of which as many are leased as may be over all workers, unless one of
@@ -190,15 +192,27 @@ func (r *room) regained() (n int) {
 	return n
 }
 
-// known is room for any number of jobs of the types that have a handler.
-type known struct{ *room }
+// known is room for any number of jobs of the types that have a handler, for one lease that is not begun at once. Of a type that is full
+// over all workers it has none any more.
+type known struct {
+	*room
+	full map[string]bool
+}
+
+// unbounded returns room for a lease that is not begun at once; nil: there are no types.
+func (e *Engine) unbounded() store.Room {
+	if e.handlers == nil {
+		return nil
+	}
+	return known{e.room, map[string]bool{}}
+}
 
 // Free implements the store's Room.
-func (k known) Free(jobType string) bool { return k.Handles(jobType) }
+func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }
 
 // Reserve implements the store's Room.
 func (k known) Reserve(jobType string, most int) int {
-	if k.Handles(jobType) {
+	if k.Free(jobType) {
 		return most
 	}
 	return 0
@@ -208,4 +222,4 @@ func (k known) Reserve(jobType string, most int) int {
 func (k known) Return(string, int) {}
 
 // Full implements the store's Room.
-func (k known) Full(string) {}
+func (k known) Full(jobType string) { k.full[jobType] = true }

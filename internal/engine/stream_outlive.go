@@ -110,6 +110,9 @@ func (s *stream) goOn(ctx, work context.Context) (Report, error) {
 	before.ID = s.request.Turn.ID
 	err := s.finish(ctx, before)
 	s.reclaimDoubtful(before)
+	// What has not begun is no longer the stream's: it takes no room while the others go on.
+	s.leaveRoom(s.takeQueue())
+	s.engine.room.wait(s, nil)
 	s.mu.Lock()
 	report := s.report
 	s.report = Report{}

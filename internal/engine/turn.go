@@ -294,7 +294,7 @@ func (t *turn) next(work context.Context) (n int, again time.Duration, err error
 		}
 	}
 	t.leaseNext = false
-	leased, err := t.engine.leaseWhole(work, t.identity(), t.engine.startable(t.batch))
+	leased, err := t.engine.leaseWhole(work, t.identity(), t.engine.startable(t.batch), nil)
 	if err != nil {
 		return 0, 0, err
 	}

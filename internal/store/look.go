@@ -15,6 +15,9 @@ const (
 	// begun.
 	lookShare  = 49
 	roundShare = 19
+	// scanOwed is how long looks that find something at once put a scan off: a worker that keeps up with a steady stream finds something
+	// each time.
+	scanOwed = 500 * time.Millisecond
 	// passedPause is the pause between two looks while all that is known to be due waits for room.
 	passedPause = 10 * time.Millisecond
 	// glanceLag is how far a glance looks back behind the one before it, to find what was enqueued before that and committed
@@ -56,6 +59,8 @@ type looks struct {
 	glanced, glancedLong time.Time
 	// glanceAllowed and scanAllowed are when the next is allowed, for its cost.
 	glanceAllowed, scanAllowed time.Time
+	// scanned is when the last part of a scan ended.
+	scanned time.Time
 	// cursor is where the scan goes on; begun says that it is somewhere in the middle.
 	cursor placeKey
 	begun  bool
@@ -107,7 +112,7 @@ func (s *Store) look(ctx context.Context, idle bool, room Room) (o Outlook, err 
 		l.glanceAllowed = time.Now().Add(lookShare * time.Since(now))
 	}
 	vain := idle && s.ring.idle(room)
-	if idle && !vain && !full {
+	if idle && !vain && !full && time.Since(l.scanned) < scanOwed {
 		s.ring.tryCapped(capTries)
 		return Outlook{}, nil
 	}
@@ -254,7 +259,8 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) error {
 		l.completed = true
 		s.ring.forget()
 	}
-	l.scanAllowed = time.Now().Add(pause)
+	l.scanned = time.Now()
+	l.scanAllowed = l.scanned.Add(pause)
 	switch {
 	case took > 2*scanFor:
 		l.places = max(firstScan/16, l.places/2)

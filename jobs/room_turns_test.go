@@ -1,0 +1,61 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/jobs"
+)
+
+// TestFetchWithoutWaitLeavesAFullType: a type of which as many are leased as may be over all processes keeps no fetch busy.
+func TestFetchWithoutWaitLeavesAFullType(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	jobs.Register(b.registry, jobs.Policy{Parallel: 4, ParallelEverywhere: 2}, func(context.Context, *jobs.Job[greet]) error { return nil })
+	b.enqueueFor(org, 2, 5)
+	for _, want := range []int{2, 0} {
+		ctx, cancel := context.WithTimeout(t.Context(), long)
+		began := time.Now()
+		f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: b.turn(), Batch: 50})
+		cancel()
+		require.NoError(t, err)
+		assert.Equal(t, want, f.Leased)
+		assert.Less(t, time.Since(began), 5*time.Second)
+	}
+}
+
+// TestWaitingJobsThatWereGivenBackTakeNoRoom: when a turn ends without the jobs that go on, those that had waited for room in it are
+// another turn's, and take no room of theirs.
+func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	begun, end := make(chan struct{}, 10), make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(ctx context.Context, _ *jobs.Job[greet]) error {
+		begun <- struct{}{}
+		select {
+		case <-end:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	b.enqueueFor(org, 2, 4)
+	turn := b.turn()
+	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})
+	require.NoError(t, err)
+	require.Equal(t, 4, f.Leased)
+	r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: 2 * time.Second, Linger: true})
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Released)
+	receive(t, begun)
+	receive(t, begun)
+	end <- struct{}{}
+	b.until(1, completed)
+	b.linger(b.engine)
+	receive(t, begun) // beside the second one
+	close(end)
+}
