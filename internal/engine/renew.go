@@ -13,14 +13,14 @@ func (t *turn) renew(ctx context.Context, every time.Duration) {
 	log := t.engine.options.Log
 	timer := time.NewTimer(every)
 	defer timer.Stop()
-	failing := false
+	failing, missed := false, time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		err := t.renewOnce(ctx, every)
+		again, err := t.renewOnce(ctx, every)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -33,31 +33,37 @@ func (t *turn) renew(ctx context.Context, every time.Duration) {
 		if failing = err != nil; failing {
 			pause = min(every, renewRetry)
 		}
+		if !again {
+			missed = 0
+		} else if missed = min(every, max(2*missed, renewRetry)); !failing {
+			pause = missed
+		}
 		timer.Reset(pause)
 	}
 }
 
 const (
-	// renewLimit bounds one try at renewing, renewRetry is the pause before the next.
+	// renewLimit bounds one try at renewing, renewRetry is the pause before the next. After one that missed rows which were locked it grows.
 	renewLimit = 3 * time.Second
 	renewRetry = 200 * time.Millisecond
 )
 
-func (t *turn) renewOnce(ctx context.Context, every time.Duration) error {
+// renewOnce reports whether it is to be repeated soon, because it has missed rows that another transaction held locked.
+func (t *turn) renewOnce(ctx context.Context, every time.Duration) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, renewLimit)
 	defer cancel()
 	t.handover.RLock()
 	defer t.handover.RUnlock()
 	before := t.inHand()
-	held, err := t.engine.store.Renew(ctx, t.identity(), t.overdue(), every/2)
+	renewed, err := t.engine.store.Renew(ctx, t.identity(), t.overdue(), every/2)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if t.cancelLost(before, held) && !t.lost.Swap(true) {
+	if t.cancelLost(before, renewed.Held) && !t.lost.Swap(true) {
 		t.engine.reclaims.lost.Add(1)
 	}
 	if err = t.takeOver(ctx, false); err != nil {
 		t.unsure.Store(true)
 	}
-	return err
+	return renewed.Missed, err
 }

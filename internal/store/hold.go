@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -143,5 +144,15 @@ func (r *ring) setAside(shares []share) {
 	}
 }
 
-// LeaveAlone leaves the picked jobs of organizations that are held back as they are: they are due when those are tried again.
-func (p *Pick) LeaveAlone() { p.store.setAside(p.shares) }
+// LeaveAlone leaves the picked jobs of organizations that are held back as they are: they are due when those are tried again, which may be
+// now.
+func (p *Pick) LeaveAlone() {
+	s := p.store
+	free := s.setAside(p.shares)
+	s.holds.mu.Lock()
+	defer s.holds.mu.Unlock()
+	if len(s.holds.orgs) == 0 {
+		return
+	}
+	s.ring.rewind(slices.DeleteFunc(slices.Clone(free), func(sh share) bool { return s.holds.orgs[sh.key.org] == nil }))
+}

@@ -47,7 +47,7 @@ func TestExpiredLeasesAreReclaimedAfterAWhile(t *testing.T) {
 	assert.Zero(t, got.Jobs, "its holder has time to renew it")
 	held, err := b.store.Renew(t.Context(), renews, []string{}, 0)
 	require.NoError(t, err)
-	require.Len(t, held, 1)
+	require.Len(t, held.Held, 1)
 
 	b.checkUntil(r, func(got store.Reclaimed) bool {
 		// Not begun, so not charged.

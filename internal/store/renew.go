@@ -7,9 +7,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Renewed is what came of Renew.
+type Renewed struct {
+	// Held are the jobs that the turn still holds.
+	Held []string
+	// Missed says that some were not renewed, because another transaction holds their rows: often for a moment only, to see whether they
+	// have expired.
+	Missed bool
+}
+
 // Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue and those that are younger
-// than young anyhow. It returns the ids that it still holds.
-func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string, young time.Duration) ([]string, error) {
+// than young anyhow.
+func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string, young time.Duration) (Renewed, error) {
 	const stmt = `
 WITH held AS (
     SELECT id FROM {queue}
@@ -23,10 +32,22 @@ UPDATE {queue} q
   FROM held
  WHERE q.id = held.id
 RETURNING q.id`
-	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, overdue, young.Seconds()); err != nil {
-		return nil, wrap("renew", err)
+	const read = `
+SELECT id, id <> ALL ($3) AND last_attempted_at < statement_timestamp() - 2 * make_interval(secs => $4)
+  FROM {queue} WHERE turn_id = $1 AND state = 'leased' AND fence = $2`
+	var r Renewed
+	args := []any{turn.ID, turn.Fence, overdue, young.Seconds()}
+	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), args...); err != nil {
+		return r, wrap("renew", err)
 	}
-	return s.Held(ctx, turn)
+	_, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
+		var id string
+		var missed bool
+		err := row.Scan(&id, &missed)
+		r.Held, r.Missed = append(r.Held, id), r.Missed || missed
+		return struct{}{}, err
+	}, s.kind.sql(read), args...)
+	return r, wrap("read the turn's leases", err)
 }
 
 // Held returns the ids of the jobs that the turn holds under its fence.
