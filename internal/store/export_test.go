@@ -32,3 +32,6 @@ var ReadSnapshot = readSnapshot
 func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	return byKey(ctx, pool, scan, stmt, args...)
 }
+
+// HurryFull bounds the next check that looks at everything.
+func (r *Reclaimer) HurryFull(limit time.Duration) { r.fullLimit = limit }

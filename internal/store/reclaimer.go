@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/daybook-dev/daybook/models"
@@ -36,14 +37,15 @@ type Reclaimer struct {
 	watched map[suspect]time.Time
 	// checked is when the last check ended, started when PostgreSQL was started.
 	checked, started time.Time
-	// from is where the next check begins to look, full when the next one may look at everything.
-	from time.Time
-	full time.Time
+	// from is where the next check begins to look; zero: a leaseWindow ago. full is when the next one may look at everything, and fullLimit how
+	// long that may take.
+	from, full time.Time
+	fullLimit  time.Duration
 }
 
 // NewReclaimer returns a Reclaimer of the store's leases.
 func (s *Store) NewReclaimer() *Reclaimer {
-	return &Reclaimer{store: s, watched: map[suspect]time.Time{}}
+	return &Reclaimer{store: s, watched: map[suspect]time.Time{}, fullLimit: maxGap}
 }
 
 // Check ends the leases whose time has come, and says when to check again. After an error nothing counts that was seen before.
@@ -68,16 +70,25 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 }
 
 func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time.Duration, error) {
-	from, full := r.from, !began.Before(r.full)
-	if full {
-		from = time.Time{}
+	from, limit := &r.from, maxGap
+	full := !began.Before(r.full)
+	switch {
+	case full:
+		from, limit = &time.Time{}, r.fullLimit
+	case r.from.IsZero():
+		from = nil
 	}
-	o, err := r.store.oldestLease(ctx, from)
+	o, err := r.store.oldestLease(ctx, from, limit)
+	// Not done in time, because an old snapshot keeps many dead rows: what has expired just now is not to wait for that.
+	late := errors.Is(err, context.DeadlineExceeded)
+	if full && (late || err == nil) {
+		r.full = time.Now().Add(max(fullEvery, lookShare*time.Since(began)))
+		if r.fullLimit = maxGap; late {
+			r.fullLimit = min(2*limit, statementLimit)
+		}
+	}
 	if err != nil {
 		return Reclaimed{}, 0, err
-	}
-	if full {
-		r.full = time.Now().Add(max(fullEvery, lookShare*time.Since(began)))
 	}
 	if !o.started.Equal(r.started) {
 		clear(r.watched)
@@ -130,18 +141,18 @@ type oldest struct {
 	renewed time.Time
 }
 
-// oldestLease returns the lease that was taken or renewed first, from from on.
-func (s *Store) oldestLease(ctx context.Context, from time.Time) (oldest, error) {
+// oldestLease returns the lease that was taken or renewed first, from from on; nil: from a leaseWindow ago.
+func (s *Store) oldestLease(ctx context.Context, from *time.Time, limit time.Duration) (oldest, error) {
 	const stmt = `
 SELECT statement_timestamp(), pg_postmaster_start_time(), (
        SELECT last_attempted_at FROM {queue}
-        WHERE state = 'leased' AND last_attempted_at >= $1
+        WHERE state = 'leased' AND last_attempted_at >= coalesce($1, statement_timestamp() - make_interval(secs => $2))
         ORDER BY last_attempted_at LIMIT 1)`
-	ctx, cancel := context.WithTimeout(ctx, maxGap)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var o oldest
 	var renewed *time.Time
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), from).Scan(&o.now, &o.started, &renewed)
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), from, leaseWindow.Seconds()).Scan(&o.now, &o.started, &renewed)
 	if renewed != nil {
 		o.any, o.renewed = true, *renewed
 	}
