@@ -18,7 +18,12 @@ type trouble struct {
 	// since is when that began; zero: it has not. until is when the next may be made, pause the pause before it.
 	since, until time.Time
 	pause        time.Duration
+	// verified: since the last failure it is known which jobs are still the turn's.
+	verified bool
 }
+
+// troubleOver is how long after its last failure a trouble is over, if nothing has shown that before.
+const troubleOver = time.Minute
 
 // well says whether the next statement may be made.
 func (t *trouble) well(now time.Time) bool { return !now.Before(t.until) }
@@ -30,7 +35,8 @@ func (s *stream) endure(work context.Context, t *trouble, err error) error {
 	}
 	now := time.Now()
 	log := s.engine.options.Log.With("turn", s.identity().ID, "doing", t.doing)
-	if t.since.IsZero() {
+	t.verified = false
+	if t.since.IsZero() || now.Sub(t.until) > troubleOver {
 		t.since, t.pause = now, firstPause
 		if work.Err() == nil {
 			log.Warn("the database failed a statement; jobs that run go on, and it is tried again", "error", err)
@@ -76,6 +82,7 @@ func (s *stream) giveAllBack(work context.Context) error {
 			return err
 		}
 		s.back = s.back[1:]
+		s.recovered(&s.own)
 	}
 	return nil
 }
@@ -182,9 +189,10 @@ func (t *turn) takeOverFirst(ctx, work context.Context) error {
 	})
 }
 
-// verify asks, when the database was away, which jobs are still the turn's: what is not is not begun.
+// verify asks, when the database was away, which jobs are still the turn's: what is not is not begun. The trouble is not over with that:
+// a database that answers may still refuse to write.
 func (s *stream) verify(work context.Context) error {
-	if s.own.since.IsZero() {
+	if s.own.since.IsZero() || s.own.verified {
 		return nil
 	}
 	s.taking.Lock()
@@ -198,7 +206,7 @@ func (s *stream) verify(work context.Context) error {
 	s.leaveRoom(slices.DeleteFunc(slices.Clone(s.queue), func(j store.Job) bool { return still[j.ID] }))
 	s.queue = keep(s.queue, held)
 	s.mu.Unlock()
-	s.recovered(&s.own)
+	s.own.verified = true
 	return nil
 }
 

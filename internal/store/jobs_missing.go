@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -66,7 +67,8 @@ UPDATE daybook.jobs q
  WHERE q.id = ANY (ARRAY(SELECT gone.id FROM gone))
 RETURNING q.type`
 	failed := map[string]int{}
-	for places := s.ring.withoutHandler(missingBatch); len(places) > 0; places = s.ring.withoutHandler(missingBatch) {
+	// What a look finds meanwhile is left to the next time.
+	for places := range slices.Chunk(s.ring.withoutHandler(), missingBatch) {
 		priorities, orgs, types := make([]int16, len(places)), make([]string, len(places)), make([]string, len(places))
 		for i, p := range places {
 			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
@@ -87,15 +89,12 @@ RETURNING q.type`
 	return failed, nil
 }
 
-// withoutHandler takes up to n places of which a look found jobs that have no handler.
-func (r *ring) withoutHandler(n int) []placeKey {
+// withoutHandler takes the places of which a look found jobs that have no handler.
+func (r *ring) withoutHandler() []placeKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var places []placeKey
 	for key := range r.unhandled {
-		if len(places) == n {
-			break
-		}
 		places = append(places, key)
 		delete(r.unhandled, key)
 	}
