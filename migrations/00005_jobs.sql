@@ -54,8 +54,15 @@ CREATE TABLE daybook.jobs (
     CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
     -- What a worker reads of a job has a place in its calendar: a row that cannot be read would stop the leases of all.
-    CONSTRAINT times_are_finite CHECK (isfinite(ready_at) AND isfinite(first_ready_at) AND isfinite(created_at) AND isfinite(updated_at)
-                                       AND isfinite(last_attempted_at) AND isfinite(attempt_started_at) AND isfinite(finished_at))
+    -- Every time is one that every program can read: from the year 1 to the year 9999.
+    CONSTRAINT times_are_readable CHECK (
+        ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND first_ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND created_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND updated_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND last_attempted_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND attempt_started_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND finished_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799))
 );
 COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
@@ -271,8 +278,8 @@ BEGIN
         RAISE EXCEPTION 'max_attempts must be from 1 to 1000, not %', max_attempts
             USING ERRCODE = 'DB010', HINT = 'leave it null for the policy of the type''s handler';
     END IF;
-    IF ready_at = 'infinity' THEN
-        RAISE EXCEPTION 'ready_at must not be infinity' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
+    IF ready_at > to_timestamp(253402300799) THEN
+        RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
     END IF;
     IF links IS NULL THEN
         RETURN;
@@ -360,7 +367,7 @@ BEGIN
        OR enqueue_job.type IS NULL OR octet_length(enqueue_job.type) > 64 OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
        OR enqueue_job.idempotency_key = '' OR octet_length(enqueue_job.idempotency_key) > 255
        OR enqueue_job.priority NOT BETWEEN 1 AND 3 OR enqueue_job.max_attempts NOT BETWEEN 1 AND 1000
-       OR enqueue_job.ready_at = 'infinity' OR enqueue_job.links IS NOT NULL THEN
+       OR enqueue_job.ready_at > to_timestamp(253402300799) OR enqueue_job.links IS NOT NULL THEN
         PERFORM daybook.check_job_request(enqueue_job.org_id, enqueue_job.type, enqueue_job.idempotency_key, enqueue_job.ready_at,
                                           enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
@@ -471,7 +478,7 @@ BEGIN
             SELECT FROM r
              WHERE coalesce(r.org, '') = '' OR octet_length(r.org) > 255 OR r.type IS NULL OR octet_length(r.type) > 64
                 OR r.key = '' OR octet_length(r.key) > 255 OR r.priority NOT BETWEEN 1 AND 3 OR r.attempts NOT BETWEEN 1 AND 1000
-                OR r.ready_at = 'infinity' OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
+                OR r.ready_at > to_timestamp(253402300799) OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
                 OR octet_length(r.as_text) > 2500 OR octet_length(r.as_text) - octet_length(translate(r.as_text, '{[', '')) > 10)
             OR EXISTS (SELECT FROM (SELECT DISTINCT r.type FROM r) t WHERE t.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') AS any
     ), checked AS MATERIALIZED (

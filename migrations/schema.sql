@@ -398,8 +398,8 @@ BEGIN
         RAISE EXCEPTION 'max_attempts must be from 1 to 1000, not %', max_attempts
             USING ERRCODE = 'DB010', HINT = 'leave it null for the policy of the type''s handler';
     END IF;
-    IF ready_at = 'infinity' THEN
-        RAISE EXCEPTION 'ready_at must not be infinity' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
+    IF ready_at > to_timestamp(253402300799) THEN
+        RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
     END IF;
     IF links IS NULL THEN
         RETURN;
@@ -694,7 +694,7 @@ BEGIN
        OR enqueue_job.type IS NULL OR octet_length(enqueue_job.type) > 64 OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
        OR enqueue_job.idempotency_key = '' OR octet_length(enqueue_job.idempotency_key) > 255
        OR enqueue_job.priority NOT BETWEEN 1 AND 3 OR enqueue_job.max_attempts NOT BETWEEN 1 AND 1000
-       OR enqueue_job.ready_at = 'infinity' OR enqueue_job.links IS NOT NULL THEN
+       OR enqueue_job.ready_at > to_timestamp(253402300799) OR enqueue_job.links IS NOT NULL THEN
         PERFORM daybook.check_job_request(enqueue_job.org_id, enqueue_job.type, enqueue_job.idempotency_key, enqueue_job.ready_at,
                                           enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
@@ -795,7 +795,7 @@ BEGIN
             SELECT FROM r
              WHERE coalesce(r.org, '') = '' OR octet_length(r.org) > 255 OR r.type IS NULL OR octet_length(r.type) > 64
                 OR r.key = '' OR octet_length(r.key) > 255 OR r.priority NOT BETWEEN 1 AND 3 OR r.attempts NOT BETWEEN 1 AND 1000
-                OR r.ready_at = 'infinity' OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
+                OR r.ready_at > to_timestamp(253402300799) OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
                 OR octet_length(r.as_text) > 2500 OR octet_length(r.as_text) - octet_length(translate(r.as_text, '{[', '')) > 10)
             OR EXISTS (SELECT FROM (SELECT DISTINCT r.type FROM r) t WHERE t.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') AS any
     ), checked AS MATERIALIZED (
@@ -927,7 +927,7 @@ CREATE TABLE daybook.jobs (
     CONSTRAINT jobs_takeovers_check CHECK ((takeovers >= 0)),
     CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
     CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
-    CONSTRAINT times_are_finite CHECK ((isfinite(ready_at) AND isfinite(first_ready_at) AND isfinite(created_at) AND isfinite(updated_at) AND isfinite(last_attempted_at) AND isfinite(attempt_started_at) AND isfinite(finished_at)))
+    CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 

@@ -83,19 +83,22 @@ func TestWebhookAndItsAliasAreOne(t *testing.T) {
 	assert.False(t, enqueue("email", queue.JobOptions{Unique: true}).Duplicate)
 }
 
-// No row can have a time that a worker cannot read: it would stop the leases of all.
-func TestTimesOfJobsAreFinite(t *testing.T) {
+// No row can have a time that a program cannot read: an infinite one would stop the leases of all, one after the year 9999 every
+// list as JSON.
+func TestTimesOfJobsAreReadable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.newJob(welcome{}, queue.JobOptions{}).ID
 	for _, column := range []string{"ready_at", "first_ready_at", "created_at", "updated_at", "last_attempted_at"} {
-		for _, at := range []string{"infinity", "-infinity"} {
+		for _, at := range []string{"infinity", "-infinity", "10000-01-01 00:00:00+00"} {
 			_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET `+column+` = $2::text::timestamptz WHERE id = $1`, id, at)
 			assertState(t, "23514", err, column+" "+at)
 		}
 	}
-	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'x', '{}', ready_at => 'infinity')`)
-	assertState(t, "DB010", err, "enqueue_job")
-	_, err = b.Pool.Exec(t.Context(), `SELECT * FROM daybook.enqueue_jobs(ARRAY['o'], ARRAY['x'], ARRAY['{}'::jsonb], ready_ats => ARRAY['infinity'::timestamptz])`)
-	assertState(t, "DB010", err, "enqueue_jobs")
+	for _, at := range []string{"infinity", "10000-01-01 00:00:00+00"} {
+		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'x', '{}', ready_at => $1::text::timestamptz)`, at)
+		assertState(t, "DB010", err, "enqueue_job "+at)
+		_, err = b.Pool.Exec(t.Context(), `SELECT * FROM daybook.enqueue_jobs(ARRAY['o'], ARRAY['x'], ARRAY['{}'::jsonb], ready_ats => ARRAY[$1::text::timestamptz])`, at)
+		assertState(t, "DB010", err, "enqueue_jobs "+at)
+	}
 }

@@ -17,9 +17,13 @@ const SourceDaybook = store.SourceDaybook
 // it starts. Where all is so already it takes no lock; otherwise it waits until no transaction posts by what was so before,
 // and failed jobs are pending again whose documents the source before did not know.
 //
-// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalid (a name that cannot be one), ErrNoTransaction (a GORM handle outside of one).
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalid (a name that cannot be one), ErrNoQuerier, ErrNoTransaction (a GORM
+// handle outside of one).
 func SetSource(ctx context.Context, q Querier, org, source string) (changed bool, err error) {
 	if err := checkNames(org, source); err != nil {
+		return false, err
+	}
+	if err := check(q); err != nil {
 		return false, err
 	}
 	set, err := store.SetSource(ctx, q, org, source)
@@ -32,6 +36,9 @@ func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (chang
 	if err := checkNames(org, hooks...); err != nil {
 		return false, err
 	}
+	if err := check(q); err != nil {
+		return false, err
+	}
 	set, err := store.SetHooks(ctx, q, org, hooks)
 	return set.Changed, err
 }
@@ -40,6 +47,9 @@ func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (chang
 // schema's owner.
 func SetDefaultSource(ctx context.Context, q Querier, source string) (changed bool, err error) {
 	if err := store.CheckName(source); err != nil {
+		return false, err
+	}
+	if err := check(q); err != nil {
 		return false, err
 	}
 	set, err := store.SetDefaultSource(ctx, q, source)
@@ -53,17 +63,23 @@ func SetDefaultHooks(ctx context.Context, q Querier, hooks []string) (changed bo
 			return false, err
 		}
 	}
+	if err := check(q); err != nil {
+		return false, err
+	}
 	set, err := store.SetDefaultHooks(ctx, q, hooks)
 	return set.Changed, err
 }
+
+// errNoOrg is ErrEmptyID where there is no document.
+var errNoOrg = orgError{"the organization id must not be empty: name the organization, or change the default of all", ErrEmptyID}
 
 // checkNames checks an organization's id, and names of which an empty one is left out.
 func checkNames(org string, names ...string) error {
 	switch {
 	case org == "":
-		return ErrEmptyID
+		return errNoOrg
 	case len(org) > MaxIDBytes:
-		return ErrIDTooLong
+		return errLongOrg
 	}
 	for i, n := range names {
 		if n == "" && i == 0 && len(names) == 1 {

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -44,5 +45,24 @@ func TestSourceAndHooksAreSetOnce(t *testing.T) {
 	_, err = queue.SetDefaultSource(ctx, b.Pool, "")
 	require.ErrorIs(t, err, queue.ErrInvalid)
 	_, err = queue.SetHooks(ctx, b.Pool, "acme", []string{""})
-	assert.ErrorIs(t, err, queue.ErrInvalid)
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	_, err = queue.SetSource(ctx, b.Pool, "", "orders")
+	require.ErrorIs(t, err, queue.ErrEmptyID)
+	assert.NotContains(t, err.Error(), "document", "there is none here")
+}
+
+// A nil handle is an error that says what to pass, not a panic.
+func TestNeedsOfNilHandles(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, q := range map[string]queue.Querier{"nil": nil, "nil pool": (*pgxpool.Pool)(nil)} {
+		_, err := queue.SetSource(ctx, q, "acme", "orders")
+		require.ErrorIs(t, err, queue.ErrNoQuerier, name)
+		_, err = queue.SetHooks(ctx, q, "acme", []string{"mail"})
+		require.ErrorIs(t, err, queue.ErrNoQuerier, name)
+		_, err = queue.SetDefaultSource(ctx, q, "orders")
+		require.ErrorIs(t, err, queue.ErrNoQuerier, name)
+		_, err = queue.SetDefaultHooks(ctx, q, []string{"mail"})
+		require.ErrorIs(t, err, queue.ErrNoQuerier, name)
+	}
 }

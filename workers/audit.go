@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,6 +28,9 @@ type AuditReport = store.AuditReport
 func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o AuditOptions) (AuditReport, error) {
 	if err := (Options{Sources: sources}).checkNames(); err != nil {
 		return AuditReport{}, err
+	}
+	if pool == nil {
+		return AuditReport{}, errors.New("workers: the pool is nil: pass one that is connected to Daybook's database")
 	}
 	r, err := ledger.Audit(ctx, pool, sources, o)
 	if err != nil {

@@ -40,3 +40,10 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, message)
 	}
 }
+
+// An audit without a pool is an error, not a panic.
+func TestAuditOfNoPool(t *testing.T) {
+	t.Parallel()
+	_, err := workers.Audit(t.Context(), nil, nil, workers.AuditOptions{})
+	require.ErrorContains(t, err, "the pool is nil")
+}

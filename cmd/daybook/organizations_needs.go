@@ -55,7 +55,7 @@ func organizationsSourceCommand(a *app) *cobra.Command {
 		Example: "  daybook organizations source shop --org acme\n  daybook organizations source shop --default",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if (len(args) == 1) == orgs.follow {
+			if (len(args) == 1 && args[0] != "") == orgs.follow {
 				return usagef("give either the source's name or --follow-default")
 			}
 			source := strings.Join(args, "")
@@ -77,8 +77,8 @@ func organizationsHooksCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "hooks (NAME…|--none|--follow-default) (--org ORG…|--all-orgs|--default)",
 		Short: "Say which hooks are told of the postings of organizations",
-		Long: "Puts on record which AfterPosting hooks are told what is posted of organizations, in place of those before. Only workers\n" +
-			"that have all of them work their jobs; `daybook worker` has none.",
+		Long: "Puts on record which hooks (workers.Options.Hooks) are told what is posted of organizations, in place of those before. Only\n" +
+			"workers that have all of them work their jobs; `daybook worker` has none.",
 		Example: "  daybook organizations hooks shop-booked --org acme\n  daybook organizations hooks --none --org acme",
 		RunE: func(c *cobra.Command, args []string) error {
 			ways := 0
@@ -159,5 +159,10 @@ func waitingText(l store.Left) string {
 	if len(l.Hooks) > 0 {
 		names = append(names, "hooks "+strings.Join(l.Hooks, ", "))
 	}
-	return fmt.Sprintf("%s of %s wait for a worker with %s", plural(l.Jobs, "job", "jobs"), plural(l.Organizations, "organization", "organizations"), strings.Join(names, " and "))
+	verb := "wait"
+	if l.Jobs == 1 {
+		verb = "waits"
+	}
+	return fmt.Sprintf("%s of %s %s for a worker with %s", plural(l.Jobs, "due job", "due jobs"), plural(l.Organizations, "organization", "organizations"), verb,
+		strings.Join(names, " and "))
 }

@@ -15,7 +15,7 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 	b := setup(t)
 	b.ok("enqueue", "--org", "acme", "--document", "d", "--version", "1")
 	b.ok("enqueue", "--org", "beta", "--document", "d", "--version", "1")
-	assert.NotContains(t, b.ok("status"), "wait for a worker")
+	assert.NotContains(t, b.ok("status"), "for a worker")
 	assert.NotContains(t, b.ok("audit", "--all"), "SOURCE")
 
 	var out struct{ Organizations []changedNeeds }
@@ -25,8 +25,8 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 	assert.Regexp(t, `(?m)^\(default\) +changed`, b.ok("organizations", "hooks", "mail", "audit", "--default"))
 
 	status := b.ok("status")
-	assert.Contains(t, status, "1 job of 1 organization wait for a worker with hooks audit, mail")
-	assert.Contains(t, status, "1 job of 1 organization wait for a worker with source orders and hooks audit, mail")
+	assert.Contains(t, status, "1 due job of 1 organization waits for a worker with hooks audit, mail")
+	assert.Contains(t, status, "1 due job of 1 organization waits for a worker with source orders and hooks audit, mail")
 	assert.Regexp(t, `(?m)^acme .* orders +audit, mail$`, b.ok("organizations", "list"))
 	audit := b.ok("audit", "--all")
 	assert.Regexp(t, `(?m)^orders +no +1 +\? +1 `, audit)
@@ -37,6 +37,7 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 	assert.NotContains(t, b.ok("status"), "orders")
 	for _, wrong := range [][]string{
 		{"source", "--org", "acme"},
+		{"source", "", "--org", "acme"},
 		{"source", "orders"},
 		{"source", "orders", "--follow-default", "--org", "acme"},
 		{"source", "orders", "--default", "--org", "acme"},

@@ -155,7 +155,7 @@ func (c *chunk) decide(i int) {
 			Message: models.Errorf("", "the job asks for version %d, the document is at %d", job.Version, f.Document.AccountingReadyVersion).Message,
 		}
 	case f.Document.AccountingReadyAt == nil:
-		c.retract(i, models.Errorf(models.CodeDocumentNotReady, "the document is not marked ready"))
+		c.retract(i, models.Errorf(models.CodeDocumentNotReady, "the document is not marked ready: its AccountingReadyAt is not set"))
 	case f.Err != nil:
 		c.errs[i] = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
 	default:
