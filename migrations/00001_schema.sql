@@ -123,7 +123,8 @@ CREATE TABLE daybook.accounting_work_queue (
     version_hint      bigint NOT NULL CHECK (version_hint >= 0),
     ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     state             daybook.accounting_job_state NOT NULL DEFAULT 'pending',
-    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count >= 0),
+    -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
+    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count BETWEEN 0 AND 1000000),
     last_attempted_at timestamptz,
     last_error        text,
 
@@ -138,7 +139,7 @@ CREATE TABLE daybook.accounting_work_queue (
     -- know the document any more says nothing new.
     deleted_version   bigint CHECK (deleted_version >= 0),
     -- Looks in a row that found the document not ready; slows the next look down.
-    not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count >= 0),
+    not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count BETWEEN 0 AND 1000000),
     -- The lease. last_attempted_at is when it was taken or renewed.
     turn_id           text COLLATE "C",
     fence             bigint,
@@ -148,7 +149,7 @@ CREATE TABLE daybook.accounting_work_queue (
     -- Set while the row alone is being worked: whoever takes the lease over charges the row with the lost attempt.
     working           boolean NOT NULL DEFAULT false,
     -- Take-overs since the last settlement: the more, the smaller the chunk.
-    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers >= 0),
+    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
 
     UNIQUE (org_id, document_id),
 

@@ -22,7 +22,7 @@ CREATE TABLE daybook.jobs (
     state             daybook.job_state NOT NULL DEFAULT 'pending',
     ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count >= 0),
+    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count BETWEEN 0 AND 1000000),
     max_attempts      integer CHECK (max_attempts BETWEEN 1 AND 1000),
     last_attempted_at timestamptz,
     last_error        text,
@@ -40,7 +40,7 @@ CREATE TABLE daybook.jobs (
     worker            text,
     attempt_started_at timestamptz,
     working           boolean NOT NULL DEFAULT false,
-    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers >= 0),
+    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
     capped            boolean NOT NULL DEFAULT false,
     counted           boolean NOT NULL DEFAULT false,
 

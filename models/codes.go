@@ -36,6 +36,8 @@ const (
 	CodeWorkerLost ErrorCode = "WORKER_LOST"
 	// CodeDocumentLocked: somebody's open transaction holds the document. Again shortly, uncounted.
 	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
+	// CodeRowUnreadable: what is in the job's row cannot be leased or read. The row is set aside, so that the others go on.
+	CodeRowUnreadable ErrorCode = "ROW_UNREADABLE"
 	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. Again shortly, uncounted.
 	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
 )

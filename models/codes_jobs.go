@@ -1,7 +1,7 @@
 package models
 
-// The codes of background jobs, besides CodeTimeout, CodeDatabaseError and CodeWorkerLost. What each leads to is the table in
-// docs/jobs.md.
+// The codes of background jobs, besides CodeTimeout, CodeDatabaseError, CodeRowUnreadable and CodeWorkerLost. What each leads to is the
+// table in docs/jobs.md.
 const (
 	// CodeRateLimited: somebody asked to be called less often. Tried again after what they asked for, or by the policy.
 	CodeRateLimited ErrorCode = "RATE_LIMITED"
@@ -33,7 +33,7 @@ const (
 // Every other code is tried again by the policy of the job's type.
 func JobErrorIsFinal(code ErrorCode) bool {
 	switch code {
-	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing:
+	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing, CodeRowUnreadable:
 		return true
 	default:
 		return false

@@ -119,6 +119,7 @@ var errorTable = []CodeInfo{
 	{CodeDatabaseError, TreatBackoff, "backoff; the sixth is `failed`"},
 	{CodeTimeout, TreatBackoff, "backoff; the sixth is `failed`"},
 	{CodeProcessorError, TreatBackoff, "backoff; the sixth is `failed`"},
+	{CodeRowUnreadable, TreatPermanent, "`failed` at once, without an attempt: the job's row cannot be read or leased, and would keep others from being worked; what its columns may not hold is replaced; comes back with a request, or by a person's retry"},
 	{CodeWorkerLost, TreatLost, "at once elsewhere; the sixth is `failed`"},
 }
 

@@ -78,6 +78,7 @@ func treatments() map[models.ErrorCode]models.Verdict {
 		models.CodeUnbalanced:          failed,
 		models.CodePeriodClosed:        failed,
 		models.CodeDocumentInvalid:     failed,
+		models.CodeRowUnreadable:       failed,
 		models.CodeDatabaseError:       retried,
 		models.CodeTimeout:             retried,
 		models.CodeProcessorError:      retried,

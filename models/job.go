@@ -43,7 +43,7 @@ func Transitions() []Transition {
 		{JobPending, JobLeased, "a turn leases the job: it is due and nobody else holds it"},
 		{JobPending, JobCompleted, "a turn locks, works and settles the job in one transaction, without a lease"},
 		{JobPending, JobPending, "the same, and the attempt is to be repeated; or a request moves the job's time"},
-		{JobPending, JobFailed, "the same, and the error is permanent, or the attempts are used up"},
+		{JobPending, JobFailed, "the same, and the error is permanent, or the attempts are used up; or the job's row cannot be read"},
 		{JobLeased, JobCompleted, "the attempt commits its effect and settles the job in one transaction"},
 		{JobLeased, JobPending, "the attempt is to be repeated (backoff, not ready, version mismatch, locked), is given back uncounted, something newer was asked for meanwhile, or the lease expired: its holder has not renewed it for ten seconds"},
 		{JobLeased, JobFailed, "the error is permanent, or the attempts are used up"},

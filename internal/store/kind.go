@@ -3,8 +3,6 @@ package store
 import (
 	"strings"
 	"sync"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Kind is one kind of queue. The statements of leases are written once, with braces where kinds differ; all kinds have the
@@ -34,12 +32,6 @@ func (k *Kind) sql(stmt string) string {
 	}
 	s, _ := k.statements.LoadOrStore(stmt, k.words.Replace(stmt))
 	return s.(string)
-}
-
-func (k *Kind) scan(row pgx.CollectableRow) (Job, error) {
-	var j Job
-	err := row.Scan(k.fields(&j)...)
-	return j, err
 }
 
 // Accounting is the queue of documents to be posted, for a worker that reads daybook.documents and has no hooks.
@@ -77,9 +69,10 @@ func accountingWords(can Abilities) *strings.Replacer {
 		"{lost code}", "WORKER_LOST",
 		"{given back}", `
        not_ready_count = CASE WHEN q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count END,`,
+		"{readable}", "\n       not_ready_count = 0,",
 		"{settled}", `
            version_hint = CASE WHEN v.version IS NULL OR q.generation <> q.leased_generation THEN q.version_hint ELSE v.version END,
-           not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0 ELSE q.not_ready_count + 1 END,`,
+           not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0 ELSE least(q.not_ready_count, 999999) + 1 END,`,
 		"{log columns}", "document_id, version",
 		"{lost log}", "q.document_id, q.version_hint",
 		"{settled log}", "q.document_id AS log_1, v.old_version AS log_2",
@@ -126,6 +119,7 @@ var Jobs = &Kind{
 		"{max attempts}", "coalesce(q.max_attempts, greatest($3::integer, 1000))",
 		"{lost code}", "JOB_LOCK_TIMEOUT_RECLAIMED",
 		"{given back}", "",
+		"{readable}", "",
 		"{settled}", `
            result = CASE WHEN v.outcome = 'completed' THEN v.result::jsonb ELSE q.result END,`,
 		"{log columns}", "kind, type",

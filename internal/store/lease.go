@@ -62,6 +62,7 @@ func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error)
 // LeaseFor is Lease for jobs that there is room for. The room of those that it returns is reserved, also with an error.
 func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	var got Leased
+	s.weed(ctx)
 	s.release()
 	looked, sawAll, locked := false, false, false
 	for len(got.Jobs) < limit {

@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // leaseShares leases what each place is asked for.
@@ -13,22 +13,27 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 	free, counted := splitCounted(shares, room)
 	var jobs []Job
 	if len(free) > 0 {
-		batch := batchByKey(s.pool)
-		s.queueLease(batch, turn, free, []string{}, []string{})
-		got, err := s.takeShares(ctx, s.pool, batch, free)
+		got, err := s.weeding(ctx, free, func(free []share) ([]Job, error) {
+			batch := batchByKey(s.pool)
+			s.queueLease(batch, turn, free, []string{}, []string{})
+			return s.takeShares(ctx, s.pool, batch, free)
+		})
 		if err != nil {
 			return nil, err
 		}
 		jobs = got
 	}
 	if len(counted) > 0 {
-		got, err := s.leaseCounted(ctx, turn, counted, room)
+		got, err := s.weeding(ctx, counted, func(counted []share) ([]Job, error) {
+			return s.leaseCounted(ctx, turn, counted, room)
+		})
 		if err != nil {
 			// What was leased already is the turn's, and is found by its take-over.
 			return nil, err
 		}
 		jobs = append(jobs, got...)
 	}
+	s.weed(ctx)
 	return jobs, nil
 }
 
@@ -170,17 +175,20 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 // shareColumns are priority, organization, type, mark and quota of each share, as arrays.
 func shareColumns(shares []share) []any {
 	n := len(shares)
-	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	ids, quotas := make([]string, n), make([]int32, n)
 	for i, sh := range shares {
 		prios[i], orgs[i], types[i] = sh.key.priority, sh.key.org, sh.key.jobType
-		ats[i], ids[i], quotas[i] = sh.mark.at, sh.mark.id, int32(sh.quota)
+		ats[i], ids[i], quotas[i] = pgtype.Timestamptz{Time: sh.mark.at, Valid: true}, sh.mark.id, int32(sh.quota)
+		if sh.mark.at.IsZero() {
+			ats[i].InfinityModifier = pgtype.NegativeInfinity
+		}
 	}
 	return []any{prios, orgs, types, ats, ids, quotas}
 }
 
 // takeShares sends a batch whose last statement returns jobs of the shares, each after its priority and ready_at, and moves
-// the marks behind them.
+// the marks behind them. Rows that cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
 func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
@@ -189,13 +197,14 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		index[sh.key] = i
 	}
 	counts, last := make([]int, len(shares)), make([]mark, len(shares))
+	var reader rowReader
+	var unreadable []string
 	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
 		var j Job
 		var key placeKey
 		var m mark
-		err := row.Scan(append([]any{&key.priority, timeOrNever{&m.at}}, s.kind.fields(&j)...)...)
-		if err != nil {
-			return j, err
+		if reader.scan(row, append([]any{&key.priority, &m.at}, s.kind.fields(&j)...)...) != nil {
+			unreadable = append(unreadable, j.ID)
 		}
 		key.org, key.jobType, m.id = j.OrgID, j.Type, j.ID
 		i := index[key]
@@ -209,5 +218,5 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		return nil, err
 	}
 	s.ring.took(shares, counts, last)
-	return jobs, nil
+	return s.readable(jobs, unreadable), nil
 }

@@ -33,6 +33,7 @@ func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
 func (s *Store) PickType(ctx context.Context, limit int, jobType string, room Room) (*Pick, error) {
 	p := &Pick{store: s, limit: limit, room: room, jobType: jobType}
 	var err error
+	s.weed(ctx)
 	s.release()
 	if p.Outlook, err = s.look(ctx, s.ring.idle(room), room); err != nil {
 		return nil, err
@@ -86,6 +87,9 @@ SELECT j.*
 		batch.Queue(p.store.kind.sql(stmt), shareColumns(next)...)
 		// The marks move at once: the others go on behind these rows, instead of trying each of them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next)
+		if p.store.kind.blamesRow(err) {
+			p.store.doubtShares(next)
+		}
 		if err != nil || len(jobs) > 0 {
 			return jobs, wrap("lock due jobs", err)
 		}

@@ -52,9 +52,9 @@ SELECT id, last_attempted_at, working
 	var places []seen
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	err := s.InTx(ctx, func(tx pgx.Tx) error {
-		got, left, places = Reclaimed{}, nil, nil
-		var ids []string
+	var ids []string
+	attempt := func(tx pgx.Tx) error {
+		got, left, places, ids = Reclaimed{}, nil, nil, nil
 		var working []bool
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
@@ -76,7 +76,13 @@ SELECT id, last_attempted_at, working
 		}
 		got, places, err = s.endLeases(ctx, tx, ids, working)
 		return err
-	})
+	}
+	err := s.InTx(ctx, attempt)
+	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
+		s.doubt(ids...)
+		s.weed(ctx)
+		err = s.InTx(ctx, attempt)
+	}
 	if err != nil && !errors.Is(err, errNothing) {
 		return Reclaimed{}, nil, wrap("reclaim leases", err)
 	}
@@ -117,7 +123,7 @@ UPDATE {queue} q
                         ELSE greatest(q.run_count - 1, 0) END,
        ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.ready_at END,
        first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
-       takeovers      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0 ELSE q.takeovers + {taken over} END,
+       takeovers      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0 ELSE least(q.takeovers, 999999) + {taken over} END,
        last_error = CASE WHEN held.fails THEN 'the worker ended while it worked on this job, for the last time that it may be tried'
                          WHEN held.charged THEN 'the worker ended while it worked on this job'
                          ELSE q.last_error END,
@@ -141,13 +147,14 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 	var places []seen
 	var due, failed bool
 	var at seen
-	_, err = pgx.ForEachRow(rows, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, &at.first.at, &at.first.id, &at.capped}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
 		if failed {
 			got.Failed++
 		}
 		if due {
 			places = append(places, at)
 		}
+		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
 	})
 	if err != nil || len(places) == 0 {

@@ -146,7 +146,7 @@ func (s *Store) oldestLease(ctx context.Context, from *time.Time, limit time.Dur
 	const stmt = `
 SELECT statement_timestamp(), pg_postmaster_start_time(), (
        SELECT last_attempted_at FROM {queue}
-        WHERE state = 'leased' AND last_attempted_at >= coalesce($1, statement_timestamp() - make_interval(secs => $2))
+        WHERE state = 'leased' AND last_attempted_at >= coalesce($1, statement_timestamp() - make_interval(secs => $2)) AND last_attempted_at < 'infinity'
         ORDER BY last_attempted_at LIMIT 1)`
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

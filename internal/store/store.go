@@ -33,6 +33,7 @@ type Store struct {
 	looking sync.Mutex
 	looks   looks
 	holds   holds
+	doubts  doubts
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads

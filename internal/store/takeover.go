@@ -44,8 +44,9 @@ func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, 
 	var t Taken
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	err := s.InTx(ctx, func(tx pgx.Tx) error {
-		var ids []string
+	var ids []string
+	attempt := func(tx pgx.Tx) error {
+		t, ids = Taken{}, nil
 		var charged, logged []bool
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
@@ -59,7 +60,14 @@ func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, 
 		}
 		t, err = s.takeRows(ctx, tx, turn, crashed, ids, charged, logged)
 		return err
-	})
+	}
+	err := s.InTx(ctx, attempt)
+	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
+		s.doubt(ids...)
+		s.weed(ctx)
+		err = s.InTx(ctx, attempt)
+	}
+	s.weed(ctx)
 	return t, wrap("take over", err)
 }
 
@@ -85,7 +93,7 @@ UPDATE {queue} q
 UPDATE {queue} q
    SET turn_id = $4, fence = $5, worker = $6,
        run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = {working},
-       takeovers = q.takeovers + CASE WHEN $3 THEN 1 ELSE 0 END,
+       takeovers = least(q.takeovers, 999999) + CASE WHEN $3 THEN 1 ELSE 0 END,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
        last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
@@ -113,7 +121,7 @@ RETURNING {columns}`
 	if err != nil {
 		return t, err
 	}
-	if t.Jobs, err = pgx.CollectRows(rows, s.kind.scan); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
+	if t.Jobs, err = s.readJobs(rows); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
 		return t, err
 	}
 	others, err := s.giveBackOthers(ctx, tx, turn)

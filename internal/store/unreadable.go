@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// The columns' constraints keep every row readable. Where one was dropped, or the disk damaged a row, that row is set aside: it fails with
+// models.CodeRowUnreadable, and the rows that are leased together with it go on.
+
+// rowReader scans row after row, and goes on behind one that cannot be scanned. Scan of pgx ends the whole result there.
+type rowReader struct{ plans []pgtype.ScanPlan }
+
+// scan reads every column that can be read, and returns the error of the first one that cannot.
+func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
+	fields, values := row.FieldDescriptions(), row.RawValues()
+	if len(fields) != len(dest) {
+		return row.Scan(dest...) // which says so, and fails the statement: no row is to blame
+	}
+	if r.plans == nil {
+		types := pgtype.NewMap()
+		if own, ok := row.(interface{ TypeMap() *pgtype.Map }); ok {
+			types = own.TypeMap()
+		}
+		for i, d := range dest {
+			r.plans = append(r.plans, types.PlanScan(fields[i].DataTypeOID, fields[i].Format, d))
+		}
+	}
+	var first error
+	for i, d := range dest {
+		if err := r.plans[i].Scan(values[i], d); err != nil && first == nil {
+			first = fmt.Errorf("column %s: %w", fields[i].Name, err)
+		}
+	}
+	return first
+}
+
+// readJobs reads the jobs of a kind's columns; what cannot be read is doubtful.
+func (s *Store) readJobs(rows pgx.Rows) ([]Job, error) {
+	var reader rowReader
+	var unreadable []string
+	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		if reader.scan(row, s.kind.fields(&j)...) != nil {
+			unreadable = append(unreadable, j.ID)
+		}
+		return j, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.readable(jobs, unreadable), nil
+}
+
+// readable returns the jobs without those whose rows could not be read, which are doubtful.
+func (s *Store) readable(jobs []Job, unreadable []string) []Job {
+	if len(unreadable) == 0 {
+		return jobs
+	}
+	s.doubt(unreadable...)
+	return slices.DeleteFunc(jobs, func(j Job) bool { return slices.Contains(unreadable, j.ID) })
+}
+
+// doubts are rows of which one may have to be set aside. They are looked at when the transaction that met them has ended.
+type doubts struct {
+	mu sync.Mutex
+	// ids are of rows that could not be read, shares are places of which a statement failed.
+	ids    []string
+	shares []share
+}
+
+func (s *Store) doubt(ids ...string) {
+	s.doubts.mu.Lock()
+	defer s.doubts.mu.Unlock()
+	s.doubts.ids = append(s.doubts.ids, ids...)
+}
+
+func (s *Store) doubtShares(shares []share) {
+	s.doubts.mu.Lock()
+	defer s.doubts.mu.Unlock()
+	s.doubts.shares = append(s.doubts.shares, shares...)
+}
+
+func (s *Store) takeDoubts() ([]string, []share) {
+	s.doubts.mu.Lock()
+	defer s.doubts.mu.Unlock()
+	ids, shares := s.doubts.ids, s.doubts.shares
+	s.doubts.ids, s.doubts.shares = nil, nil
+	return ids, shares
+}
+
+// The times that a row may have (times_are_readable).
+var (
+	firstReadable = time.Unix(-62135596800, 0)
+	lastReadable  = time.Unix(253402300799, 0)
+)
+
+// weedTries is how often a statement is tried again after rows were set aside that it failed for.
+const weedTries = 3
+
+// blamesRow reports whether a statement failed for what is in a row: a data exception, a constraint of the queue's own table, or
+// damage.
+func (k *Kind) blamesRow(err error) bool {
+	pg := pgError(err)
+	switch {
+	case pg == nil:
+		return false
+	case strings.HasPrefix(pg.Code, "23"):
+		return pg.SchemaName+"."+pg.TableName == k.sql("{queue}")
+	default:
+		return strings.HasPrefix(pg.Code, "22") || pg.Code == "XX001"
+	}
+}
+
+// weeding leases from the shares, and leases again after the rows that it failed for were set aside.
+func (s *Store) weeding(ctx context.Context, shares []share, lease func(shares []share) ([]Job, error)) ([]Job, error) {
+	jobs, err := lease(slices.Clone(shares))
+	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
+		s.doubtShares(shares)
+		s.weed(ctx)
+		jobs, err = lease(slices.Clone(shares))
+	}
+	return jobs, err
+}
+
+// weed sets those of the doubtful rows aside that cannot be leased and read. What another transaction holds locked, and all of it
+// when the database fails, is met again by a later lease or take-over.
+func (s *Store) weed(ctx context.Context) {
+	ids, shares := s.takeDoubts()
+	if len(ids) == 0 && len(shares) == 0 {
+		return
+	}
+	log := s.guard.log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	var w weeder
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		w = weeder{kind: s.kind, tx: tx, log: log, bad: map[string]string{}}
+		if _, err := tx.Exec(ctx, planByKey); err != nil {
+			return err
+		}
+		held, err := w.lock(ctx, ids, shares)
+		if err == nil {
+			err = w.probe(ctx, held)
+		}
+		if err != nil {
+			return err
+		}
+		return w.setAside(ctx)
+	})
+	if err != nil {
+		log.Warn("rows that cannot be read could not be set aside; they are tried again", "queue", s.kind.Name, "error", err)
+		return
+	}
+	for id, why := range w.bad {
+		log.Warn("a job's row cannot be read: it is set aside, and the others go on", "queue", s.kind.Name, "job", id,
+			"code", models.CodeRowUnreadable, "error", why)
+	}
+}
+
+// weeder looks for unreadable rows in one transaction, and holds why each is one.
+type weeder struct {
+	kind *Kind
+	tx   pgx.Tx
+	log  *slog.Logger
+	bad  map[string]string
+}
+
+// lock locks the rows of the ids, and those that a lease of the shares would take, and returns their ids.
+func (w *weeder) lock(ctx context.Context, ids []string, shares []share) ([]string, error) {
+	const byID = `
+SELECT id FROM {queue} WHERE id = ANY ($1) AND state IN ('pending', 'leased') ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED`
+	const byShare = `
+SELECT j.id
+  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[])
+       AS s (priority, org_id, type, at, id, quota)
+ CROSS JOIN LATERAL (
+       SELECT q.id
+         FROM {queue} q
+        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id AND {of type}
+          AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
+        ORDER BY q.ready_at, q.id
+        LIMIT s.quota
+          FOR NO KEY UPDATE SKIP LOCKED) j`
+	rows, err := w.tx.Query(ctx, w.kind.sql(byID), ids)
+	if err != nil {
+		return nil, err
+	}
+	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(shares) == 0 {
+		return held, err
+	}
+	if rows, err = w.tx.Query(ctx, w.kind.sql(byShare), shareColumns(shares)...); err != nil {
+		return nil, err
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	held = append(held, due...)
+	slices.Sort(held)
+	return slices.Compact(held), err
+}
+
+// probe does to rows what a lease does, takes it back, and keeps the rows to blame when it fails: it halves them until one is left.
+func (w *weeder) probe(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	err := w.try(ctx, ids)
+	switch {
+	case err == nil:
+		return nil
+	case !w.kind.blamesRow(err):
+		return err
+	case len(ids) == 1:
+		w.bad[ids[0]] = "the database cannot lease this row: " + err.Error()
+		return nil
+	}
+	if err := w.probe(ctx, ids[:len(ids)/2]); err != nil {
+		return err
+	}
+	return w.probe(ctx, ids[len(ids)/2:])
+}
+
+// try leases and reads rows, and rolls that back. It returns the statement's error; rows that cannot be read it keeps itself.
+func (w *weeder) try(ctx context.Context, ids []string) error {
+	const stmt = `
+UPDATE {queue} q
+   SET run_count = q.run_count + 1, updated_at = clock_timestamp()
+ WHERE q.id = ANY ($1)
+RETURNING q.priority, q.ready_at, {picked columns}`
+	point, err := w.tx.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := point.Query(ctx, w.kind.sql(stmt), ids)
+	if err == nil {
+		var reader rowReader
+		for rows.Next() {
+			var j Job
+			var m mark
+			var priority int16
+			if err := reader.scan(rows, append([]any{&priority, &m.at}, w.kind.fields(&j)...)...); err != nil {
+				w.bad[j.ID] = "this row cannot be read: " + err.Error()
+			}
+		}
+		rows.Close()
+		err = rows.Err()
+	}
+	if back := point.Rollback(ctx); back != nil && err == nil {
+		err = back
+	}
+	return err
+}
+
+// setAside makes the rows failed. What its constraints do not allow is replaced, so that the row can be listed, and tried again. An
+// attempt that a lease counted was never begun.
+func (w *weeder) setAside(ctx context.Context) error {
+	const stmt = `
+UPDATE {queue} q
+   SET state = 'failed', last_error_code = 'ROW_UNREADABLE', last_error = $2,
+       run_count = CASE WHEN q.run_count NOT BETWEEN 0 AND 999999 THEN 0
+                        WHEN q.state = 'leased' THEN greatest(q.run_count - 1, 0)
+                        ELSE q.run_count END,
+       takeovers = 0,{readable}
+       created_at     = CASE WHEN q.created_at BETWEEN $3 AND $4 THEN q.created_at ELSE clock_timestamp() END,
+       ready_at       = CASE WHEN q.ready_at BETWEEN $3 AND $4 THEN q.ready_at ELSE clock_timestamp() END,
+       first_ready_at = CASE WHEN q.first_ready_at BETWEEN $3 AND $4 THEN q.first_ready_at ELSE clock_timestamp() END,
+       last_attempted_at = CASE WHEN q.last_attempted_at BETWEEN $3 AND $4 THEN q.last_attempted_at END,
+       finished_at = clock_timestamp(), updated_at = clock_timestamp(), cancel_requested = false, working = false,
+       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+ WHERE q.id = $1`
+	for id, why := range w.bad {
+		point, err := w.tx.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		if _, failed := point.Exec(ctx, w.kind.sql(stmt), id, clip(why), firstReadable, lastReadable); failed != nil {
+			delete(w.bad, id)
+			w.log.Error("a job's row can neither be read nor set aside: repair it", "queue", w.kind.Name, "job", id, "why", why, "error", failed)
+			err = point.Rollback(ctx)
+		} else {
+			err = point.Commit(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
