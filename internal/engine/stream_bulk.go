@@ -92,6 +92,7 @@ func (s *stream) tryMany(work context.Context, h Handling, c *call, jobs, later 
 	s.mu.Lock()
 	c.inHand, c.later = jobs, later
 	s.mu.Unlock()
+	gone := 0
 	for try := 1; ; try++ {
 		ctx, cancel := s.anew(work, c, h.Timeout)
 		settled, skipped, err := s.tryManyOnce(ctx, jobs)
@@ -108,8 +109,9 @@ func (s *stream) tryMany(work context.Context, h Handling, c *call, jobs, later 
 		cancel()
 		again := !ownTrouble(err) && !lostLease && (isConflict(err) || store.IsOutage(err))
 		switch {
-		case again && s.away(work, c):
-			try = 0 // that was no try
+		case again && s.away(work, c) && gone < maxUncounted:
+			try = 0 // that was no try, unless the database is gone each time
+			gone++
 		case again && try >= chunkTries:
 			err = &notCompletedError{tries: try, cause: err}
 			again = false

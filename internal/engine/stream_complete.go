@@ -38,7 +38,7 @@ type completion struct {
 // one that was lost nothing is done either, and nothing is settled. ctx is the handler's, work ends with the turn.
 func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
 	pause := firstSkip
-	failed := 0
+	failed, gone := 0, 0
 	cancel := func() {}
 	defer func() { cancel() }()
 	for began := time.Now(); ; pause = min(2*pause, longestPause) {
@@ -57,7 +57,13 @@ func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
 		case !isConflict(err) && !store.IsOutage(err):
 			return nil, &notCompletedError{tries: failed + 1, cause: err}
 		case c.away(work, c.call), store.IsSchemaAway(err) && time.Since(began) < outageLimit:
-			// That was no try.
+			// That was no try, unless it is the job's own doing: then the database is gone each time.
+			if c.begun {
+				gone++
+			}
+			if gone >= maxUncounted {
+				return nil, &notCompletedError{tries: gone, cause: err}
+			}
 		case ctx.Err() != nil:
 			return nil, late(c.timeout, err)
 		case c.begun:
