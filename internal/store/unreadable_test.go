@@ -20,8 +20,8 @@ var poisons = []struct{ kind, constraint, set string }{
 	{"accounting", "run_count_check", "run_count = 2147483647"},
 	{"accounting", "times_are_readable", "ready_at = '-infinity'"},
 	{"jobs", "run_count_check", "run_count = 2147483647"},
-	{"jobs", "times_are_finite", "created_at = 'infinity'"},
-	{"jobs", "times_are_finite", "ready_at = '-infinity'"},
+	{"jobs", "times_are_readable", "created_at = 'infinity'"},
+	{"jobs", "times_are_readable", "ready_at = '-infinity'"},
 }
 
 // poisoned is a queue with nine jobs that are due.
