@@ -58,7 +58,7 @@ type faultRun struct {
 	d     *database
 	q     faultQueue
 	phase faultPhase
-	// url is the database's address for the workers and for whoever enqueues: it may lead through the proxy.
+	// url is the database's address for the workers and for the programs that enqueue: it may lead through the proxy.
 	url      string
 	proxy    *proxy
 	journal  *journal

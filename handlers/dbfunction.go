@@ -109,7 +109,7 @@ func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 	return nil
 }
 
-// A lost race for a lock is nobody's attempt: the call is made again at once. A function that loses each of these races, or takes
+// A lost race for a lock counts as no attempt: the call is made again at once. A function that loses each of these races, or takes
 // so long that there is no time for further ones, has failed: its attempt is counted.
 const (
 	maxConflicts     = 5

@@ -138,7 +138,7 @@ END $$`)
 	}
 }
 
-// One lost race is nobody's attempt.
+// One lost race counts as no attempt.
 func TestDBFunctionThatConflictsOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -72,7 +72,7 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestCutFetchIsReclaimed cuts the line of a fetch while its lease commits: nobody knows then what it leased. It goes on when the line is
+// TestCutFetchIsReclaimed cuts the line of a fetch while its lease commits: what it leased is unknown then. It goes on when the line is
 // there again, and what it had leased is worked, uncharged.
 func TestCutFetchIsReclaimed(t *testing.T) {
 	t.Parallel()

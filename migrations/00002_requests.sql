@@ -8,7 +8,7 @@
 -- +goose StatementBegin
 
 -- Wakes a waiting worker at commit, for what is due within a minute: who waits looks at least that often, and learns then when the next
--- job is due. NOTIFY takes a global lock at commit, so it is sent only while somebody waits: a
+-- job is due. NOTIFY takes a global lock at commit, so it is sent only while a worker waits: a
 -- waiter holds the exclusive lock, and then the shared one is not to be had. PostgreSQL refuses PREPARE TRANSACTION after a
 -- NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the poll interval.
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
@@ -417,7 +417,7 @@ BEGIN
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN
-        -- A row that was removed already is deleted as well, if somebody says so: its job knows the version.
+        -- A row that was removed already is deleted as well, if the caller says so: its job knows the version.
         SELECT q.version_hint + CASE WHEN q.deleted_version = q.version_hint THEN 0 ELSE 1 END INTO version
           FROM daybook.accounting_work_queue q
          WHERE q.org_id = mark_document_deleted.org_id AND q.document_id = mark_document_deleted.document_id

@@ -1080,7 +1080,7 @@ BEGIN
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN
-        -- A row that was removed already is deleted as well, if somebody says so: its job knows the version.
+        -- A row that was removed already is deleted as well, if the caller says so: its job knows the version.
         SELECT q.version_hint + CASE WHEN q.deleted_version = q.version_hint THEN 0 ELSE 1 END INTO version
           FROM daybook.accounting_work_queue q
          WHERE q.org_id = mark_document_deleted.org_id AND q.document_id = mark_document_deleted.document_id

@@ -21,7 +21,7 @@ type AuditReport = store.AuditReport
 // Audit is `daybook audit` for a program that has sources: what is posted is compared with the documents of daybook.documents,
 // and of these sources as well. It changes nothing and stores nothing.
 //
-// What is in daybook.documents and in the ledger is read in one snapshot, which waits for nobody. Documents of a source are read
+// What is in daybook.documents and in the ledger is read in one snapshot, which waits for no other transaction. Documents of a source are read
 // by its LockAndRead, 200 at a time, in transactions that are rolled back; those that another transaction holds are counted as
 // Locked and left out. The audit asks for documents that have a job or an impact: one that was never enqueued is known to its
 // application alone. A source that answers wrongly is an error.

@@ -91,8 +91,8 @@ func TestTimeoutInCommitIsCharged(t *testing.T) {
 	assert.Zero(t, report.Released)
 }
 
-// TestLeaseThatNobodyWorkedIsNotCharged lets leases expire again and again before anybody begins to work on them.
-func TestLeaseThatNobodyWorkedIsNotCharged(t *testing.T) {
+// TestLeaseThatWasNotWorkedIsNotCharged lets leases expire again and again before a worker begins to work on them.
+func TestLeaseThatWasNotWorkedIsNotCharged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))

@@ -23,7 +23,7 @@ const (
 )
 
 // completion runs what a handler wants in the transaction that completes its job. The handler has ended well, so the transaction is
-// tried again for as long as the job is the turn's: a connection that was cut, an outage and a lost race are nobody's attempt.
+// tried again for as long as the job is the turn's: a connection that was cut, an outage and a lost race count as no attempt.
 type completion struct {
 	*stream
 	call    *call

@@ -65,7 +65,7 @@ type chunk struct {
 	found []Found
 	last  []*store.LastImpact
 	orgs  map[string]organization
-	// usable names the organizations whose configuration nobody is changing; "" stands for the defaults of all.
+	// usable names the organizations whose configuration no transaction is changing; "" stands for the defaults of all.
 	usable map[string]bool
 	// needs holds the source and the hooks of each organization.
 	needs map[string]store.Needs

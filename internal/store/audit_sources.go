@@ -53,7 +53,7 @@ SELECT coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one))
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f SourceFigures, err error) {
 		err = row.Scan(&f.Name, &f.Organizations, &f.Documents, &f.OpenJobs, &f.FailedJobs, &f.Impacts, &f.Live)
-		// What is in daybook.documents of an organization that has another source is nobody's.
+		// What is in daybook.documents of an organization that has another source belongs to no source.
 		if f.Checked = f.Name == SourceDaybook; !f.Checked {
 			f.Documents = 0
 		}

@@ -174,7 +174,7 @@ func IsUnavailable(err error) bool {
 	return ok
 }
 
-// IsUnstorable reports whether err says that the database refuses a value: what it is given is to blame, whoever gave it.
+// IsUnstorable reports whether err says that the database refuses a value: what it is given is to blame, not the statement.
 func IsUnstorable(err error) bool {
 	if state := SQLState(err); state != "" {
 		// Data exceptions, violated constraints, limits of the database.

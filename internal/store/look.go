@@ -53,7 +53,7 @@ func (o Outlook) Wait() time.Duration {
 	return o.Again
 }
 
-// looks is what a store knows of its looks. Whoever holds Store.looking owns it.
+// looks is what a store knows of its looks. The goroutine that holds Store.looking owns it.
 type looks struct {
 	// glanced and glancedLong are when the last glance, and the last that looked far back, began.
 	glanced, glancedLong time.Time

@@ -11,7 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// expire makes the leases of a turn look as if nobody had renewed them.
+// expire makes the leases of a turn look as if they had not been renewed.
 func (b *bundle) expire(turn store.Turn) {
 	b.t.Helper()
 	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = clock_timestamp() - interval '1 hour' WHERE turn_id = $1 AND state = 'leased'`, turn.ID)

@@ -89,7 +89,7 @@ const givenBack = `
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL`
 
 // Release gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
-// nil ids it gives back everything that the turn holds. Rows that somebody holds locked stay leased.
+// nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased.
 func (s *Store) Release(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	const stmt = `
 WITH held AS (
