@@ -46,7 +46,7 @@ func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
 		}
 		return schema.Validate(raw)
 	}
-	a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; beside workers without one they are dead letters (HANDLER_MISSING) after five minutes.", jobType)
+	a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType)
 	return nil
 }
 

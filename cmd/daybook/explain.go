@@ -86,7 +86,7 @@ func (a *app) printExplanation(w io.Writer, e *store.Explanation) error {
 func (a *app) printDocument(w io.Writer, e *store.Explanation) error {
 	lines := fields{{"document", e.DocumentID}, {"organization", e.OrgID}}
 	if d := e.Document; d == nil {
-		lines = append(lines, [2]string{"", "not in daybook.documents"})
+		lines = append(lines, [2]string{"", "not in daybook.documents: read from another source (`daybook organizations list`), or removed"})
 	} else {
 		state := "not ready"
 		switch {

@@ -94,7 +94,7 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	}
 	if s := r.Filter.State; s != "" {
 		if !slices.Contains(states, s) {
-			return op, fmt.Errorf("%w: jobs that are %s cannot be asked for, only those that are one of %v", ErrInvalid, s, states)
+			return op, fmt.Errorf("%w: the state of the jobs may be %s, not %s", ErrInvalid, strings.Join(words(states), ", "), s)
 		}
 		states = []models.JobState{s}
 	}
@@ -188,4 +188,13 @@ func (l *Listing) BulkOperation(ctx context.Context, org, id string) (models.Bul
 		return op, fmt.Errorf("%w: %s", ErrOperationNotFound, id)
 	}
 	return op, wrap("read the bulk operation", err)
+}
+
+// words are states as text.
+func words(states []models.JobState) []string {
+	out := make([]string, len(states))
+	for i, s := range states {
+		out[i] = string(s)
+	}
+	return out
 }
