@@ -192,6 +192,7 @@ func TestBackgroundRetryAndCancel(t *testing.T) {
 		assert.Equal(t, exitUsage, b.run(append([]string{"background"}, args...)...).exit, args)
 	}
 	r := b.run("background", "retry", "--all", "--state", "completed")
+	assert.Contains(t, r.err, "may be failed, cancelled, pending, not completed")
 	assert.Equal(t, exitUsage, r.exit)
 	assert.NotContains(t, r.err, "after 0 jobs")
 }
