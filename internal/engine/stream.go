@@ -193,14 +193,15 @@ func (s *stream) enough() bool {
 	}
 }
 
-// giveUp ends a turn that Temporal has given to another worker: nothing more is begun, and what runs goes on. left is as run's.
+// giveUp ends a turn that Temporal has given to another worker: nothing more is begun, what has not begun is given back, and what runs goes
+// on. left is as run's.
 func (s *stream) giveUp(ctx, work context.Context) (left bool, err error) {
 	for !s.stopping(ctx) {
 		s.alarm = time.Now().Add(time.Second)
-		left, err = s.outlive(work)
-		if err = s.endure(work, &s.own, err); left || err != nil || !s.busy() {
+		if left, err = s.step(work, true); left || err != nil || !s.busy() {
 			return left, err
 		}
+		s.noticeSettled()
 		s.startSettling(work)
 		if err := s.wait(work, ctx.Done(), s.request.Stop); err != nil {
 			return false, err

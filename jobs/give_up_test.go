@@ -1,0 +1,54 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/jobs"
+)
+
+// TestTurnThatWasGivenUpKeepsNothingWaiting: a turn that Temporal has given to another worker gives back what it has not begun, although
+// jobs of its own go on.
+func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	begun, end := make(chan struct{}, 10), make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{Parallel: 1}, func(ctx context.Context, _ *jobs.Job[greet]) error {
+		begun <- struct{}{}
+		select {
+		case <-end:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	b.enqueueFor(org, 2, 3)
+	turn := b.turn()
+	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})
+	require.NoError(t, err)
+	require.Equal(t, 3, f.Leased)
+	alive := make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Alive: func() bool {
+			select {
+			case <-alive:
+				return false
+			default:
+				return true
+			}
+		}})
+		done <- err
+	}()
+	receive(t, begun)
+	close(alive)
+	assert.Eventually(t, func() bool {
+		return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`) == 1
+	}, 10*time.Second, 50*time.Millisecond)
+	close(end)
+	require.NoError(t, receive(t, done))
+}
