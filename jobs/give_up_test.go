@@ -52,3 +52,31 @@ func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
 	close(end)
 	require.NoError(t, receive(t, done))
 }
+
+// TestOtherProcessesLearnOfWhatIsGivenBack: what a worker gives back that is stopped is begun by another process at once, and not when that
+// looks by itself.
+func TestOtherProcessesLearnOfWhatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	begun := make(chan struct{}, 10)
+	jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error { begun <- struct{}{}; return nil })
+	b.enqueueFor(org, 2, 1)
+	turn := b.turn()
+	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})
+	require.NoError(t, err)
+	require.Equal(t, 1, f.Leased)
+	other := b.worker(b.registry)
+	fetched, next := make(chan error, 1), b.turn()
+	go func() {
+		_, err := other.Fetch(t.Context(), engine.FetchRequest{Turn: next, Batch: 50, Wait: time.Minute})
+		fetched <- err
+	}()
+	b.untilQuiet()
+	began := time.Now()
+	n, err := b.engine.ReleaseTurn(t.Context(), turn)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	receive(t, begun)
+	assert.Less(t, time.Since(began), 8*time.Second)
+	require.NoError(t, receive(t, fetched))
+}

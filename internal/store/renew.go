@@ -89,7 +89,7 @@ const givenBack = `
        turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL`
 
 // Release gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
-// nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased.
+// nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased. Those that wait for work are told.
 func (s *Store) Release(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	const stmt = `
 WITH held AS (
@@ -106,5 +106,9 @@ UPDATE {queue} q
  WHERE q.id = held.id
 RETURNING q.id`
 	released, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, ids, delay.Seconds())
+	if len(released) > 0 && err == nil {
+		// Other processes wait for work as well. Should this fail, they find it when they look by themselves.
+		_, _ = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(`SELECT {wake}()::text`))
+	}
 	return len(released), wrap("release", err)
 }
