@@ -59,7 +59,7 @@ type looks struct {
 	glanced, glancedLong time.Time
 	// glanceAllowed and scanAllowed are when the next is allowed, for its cost.
 	glanceAllowed, scanAllowed time.Time
-	// scanned is when the last part of a scan ended.
+	// scanned is when the last part of a scan ended, or the first look began.
 	scanned time.Time
 	// cursor is where the scan goes on; begun says that it is somewhere in the middle.
 	cursor placeKey
@@ -110,6 +110,9 @@ func (s *Store) look(ctx context.Context, idle bool, room Room) (o Outlook, err 
 			return o, wrap("look for work", err)
 		}
 		l.glanceAllowed = time.Now().Add(lookShare * time.Since(now))
+	}
+	if l.scanned.IsZero() {
+		l.scanned = now
 	}
 	vain := idle && s.ring.idle(room)
 	if idle && !vain && !full && time.Since(l.scanned) < scanOwed {
