@@ -127,6 +127,7 @@ type access struct {
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
+// Those rows are named by an array: a join's plan, made while the log was empty, would walk all of it for each settlement.
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's settlement would walk all of them for each job.
@@ -173,15 +174,15 @@ WITH v AS (
 ), folded AS (
     UPDATE daybook.attempts a
        SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at),
-           error = again.error, started_at = again.started_at, ended_at = clock_timestamp(), worker = $3, turn_id = $1, fence = $2, workflow_run_id = $14
-      FROM again
-     WHERE a.job_id = again.job_id AND a.id = again.log_id
+           error = (SELECT g.error FROM again g WHERE g.log_id = a.id), started_at = (SELECT g.started_at FROM again g WHERE g.log_id = a.id),
+           ended_at = clock_timestamp(), worker = $3, turn_id = $1, fence = $2, workflow_run_id = $14
+     WHERE a.id = ANY (ARRAY(SELECT g.log_id FROM again g))
     RETURNING a.job_id
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
     SELECT job_id, org_id, log_1, log_2, attempt, outcome::daybook.attempt_outcome, code, error, started_at, $3, $1, $2, $14
       FROM settled s
-     WHERE NOT unlogged AND NOT EXISTS (SELECT FROM folded f WHERE f.job_id = s.job_id)
+     WHERE NOT unlogged AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
 )
 SELECT count(*), count(*) FILTER (WHERE asked_again) FROM settled`
 	n := len(settlements)
