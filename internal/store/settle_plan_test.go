@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// TestSettlementsReadNoOldAttempts plans a settlement while the log of attempts is empty, and settles when it has grown: the plan that
+// is kept must not walk the log.
+func TestSettlementsReadNoOldAttempts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	config := b.Pool.Config()
+	config.MaxConns = 1 // one session, so that its plan is the one that is used again
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	one := &bundle{DB: b.DB, t: t, store: store.New(pool)}
+	db := *b.DB
+	db.Pool, one.DB = pool, &db
+	settle := func(outcome models.Outcome) {
+		b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending'`)
+		turn := one.turn("turn")
+		jobs := one.lease(turn, 10)
+		require.Len(t, jobs, 10)
+		settlements := make([]store.Settlement, len(jobs))
+		for i, j := range jobs {
+			settlements[i] = store.Settlement{Job: j, Outcome: outcome, Delay: time.Minute}
+			if outcome != models.OutcomeCompleted {
+				settlements[i].Code, settlements[i].Message = models.CodeDocumentNotReady, "not ready"
+			}
+		}
+		require.NoError(t, one.settleAll(turn, settlements...))
+	}
+	b.insert(`SELECT 'doc-' || n, 2, 0 FROM generate_series(1, 10) n`)
+	b.exec(`VACUUM ANALYZE daybook.attempts`)
+	settle(models.OutcomeRescheduled)
+	b.exec(`
+INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, worker, turn_id, fence)
+SELECT 'old-' || n, 'org_1', 'old-' || n, 1, 1, 'completed', now(), '', 't', 1 FROM generate_series(1, 20000) n`)
+	before := b.attemptsRead()
+
+	for range 5 {
+		settle(models.OutcomeRescheduled)
+	}
+	settle(models.OutcomeCompleted)
+
+	pool.Close() // a session hands in its statistics when it ends
+	assert.Less(t, b.attemptsRead()-before, int64(5000), "entries of the log that were read for 60 settlements")
+	var times int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT max(times) FROM daybook.attempts`).Scan(&times))
+	assert.Equal(t, 6, times)
+}
+
+// attemptsRead returns how many rows and index entries of the log of attempts were read.
+func (b *bundle) attemptsRead() (n int64) {
+	b.t.Helper()
+	b.Pool.Reset()
+	const q = `
+SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'daybook.attempts'::regclass)
+     + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relid = 'daybook.attempts'::regclass)::bigint`
+	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), q).Scan(&n))
+	return n
+}
