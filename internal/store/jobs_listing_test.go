@@ -286,8 +286,8 @@ func TestBulkRequestsThatAreRefused(t *testing.T) {
 	}{
 		"everything, unsaid":            {store.QueuedJobFilter{}, false, "say that all are meant"},
 		"every dead letter, unsaid":     {store.QueuedJobFilter{State: models.JobFailed}, false, "say that all are meant"},
-		"completed jobs of an org":      {store.QueuedJobFilter{OrgID: "o", State: models.JobCompleted}, false, "that are completed"},
-		"all that were completed, said": {store.QueuedJobFilter{State: models.JobCompleted}, true, "that are completed"},
+		"completed jobs of an org":      {store.QueuedJobFilter{OrgID: "o", State: models.JobCompleted}, false, "not completed"},
+		"all that were completed, said": {store.QueuedJobFilter{State: models.JobCompleted}, true, "not completed"},
 	} {
 		_, err := b.listing.RetryQueuedJobs(t.Context(), b.Pool, store.BulkJobs{Filter: c.f, All: c.all}, "now", 0)
 		assert.ErrorIs(t, err, store.ErrInvalid, name)
