@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/devstack"
@@ -170,9 +171,22 @@ func (s *server) create(ctx context.Context, name, template string) error {
 	return nil
 }
 
+// drop ends the sessions of a database and drops it. An autovacuum that is at work there has no role, so that only a superuser may end it:
+// it is waited for.
 func (s *server) drop(ctx context.Context, name string) error {
-	if _, err := s.admin.Exec(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`); err != nil {
-		return fmt.Errorf("drop database %s: %w", name, err)
+	for {
+		_, err := s.admin.Exec(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`)
+		if err == nil {
+			return nil
+		}
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "42501" {
+			return fmt.Errorf("drop database %s: %w", name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("drop database %s: %w", name, err)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	return nil
 }
