@@ -17,15 +17,7 @@ import (
 func TestTurnThatWasGivenUpKeepsNothingWaiting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	begun, end := make(chan struct{}, 10), make(chan struct{})
-	jobs.Register(b.registry, jobs.Policy{Parallel: 1}, func(ctx context.Context, _ *jobs.Job[greet]) error {
-		begun <- struct{}{}
-		select {
-		case <-end:
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	})
+	begun, end := b.untilTold(1)
 	b.enqueueFor(org, 2, 3)
 	turn := b.turn()
 	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})

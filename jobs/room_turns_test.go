@@ -29,13 +29,10 @@ func TestFetchWithoutWaitLeavesAFullType(t *testing.T) {
 	}
 }
 
-// TestWaitingJobsThatWereGivenBackTakeNoRoom: when a turn ends without the jobs that go on, those that had waited for room in it are
-// another turn's, and take no room of theirs.
-func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	begun, end := make(chan struct{}, 10), make(chan struct{})
-	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(ctx context.Context, _ *jobs.Job[greet]) error {
+// untilTold registers a handler that tells begun when it is called, and goes on until end is closed or its context ends.
+func (b *bundle) untilTold(parallel int) (begun, end chan struct{}) {
+	begun, end = make(chan struct{}, 10), make(chan struct{})
+	jobs.Register(b.registry, jobs.Policy{Parallel: parallel}, func(ctx context.Context, _ *jobs.Job[greet]) error {
 		begun <- struct{}{}
 		select {
 		case <-end:
@@ -43,6 +40,15 @@ func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
 		}
 		return ctx.Err()
 	})
+	return begun, end
+}
+
+// TestWaitingJobsThatWereGivenBackTakeNoRoom: when a turn ends without the jobs that go on, those that had waited for room in it are
+// another turn's, and take no room of theirs.
+func TestWaitingJobsThatWereGivenBackTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	begun, end := b.untilTold(2)
 	b.enqueueFor(org, 2, 4)
 	turn := b.turn()
 	f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: turn, Batch: 50})
