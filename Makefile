@@ -73,6 +73,17 @@ schema-check: ## fail when migrations/schema.sql is not what the migrations make
 	if ! diff -u migrations/schema.sql migrations/schema.sql.new; then \
 		echo "migrations/schema.sql is out of date: run make schema and commit the result" >&2; exit 1; fi
 
+.PHONY: api
+api: ## write api.txt, what the module exports, anew from the code
+	@trap 'rm -f api.txt.new' EXIT; go run ./internal/publicapi/apitxt > api.txt.new && mv api.txt.new api.txt
+
+.PHONY: api-check
+api-check: ## fail when api.txt is not what the code exports
+	@trap 'rm -f api.txt.new' EXIT; \
+	go run ./internal/publicapi/apitxt > api.txt.new; \
+	if ! diff -u api.txt api.txt.new; then \
+		echo "api.txt is out of date: run make api, look at what changes for users, and commit the result" >&2; exit 1; fi
+
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (10s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
@@ -108,7 +119,7 @@ tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters in
 
 .PHONY: clean
 clean: ## remove what make built in the checkout
-	rm -rf bin migrations/schema.sql.new
+	rm -rf bin migrations/schema.sql.new api.txt.new
 
 $(GOLANGCI):
 	@echo "Building golangci-lint; this takes about 2 minutes, once."
