@@ -128,7 +128,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 	var locked, later []store.Job
 	err = t.engine.store.InTxWaiting(ctx, t.engine.lockWait(), func(tx pgx.Tx) error {
 		var err error
-		if locked, err = t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), idsOf(jobs)); err != nil || len(locked) == 0 {
+		if locked, err = t.engine.store.LockChunk(ctx, tx, t.identity(), idsOf(jobs)); err != nil || len(locked) == 0 {
 			return err
 		}
 		var settlements []store.Settlement
@@ -143,7 +143,7 @@ func (t *turn) prepareAndCommit(ctx context.Context, jobs []store.Job) error {
 				settlements[i].Delay = max(settlements[i].Delay, pause)
 			}
 		}
-		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.identity(), settlements)
+		settled, err = t.engine.store.Settle(ctx, tx, t.identity(), settlements)
 		return err
 	})
 	if err != nil {
@@ -295,7 +295,7 @@ const settleLimit = 30 * time.Second
 func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobError) (done bool, err error) {
 	var settled store.Settled
 	err = t.engine.store.InTx(ctx, func(tx pgx.Tx) error {
-		locked, err := t.engine.store.Kind().LockChunk(ctx, tx, t.identity(), []string{job.ID})
+		locked, err := t.engine.store.LockChunk(ctx, tx, t.identity(), []string{job.ID})
 		if err != nil || len(locked) == 0 {
 			return err
 		}
@@ -303,7 +303,7 @@ func (t *turn) trySettle(ctx context.Context, job store.Job, cause *models.JobEr
 		if !locked[0].CancelRequested {
 			s = t.settlement(locked[0], cause)
 		}
-		settled, err = t.engine.store.Kind().Settle(ctx, tx, t.identity(), []store.Settlement{s})
+		settled, err = t.engine.store.Settle(ctx, tx, t.identity(), []store.Settlement{s})
 		return err
 	})
 	if err != nil {

@@ -45,13 +45,13 @@ const (
 // workPicked is one try of workDirectly. empty says that nothing is due that is not being worked: then it says when to look again.
 func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok, empty bool) {
 	s, log := t.engine.store, t.engine.options.Log
-	pick, err := s.Pick(work, min(t.batch, t.engine.options.ChunkSize))
+	pick, err := s.PickType(work, min(t.batch, t.engine.options.ChunkSize), "", nil)
 	if err != nil {
 		log.Debug("what is due is leased instead", "error", err)
 		return 0, 0, false, false
 	}
 	if pick.Empty() {
-		return 0, pick.Wait(), !pick.Capped, true
+		return 0, pick.Wait(), !pick.Counted(), true
 	}
 	ctx, cancel := context.WithTimeout(work, t.engine.options.ChunkTimeout)
 	defer cancel()
@@ -77,7 +77,7 @@ func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok,
 		if n = len(settlements); n == 0 {
 			return nil
 		}
-		settled, err = s.Kind().SettlePicked(ctx, tx, t.identity(), settlements)
+		settled, err = s.SettlePicked(ctx, tx, t.identity(), settlements)
 		return err
 	})
 	if err != nil || len(later) > 0 {
@@ -99,8 +99,8 @@ func (t *turn) workPicked(work context.Context) (n int, again time.Duration, ok,
 	if n > 0 {
 		t.tellProgress()
 	}
-	t.leaseNext = pick.Capped
-	return n, 0, n > 0 || !pick.Capped, false
+	t.leaseNext = pick.Counted()
+	return n, 0, n > 0 || !pick.Counted(), false
 }
 
 // holdBack reports whether a job's organization has its configuration changed just now. Then the organization is held back: its jobs

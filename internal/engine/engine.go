@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 
 // Engine fetches and processes the accounting queue with one processor. It is safe for concurrent use.
 type Engine struct {
-	store     *store.Store
-	waker     *store.Waker
+	store     Kind
+	waker     Waker
 	processor Processor
 	// handlers works a queue of background jobs, in place of a processor.
 	handlers Handlers
@@ -83,9 +83,11 @@ func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
 }
 
 // New returns an engine on a store. Close it.
-func New(s *store.Store, p Processor, o Options) *Engine {
+func New(s *store.Store, p Processor, o Options) *Engine { return newEngine(Tables(s), p, o) }
+
+func newEngine(k Kind, p Processor, o Options) *Engine {
 	o = o.withDefaults()
-	e := &Engine{store: s, waker: store.NewWaker(s.Pool(), s.Kind(), o.Log), processor: p, options: o}
+	e := &Engine{store: k, waker: k.NewWaker(o.Log), processor: p, options: o}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }

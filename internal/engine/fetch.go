@@ -158,8 +158,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
 		return n, nil, err
 	}
-	sub := e.waker.Subscribe(false)
-	defer sub.Close()
+	wake, unsubscribe := e.waker.Subscribe(false)
+	defer unsubscribe()
 	deadline := time.NewTimer(r.Wait)
 	defer deadline.Stop()
 	var again <-chan time.Time
@@ -213,7 +213,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			return 0, nil, nil
 		case <-deadline.C:
 			return 0, nil, nil
-		case <-sub.C:
+		case <-wake:
 			if others == nil {
 				others = time.After(e.handingOn.after())
 			}

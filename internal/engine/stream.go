@@ -142,9 +142,9 @@ func (s *stream) run(ctx, work context.Context) (left bool, err error) {
 	roomy, leave := s.engine.room.subscribe()
 	defer leave()
 	s.roomy = roomy
-	sub := s.engine.waker.Subscribe(true)
-	defer sub.Close()
-	s.waker = sub.C
+	wake, unsubscribe := s.engine.waker.Subscribe(true)
+	defer unsubscribe()
+	s.waker = wake
 	if left, err = s.loop(ctx, work); left {
 		return left, nil
 	}

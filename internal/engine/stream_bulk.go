@@ -129,7 +129,7 @@ func (s *stream) tryManyOnce(ctx context.Context, jobs []store.Job) (settled sto
 	for _, j := range jobs {
 		byID[j.ID] = j
 	}
-	kind := s.engine.store.Kind()
+	kind := s.engine.store
 	// Another worker's lease that came too late holds rows locked for a moment.
 	for pause := firstSkip; ; pause *= 2 {
 		err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
@@ -227,7 +227,7 @@ func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) le
 	l := leasedJobs{asked: n}
 	pick, err := s.engine.store.PickType(ctx, n, jobType, s.engine.room)
 	if err == nil && pick.Empty() {
-		l.again, l.notDirectly = pick.Wait(), pick.Capped || pick.Others
+		l.again, l.notDirectly = pick.Wait(), pick.Counted() || pick.Others()
 		return l
 	}
 	var settled store.Settled
@@ -250,17 +250,17 @@ func (s *stream) workDirectlyMany(ctx context.Context, jobType string, n int) le
 			l.worked = len(jobs)
 			settlements, err := s.effects(ctx, tx, jobs)
 			if err == nil {
-				settled, err = s.engine.store.Kind().SettlePicked(ctx, tx, s.identity(), settlements)
+				settled, err = s.engine.store.SettlePicked(ctx, tx, s.identity(), settlements)
 			}
 			return err
 		})
-		done = err == nil && !pick.Capped
+		done = err == nil && !pick.Counted()
 	}
 	if err != nil {
 		s.engine.options.Log.Debug("jobs are leased instead of being worked at once", "type", jobType, "error", fmt.Sprint(err))
 		return leasedJobs{asked: n, notDirectly: true}
 	}
-	l.notDirectly = pick.Capped || pick.Others
+	l.notDirectly = pick.Counted() || pick.Others()
 	if l.worked == 0 {
 		l.again = lockedRest // other transactions have them
 	}

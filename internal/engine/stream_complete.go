@@ -123,7 +123,7 @@ func (c *completion) try(ctx context.Context) (settled store.Settled, err error)
 		c.handover.RLock()
 		locked = true
 		settlements := []store.Settlement{c.attempt.settlement(c.job)}
-		settled, err = c.engine.store.Kind().SettleUnlocked(ctx, tx, c.identity(), settlements, lockPatience)
+		settled, err = c.engine.store.SettleUnlocked(ctx, tx, c.identity(), settlements, lockPatience)
 		return err
 	})
 	if !inTx && store.IsLockTimeout(err) {

@@ -154,7 +154,7 @@ func (s *stream) settleAll(ctx context.Context, all []ended) (settled store.Sett
 		done[e.job.ID] = true
 	}
 	err = s.engine.store.InTx(ctx, func(tx pgx.Tx) (err error) {
-		settled, err = s.engine.store.Kind().SettleUnlocked(ctx, tx, s.identity(), settlements, settlePatience)
+		settled, err = s.engine.store.SettleUnlocked(ctx, tx, s.identity(), settlements, settlePatience)
 		return err
 	})
 	return settled, done, err
@@ -162,7 +162,7 @@ func (s *stream) settleAll(ctx context.Context, all []ended) (settled store.Sett
 
 // settleLocked settles those that are still the turn's and that nobody holds locked; what is to be cancelled is cancelled.
 func (s *stream) settleLocked(ctx context.Context, all []ended) (settled store.Settled, done map[string]bool, err error) {
-	kind := s.engine.store.Kind()
+	kind := s.engine.store
 	byID := make(map[string]ended, len(all))
 	ids := make([]string, len(all))
 	for i, e := range all {

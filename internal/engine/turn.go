@@ -346,8 +346,8 @@ func (t *turn) linger(ctx, work context.Context) (int, error) {
 	} else {
 		t.skipPause = 0
 	}
-	sub := t.engine.waker.Subscribe(true)
-	defer sub.Close()
+	wake, unsubscribe := t.engine.waker.Subscribe(true)
+	defer unsubscribe()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
@@ -366,7 +366,7 @@ func (t *turn) linger(ctx, work context.Context) (int, error) {
 			return 0, nil
 		case <-timer.C:
 			return 0, nil
-		case <-sub.C:
+		case <-wake:
 		}
 	}
 }
