@@ -1,4 +1,5 @@
-// Package migrations holds Daybook's schema as numbered SQL files and applies them.
+// Package migrations holds Daybook's schema as numbered SQL files and applies them. The files are chapters of one baseline, to be read
+// in their order; each object stands in one of them.
 package migrations
 
 import (

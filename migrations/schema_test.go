@@ -2,6 +2,10 @@ package migrations_test
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +83,49 @@ func TestDownOneByOne(t *testing.T) {
 	}
 	require.Empty(t, objects(t, db))
 	require.NoError(t, migrations.Down(t.Context(), db.URL, false), "with nothing left to take back")
+}
+
+// Each migration, taken back, leaves exactly what was there before it was applied: tables, functions, comments, privileges.
+func TestDownRestoresExactly(t *testing.T) {
+	t.Parallel()
+	db := pgtest.NewEmpty(t)
+	all, _ := applied(t, db)
+	dumps := []string{db.Dump(t)}
+	for n := 1; n <= all; n++ {
+		require.NoError(t, migrations.UpByOne(t.Context(), db.URL))
+		dumps = append(dumps, db.Dump(t))
+		require.NotEqual(t, dumps[n-1], dumps[n], "migration %d changes something", n)
+	}
+	for n := all - 1; n >= 0; n-- {
+		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+		require.Equal(t, dumps[n], db.Dump(t), "migration %d was taken back", n+1)
+	}
+
+	require.NoError(t, migrations.Up(t.Context(), db.URL))
+	require.Equal(t, dumps[all], db.Dump(t), "up, down to nothing, up again")
+	require.NoError(t, migrations.Down(t.Context(), db.URL, true))
+	require.Equal(t, dumps[0], db.Dump(t), "all migrations were taken back at once")
+}
+
+// A later migration adds; what an earlier one made is not made anew.
+func TestEachObjectIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("0*.sql")
+	require.NoError(t, err)
+	made := map[string]string{}
+	create := regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE |UNIQUE |CONSTRAINT )*(TABLE|FUNCTION|TYPE|VIEW|INDEX|SEQUENCE|TRIGGER) (?:daybook\.)?([a-z_]+)`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		up, _, _ := strings.Cut(string(text), "-- +goose Down")
+		assert.NotContains(t, up, "OR REPLACE", file)
+		for _, m := range create.FindAllStringSubmatch(up, -1) {
+			object := m[1] + " " + m[2]
+			assert.Empty(t, made[object], "%s stands in %s and in %s", object, made[object], file)
+			made[object] = file
+		}
+	}
+	assert.Contains(t, made, "FUNCTION enqueue_job")
 }
 
 // Taking migrations back does not stop at rows.

@@ -1,45 +1,11 @@
--- Fairness, pause and caps: the lease goes from organization to organization, each from where it ended last.
+-- Chapter 7: the source and the hooks of organizations (chapter 2). Each function changes nothing, and waits for nothing, when all is
+-- so already: a program may call it each time that it starts. Otherwise it waits until no transaction posts by what was so
+-- before, and jobs come back that failed because the source before did not know their documents.
+--
+-- SQLSTATE: DB010 the request is invalid.
 
 -- +goose Up
 -- +goose StatementBegin
-
-ALTER TABLE daybook.organizations
-    ADD COLUMN paused_at     timestamptz,
-    ADD COLUMN max_in_flight integer CHECK (max_in_flight > 0);
-COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
-COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
-
--- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
-ALTER TABLE daybook.accounting_work_queue
-    ADD COLUMN capped boolean NOT NULL DEFAULT false;
-CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE state = 'leased' AND capped;
-
--- The lease query: one range a priority and organization, oldest first.
-DROP INDEX daybook.accounting_work_queue_due;
-CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
--- What has fallen due lately, whichever organization it is of.
-CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue (ready_at) WHERE state = 'pending';
-
--- One index on attempts instead of two: they are read by job.
-ALTER TABLE daybook.attempts DROP CONSTRAINT attempts_pkey;
-DROP INDEX daybook.attempts_job;
-ALTER TABLE daybook.attempts ADD PRIMARY KEY (job_id, id);
-
--- Room for a document's and a job's next version on the same page: then the update of a document touches no index.
-ALTER TABLE daybook.documents SET (fillfactor = 85);
-ALTER TABLE daybook.accounting_work_queue SET (fillfactor = 75);
-
--- A row of the queue is updated twice a job, which leaves two dead ones: the server's default would wait until a fifth of
--- the table is dead. Documents are updated once a posting. What is append-only is vacuumed for its visibility map alone.
-ALTER TABLE daybook.accounting_work_queue SET (
-    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
-    autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
-ALTER TABLE daybook.documents SET (
-    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1);
-
--- The source and the hooks of organizations (00001). Each function changes nothing, and waits for nothing, when all is so
--- already: a program may call it each time that it starts. Otherwise it waits until no transaction posts by what was so
--- before, and jobs come back that failed because the source before did not know their documents.
 
 CREATE FUNCTION daybook.return_unknown_documents(org_id text) RETURNS integer
     LANGUAGE plpgsql
@@ -172,23 +138,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.set_default_hooks IS 'Puts on record which AfterPosting hooks are told of organizations that name none';
+
 -- +goose StatementEnd
 
 -- +goose Down
 DROP FUNCTION daybook.set_default_hooks, daybook.set_default_source, daybook.set_hooks, daybook.set_source,
     daybook.check_names, daybook.check_organization, daybook.return_unknown_documents;
--- The functions stay as they are: they work with either schema.
-ALTER TABLE daybook.documents RESET (fillfactor);
-ALTER TABLE daybook.accounting_work_queue RESET (fillfactor);
-ALTER TABLE daybook.attempts DROP CONSTRAINT attempts_pkey, ADD PRIMARY KEY (id);
-CREATE INDEX attempts_job ON daybook.attempts (job_id, id);
-ALTER TABLE daybook.documents RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay);
-ALTER TABLE daybook.accounting_work_queue RESET (
-    autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay,
-    autovacuum_analyze_scale_factor, autovacuum_analyze_threshold);
-DROP INDEX daybook.accounting_work_queue_ready;
-DROP INDEX daybook.accounting_work_queue_due;
-CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, ready_at, id) WHERE state = 'pending';
-DROP INDEX daybook.accounting_work_queue_capped;
-ALTER TABLE daybook.accounting_work_queue DROP COLUMN capped;
-ALTER TABLE daybook.organizations DROP COLUMN max_in_flight, DROP COLUMN paused_at;

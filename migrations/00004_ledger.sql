@@ -1,116 +1,64 @@
--- Versions, epochs, confirmations, periods: what makes the ledger one that an auditor accepts.
+-- Chapter 4: the ledger. Impacts, their entries and their confirmations are append-only, and checked when they are inserted.
 --
--- SQLSTATEs of our own, besides those of 00001 and 00002: DB001 to DB003 and DB006 (check_entries), DB005 the posting date lies in
--- a closed period.
+-- SQLSTATEs: DB001 to DB003 and DB006 (check_entries, check_impacts), DB005 the posting date lies in a closed period.
 
 -- +goose Up
 -- +goose StatementBegin
 
-ALTER TABLE daybook.accounts
-    ADD COLUMN currencies text[] NOT NULL DEFAULT '{}';
-COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
+CREATE TYPE daybook.entry_side AS ENUM ('debit', 'credit');
+CREATE TYPE daybook.impact_kind AS ENUM ('post', 'reverse');
 
-CREATE TYPE daybook.closed_period_policy AS ENUM ('fail', 'first_open_day');
-ALTER TABLE daybook.organizations
-    ADD COLUMN closed_period_policy daybook.closed_period_policy NOT NULL DEFAULT 'fail';
-COMMENT ON COLUMN daybook.organizations.closed_period_policy IS
-    'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
-
--- Spans of posting dates. A date in no period is open.
-CREATE TYPE daybook.period_state AS ENUM ('open', 'closed');
-CREATE TABLE daybook.periods (
-    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
-    starts_on  date NOT NULL,
-    ends_on    date NOT NULL,
-    state      daybook.period_state NOT NULL DEFAULT 'open',
-    -- When it was closed last; null: it is open.
-    closed_at  timestamptz,
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (org_id, starts_on),
-    CHECK (starts_on <= ends_on),
-    CHECK ((state = 'closed') = (closed_at IS NOT NULL))
-);
-
--- An organization's configuration (rules, accounts, periods) is changed under its exclusive lock and used under its shared
--- one. Advisory locks queue fairly: what waits to change it is not overtaken by what uses it.
---
--- A transaction that posts for 500 organizations must not take 500 places in the server's lock table. So organizations share 64 locks,
--- and only one whose shared lock is not to be had is locked by itself: its neighbours do not notice a change. Posting never waits for
--- these locks; changes take the shared lock first, so they cannot lock each other out.
-CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
-    LANGUAGE sql
-AS $$
-    SELECT pg_advisory_xact_lock(1684109670, hashtext(lock_configuration.org_id) & 63);
-    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id));
-$$;
-COMMENT ON FUNCTION daybook.lock_configuration IS
-    'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
-
--- Returns those of the organizations that may be posted for until the transaction ends. Of those that have to be locked by themselves it
--- takes 64: the others come later.
-CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
-    LANGUAGE plpgsql
-AS $$
-DECLARE
-    shared integer[];
-BEGIN
-    SELECT array_agg(s.lock) INTO shared
-      FROM (SELECT DISTINCT hashtext(o) & 63 AS lock FROM unnest(org_ids) AS o) s
-     WHERE pg_try_advisory_xact_lock_shared(1684109670, s.lock);
-    RETURN QUERY
-    SELECT o FROM unnest(org_ids) AS o WHERE (hashtext(o) & 63) = ANY (shared)
-     UNION ALL
-    SELECT own.o
-      FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
-     WHERE pg_try_advisory_xact_lock_shared(1684109667, hashtext(own.o));
-END
-$$;
-
--- Periods of an organization do not overlap. Changes hold its lock, so this sees all of them.
-CREATE FUNCTION daybook.check_periods() RETURNS trigger
-    LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF EXISTS (SELECT 1 FROM daybook.periods p
-                WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
-                  AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
-        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
-            USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
-    END IF;
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods
-    FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
-
--- What is cached of an organization's chart is cached under its config_version, so that accounts may be changed by SQL too.
-CREATE FUNCTION daybook.account_changed() RETURNS trigger
-    LANGUAGE plpgsql
-AS $$
-BEGIN
-    UPDATE daybook.organizations o
-       SET config_version = o.config_version + 1, updated_at = clock_timestamp()
-     WHERE o.id = CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER accounts_changed AFTER INSERT OR UPDATE OR DELETE ON daybook.accounts
-    FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
-
-ALTER TABLE daybook.documents ADD CONSTRAINT dates_are_days CHECK (isfinite(issue_date) AND isfinite(value_date));
-
--- A deliberate repost under unchanged versions is a new epoch.
-ALTER TABLE daybook.accounting_work_queue ADD COLUMN epoch integer NOT NULL DEFAULT 0 CHECK (epoch >= 0);
-COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS
-    'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
-
-ALTER TABLE daybook.impacts
-    ADD COLUMN epoch integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+CREATE TABLE daybook.impacts (
+    id               bigint PRIMARY KEY,
+    org_id           text COLLATE "C" NOT NULL,
+    document_id      text COLLATE "C" NOT NULL,
+    document_version bigint NOT NULL,
+    -- The chain of a document: post, reverse, post … The last link is live when it posts.
+    seq              integer NOT NULL CHECK (seq > 0),
+    previous_seq     integer GENERATED ALWAYS AS (NULLIF(seq - 1, 0)) STORED,
+    kind             daybook.impact_kind NOT NULL,
+    rule_set_version bigint,
+    rule_id          text NOT NULL DEFAULT '',
+    epoch            integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    document_date    date NOT NULL,
+    posting_date     date NOT NULL,
+    entry_count      integer NOT NULL CHECK (entry_count >= 0),
     -- SHA-256 of what the rules made of the document, before periods: a new version with the same hash posts nothing.
-    ADD COLUMN content_hash bytea CHECK (octet_length(content_hash) = 32);
+    content_hash     bytea CHECK (octet_length(content_hash) = 32),
+    job_id           text COLLATE "C" NOT NULL,
+    attempt          integer NOT NULL,
+    workflow_run_id  text NOT NULL DEFAULT '',
+    created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (org_id, document_id, seq),
+    CONSTRAINT chain_alternates CHECK ((kind = 'post') = (seq % 2 = 1)),
+    CONSTRAINT chain_has_no_gap FOREIGN KEY (org_id, document_id, previous_seq)
+        REFERENCES daybook.impacts (org_id, document_id, seq)
+);
+CREATE SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
+-- Posting is idempotent.
 CREATE UNIQUE INDEX impacts_once ON daybook.impacts (org_id, document_id, document_version, rule_set_version, epoch) WHERE kind = 'post';
+-- Reports and exports of a span of days.
 CREATE INDEX impacts_date ON daybook.impacts (org_id, posting_date, id);
+CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.impacts
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+CREATE TABLE daybook.entries (
+    impact_id     bigint NOT NULL,
+    line_no       integer NOT NULL CHECK (line_no > 0),
+    org_id        text COLLATE "C" NOT NULL,
+    account_code  text COLLATE "C" NOT NULL,
+    side          daybook.entry_side NOT NULL,
+    amount_minor  bigint NOT NULL CHECK (amount_minor > 0),
+    currency      text NOT NULL CHECK (length(currency) = 3),
+    rule_line_id  text NOT NULL DEFAULT '',
+    document_line integer,
+    PRIMARY KEY (impact_id, line_no)
+);
+COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
+-- Balances, and the ledger of an account.
+CREATE INDEX entries_account ON daybook.entries (org_id, account_code, currency);
+CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
 -- A later version, or rule set, under which the live impact stands unchanged. Append-only.
 CREATE TABLE daybook.confirmations (
@@ -269,50 +217,11 @@ $$;
 CREATE TRIGGER documents_continue_versions BEFORE INSERT ON daybook.documents
     FOR EACH ROW EXECUTE FUNCTION daybook.continue_versions();
 
-CREATE FUNCTION daybook.repost_accounting_job(
-    org_id      text,
-    document_id text,
-    OUT job_id  text,
-    OUT result  text
-)
-    LANGUAGE plpgsql
-AS $$
-#variable_conflict use_column
-BEGIN
-    -- The row's lock first: what posts the document holds it until its commit, so the statement after it sees that impact. An
-    -- impact's epoch may be above the job's: activating an older rule set again raises it, and a job that was purged begins at 0.
-    PERFORM 1 FROM daybook.accounting_work_queue q
-      WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id
-        FOR NO KEY UPDATE;
-    UPDATE daybook.accounting_work_queue q
-       SET epoch = greatest(q.epoch, (SELECT max(i.epoch) FROM daybook.impacts i WHERE i.org_id = q.org_id AND i.document_id = q.document_id)) + 1
-     WHERE q.org_id = repost_accounting_job.org_id AND q.document_id = repost_accounting_job.document_id;
-    SELECT m.job_id, m.result INTO job_id, result
-      FROM daybook.mark_accounting_job_pending(repost_accounting_job.org_id, repost_accounting_job.document_id) m;
-END
-$$;
-COMMENT ON FUNCTION daybook.repost_accounting_job IS
-    'Asks for a document to be reversed and posted anew, though neither it nor the rules changed. result: as mark_accounting_job_pending';
-
 -- +goose StatementEnd
 
 -- +goose Down
--- +goose StatementBegin
-DROP FUNCTION daybook.repost_accounting_job;
 DROP TRIGGER documents_continue_versions ON daybook.documents;
-DROP TRIGGER impacts_check ON daybook.impacts;
-DROP TRIGGER entries_check ON daybook.entries;
-DROP FUNCTION daybook.continue_versions, daybook.check_impacts, daybook.check_entries;
-DROP TABLE daybook.confirmations;
-DROP INDEX daybook.impacts_once, daybook.impacts_date;
-ALTER TABLE daybook.impacts DROP COLUMN epoch, DROP COLUMN content_hash;
-ALTER TABLE daybook.accounting_work_queue DROP COLUMN epoch;
-DROP TABLE daybook.periods;
-DROP FUNCTION daybook.check_periods, daybook.lock_configuration, daybook.try_use_configurations;
-ALTER TABLE daybook.documents DROP CONSTRAINT dates_are_days;
-DROP TRIGGER accounts_changed ON daybook.accounts;
-DROP FUNCTION daybook.account_changed;
-ALTER TABLE daybook.organizations DROP COLUMN closed_period_policy;
-ALTER TABLE daybook.accounts DROP COLUMN currencies;
-DROP TYPE daybook.period_state, daybook.closed_period_policy;
--- +goose StatementEnd
+DROP FUNCTION daybook.continue_versions;
+DROP TABLE daybook.confirmations, daybook.entries, daybook.impacts;
+DROP FUNCTION daybook.check_impacts, daybook.check_entries;
+DROP TYPE daybook.impact_kind, daybook.entry_side;

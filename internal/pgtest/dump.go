@@ -1,0 +1,56 @@
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Dump returns schema daybook of the database as pg_dump writes it, without rows, and without the tables in which the migrations keep
+// their own books.
+func (db *DB) Dump(tb testing.TB) string {
+	tb.Helper()
+	program, err := shared(tb).program(tb.Context(), "pg_dump")
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	command := exec.CommandContext(tb.Context(), program, "--schema-only", "--schema=daybook", "--exclude-table=daybook.schema_*", "--dbname="+db.URL)
+	// The session does not take the application's settings from the environment.
+	command.Env = append(os.Environ(), "PGOPTIONS=")
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	output, err := command.Output()
+	if err != nil {
+		tb.Fatalf("pgtest: %s: %v: %s", program, err, problems.String())
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(string(output)) {
+		// Newer versions guard a dump with a random key.
+		if !strings.HasPrefix(line, `\restrict `) && !strings.HasPrefix(line, `\unrestrict `) {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+// program returns the path of one of the server's own programs; that on the PATH when the server is not ours.
+func (s *server) program(ctx context.Context, name string) (string, error) {
+	if s.stack == nil {
+		return exec.LookPath(name)
+	}
+	conn, err := pgx.Connect(ctx, s.stack.AdminURL)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	dir, err := store.ServerPrograms(ctx, conn)
+	return filepath.Join(dir, name), err
+}

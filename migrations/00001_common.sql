@@ -1,0 +1,107 @@
+-- Chapter 1: what both kinds of queue, and the ledger, are built from.
+--
+-- The chapters are read in the order of their numbers, and make the whole schema: every table, function, index and trigger stands
+-- in one place. What a chapter uses was made by a chapter before it.
+--
+-- SQLSTATEs of Daybook's own, which stand beside the function that raises them:
+-- DB001 to DB003, DB005, DB006  the ledger refuses a posting (chapter 4)
+-- DB004  a row that is kept may not be removed, or one that is append-only not be changed
+-- DB010 to DB014  a request is invalid, or meets a state that it cannot change (chapters 2, 5, 6, 7, 9 and 10)
+-- DB020 to DB022  a job's payload or idempotency key is refused (chapter 9)
+-- DB030  a table was replaced
+
+-- +goose Up
+-- +goose StatementBegin
+
+CREATE TYPE daybook.accounting_job_state AS ENUM ('pending', 'leased', 'completed', 'failed', 'cancelled');
+
+CREATE TYPE daybook.job_state AS ENUM ('pending', 'leased', 'completed', 'failed', 'cancelled');
+
+-- What an attempt led to. `lost`: its lease expired, and another turn reclaimed the job.
+CREATE TYPE daybook.attempt_outcome AS ENUM ('completed', 'retried', 'rescheduled', 'failed', 'cancelled', 'lost');
+
+-- A UUID of version 7 as text: ordered by time, so that new rows go to the end of the primary key's index.
+-- One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.new_id() RETURNS text
+    LANGUAGE sql VOLATILE PARALLEL SAFE
+AS $$
+    SELECT overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
+           || '-7' || substr(gen_random_uuid()::text, 16)
+$$;
+COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+
+CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'daybook.% keeps its row: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'DB004', HINT = 'update it instead';
+END
+$$;
+
+CREATE FUNCTION daybook.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'daybook.% is append-only: % refused', TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'DB004', HINT = 'correct a posting by a reversal and a new impact';
+END
+$$;
+
+-- Fails unless the table is the one that the caller knows: a restored dump makes another one of the same name.
+CREATE FUNCTION daybook.require_table(name text, table_id oid) RETURNS void
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF to_regclass(name) IS DISTINCT FROM table_id THEN
+        RAISE EXCEPTION 'the table % was replaced', name USING ERRCODE = 'DB030', HINT = 'verify the schema before it is used again';
+    END IF;
+END
+$$;
+
+CREATE SEQUENCE daybook.fence_seq;
+COMMENT ON SEQUENCE daybook.fence_seq IS
+    'Fences of leases: an activity takes the next one when it starts; who holds the lower one commits nothing';
+
+-- The log of attempts is one for all kinds. It is read by job, and outlives its job: no foreign key.
+CREATE TABLE daybook.attempts (
+    id              bigint GENERATED ALWAYS AS IDENTITY,
+    job_id          text COLLATE "C" NOT NULL,
+    org_id          text COLLATE "C" NOT NULL,
+    kind            text NOT NULL DEFAULT 'accounting',
+    -- Of an attempt at an accounting job.
+    document_id     text COLLATE "C",
+    version         bigint,
+    -- Of an attempt at a job.
+    type            text COLLATE "C",
+    attempt         integer NOT NULL CHECK (attempt > 0),
+    outcome         daybook.attempt_outcome NOT NULL,
+    error_code      text,
+    error           text,
+    started_at      timestamptz NOT NULL,
+    ended_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    worker          text NOT NULL DEFAULT '',
+    turn_id         text COLLATE "C" NOT NULL,
+    fence           bigint NOT NULL,
+    workflow_run_id text NOT NULL DEFAULT '',
+    -- A row may stand for several attempts in a row that came to the same: its other columns are those of the last.
+    times            integer NOT NULL DEFAULT 1 CHECK (times > 0),
+    first_started_at timestamptz,
+    PRIMARY KEY (job_id, id),
+    CHECK ((outcome IN ('retried', 'failed')) <= (error_code IS NOT NULL)),
+    CHECK ((times > 1) = (first_started_at IS NOT NULL)),
+    CONSTRAINT attempts_kind CHECK (CASE kind
+        WHEN 'accounting' THEN document_id IS NOT NULL AND version IS NOT NULL AND type IS NULL
+        WHEN 'jobs' THEN document_id IS NULL AND version IS NULL AND type IS NOT NULL
+        ELSE false END)
+);
+COMMENT ON COLUMN daybook.attempts.times IS
+    'How many attempts the row stands for: rescheduled ones with the same number, version and error code are kept as one row, the last of them';
+COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of several attempts began; null: it stands for one';
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TABLE daybook.attempts;
+DROP SEQUENCE daybook.fence_seq;
+DROP FUNCTION daybook.require_table, daybook.refuse_change, daybook.refuse_removal, daybook.new_id;
+DROP TYPE daybook.attempt_outcome, daybook.job_state, daybook.accounting_job_state;

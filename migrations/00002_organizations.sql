@@ -1,0 +1,166 @@
+-- Chapter 2: organizations and their configuration: what is on record of each, the chart of accounts, rule sets, periods; and the
+-- locks under which configuration is changed and used.
+
+-- +goose Up
+-- +goose StatementBegin
+
+CREATE TYPE daybook.closed_period_policy AS ENUM ('fail', 'first_open_day');
+
+CREATE TABLE daybook.organizations (
+    id              text COLLATE "C" PRIMARY KEY CHECK (id <> '' AND octet_length(id) <= 255),
+    name            text NOT NULL DEFAULT '',
+    active_rule_set bigint,
+    config_version  bigint NOT NULL DEFAULT 0,
+    -- Names without anything that needs quoting: they stand in the text of the worker's statements.
+    source          text CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+    hooks           text[] CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'),
+    closed_period_policy daybook.closed_period_policy NOT NULL DEFAULT 'fail',
+    -- What its jobs may take of the workers, in both queues.
+    paused_at       timestamptz,
+    max_in_flight   integer CHECK (max_in_flight > 0),
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON COLUMN daybook.organizations.config_version IS
+    'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
+COMMENT ON COLUMN daybook.organizations.source IS
+    'The source that its documents are read from: only workers that read it lease its jobs; null: that of daybook.defaults';
+COMMENT ON COLUMN daybook.organizations.hooks IS
+    'The AfterPosting hooks that its postings are told to: only workers that have all of them lease its jobs; null: those of daybook.defaults';
+COMMENT ON COLUMN daybook.organizations.closed_period_policy IS
+    'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
+COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
+COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+
+-- What holds for every organization that does not say otherwise, also for those without a row. It has one row.
+CREATE TABLE daybook.defaults (
+    one    boolean PRIMARY KEY DEFAULT true CHECK (one),
+    source text NOT NULL DEFAULT 'daybook' CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+    hooks  text[] NOT NULL DEFAULT '{}' CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$')
+);
+COMMENT ON COLUMN daybook.defaults.source IS 'The source of organizations that name none; daybook is the table daybook.documents';
+INSERT INTO daybook.defaults DEFAULT VALUES;
+CREATE TRIGGER defaults_stay BEFORE DELETE OR TRUNCATE ON daybook.defaults
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
+
+CREATE TYPE daybook.account_type AS ENUM ('asset', 'liability', 'equity', 'income', 'expense');
+
+CREATE TABLE daybook.accounts (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    code       text COLLATE "C" NOT NULL CHECK (code <> '' AND octet_length(code) <= 64),
+    name       text NOT NULL DEFAULT '',
+    type       daybook.account_type NOT NULL,
+    currencies text[] NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, code)
+);
+COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
+
+-- What is cached of an organization's chart is cached under its config_version, so that accounts may be changed by SQL too.
+CREATE FUNCTION daybook.account_changed() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE daybook.organizations o
+       SET config_version = o.config_version + 1, updated_at = clock_timestamp()
+     WHERE o.id = CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER accounts_changed AFTER INSERT OR UPDATE OR DELETE ON daybook.accounts
+    FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
+
+CREATE TABLE daybook.rule_sets (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    version    bigint NOT NULL CHECK (version > 0),
+    name       text NOT NULL,
+    source     text NOT NULL,
+    sha256     text NOT NULL CHECK (length(sha256) = 64),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, version)
+);
+ALTER TABLE daybook.organizations
+    ADD FOREIGN KEY (id, active_rule_set) REFERENCES daybook.rule_sets (org_id, version);
+
+-- Spans of posting dates. A date in no period is open.
+CREATE TYPE daybook.period_state AS ENUM ('open', 'closed');
+CREATE TABLE daybook.periods (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    starts_on  date NOT NULL,
+    ends_on    date NOT NULL,
+    state      daybook.period_state NOT NULL DEFAULT 'open',
+    -- When it was closed last; null: it is open.
+    closed_at  timestamptz,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, starts_on),
+    CHECK (starts_on <= ends_on),
+    CHECK ((state = 'closed') = (closed_at IS NOT NULL))
+);
+
+-- Periods of an organization do not overlap. Changes hold its lock, so this sees all of them.
+CREATE FUNCTION daybook.check_periods() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM daybook.periods p
+                WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
+                  AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
+        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
+            USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
+    END IF;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods
+    FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
+
+-- An organization's configuration (rules, accounts, periods) is changed under its exclusive lock and used under its shared
+-- one. Advisory locks queue fairly: what waits to change it is not overtaken by what uses it.
+--
+-- A transaction that posts for 500 organizations must not take 500 places in the server's lock table. So organizations share 64 locks,
+-- and only one whose shared lock is not to be had is locked by itself: its neighbours do not notice a change. Posting never waits for
+-- these locks; changes take the shared lock first, so they cannot lock each other out.
+CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
+    LANGUAGE sql
+AS $$
+    SELECT pg_advisory_xact_lock(1684109670, hashtext(lock_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock(1684109667, hashtext(lock_configuration.org_id));
+$$;
+COMMENT ON FUNCTION daybook.lock_configuration IS
+    'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
+
+-- Returns those of the organizations that may be posted for until the transaction ends. Of those that have to be locked by themselves it
+-- takes 64: the others come later.
+CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    shared integer[];
+BEGIN
+    SELECT array_agg(s.lock) INTO shared
+      FROM (SELECT DISTINCT hashtext(o) & 63 AS lock FROM unnest(org_ids) AS o) s
+     WHERE pg_try_advisory_xact_lock_shared(1684109670, s.lock);
+    RETURN QUERY
+    SELECT o FROM unnest(org_ids) AS o WHERE (hashtext(o) & 63) = ANY (shared)
+     UNION ALL
+    SELECT own.o
+      FROM (SELECT o FROM unnest(org_ids) AS o WHERE ((hashtext(o) & 63) = ANY (shared)) IS NOT TRUE LIMIT 64) own
+     WHERE pg_try_advisory_xact_lock_shared(1684109667, hashtext(own.o));
+END
+$$;
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.try_use_configurations, daybook.lock_configuration;
+DROP TABLE daybook.periods;
+DROP FUNCTION daybook.check_periods;
+DROP TYPE daybook.period_state;
+DROP TABLE daybook.accounts;
+DROP FUNCTION daybook.account_changed;
+DROP TYPE daybook.account_type;
+-- Each of the two refers to the other.
+DROP TABLE daybook.organizations, daybook.rule_sets;
+DROP TABLE daybook.defaults;
+DROP TYPE daybook.closed_period_policy;

@@ -1,0 +1,142 @@
+-- Chapter 3: the accounting queue: documents, and one job for each document that is to be posted.
+
+-- +goose Up
+-- +goose StatementBegin
+
+CREATE TABLE daybook.documents (
+    org_id     text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    id         text COLLATE "C" NOT NULL CHECK (id <> '' AND octet_length(id) <= 255),
+    type       text NOT NULL CHECK (type <> ''),
+    direction  text NOT NULL CHECK (direction IN ('in', 'out')),
+    currency   text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
+    issue_date date NOT NULL,
+    value_date date,
+    content    jsonb NOT NULL,
+
+    accounting_ready_at          timestamptz,
+    accounting_ready_version     bigint NOT NULL DEFAULT 0 CHECK (accounting_ready_version >= 0),
+    accounting_impact_created_at timestamptz,
+    deleted_at                   timestamptz,
+
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, id),
+    CONSTRAINT dates_are_days CHECK (isfinite(issue_date) AND isfinite(value_date))
+) WITH (
+    -- Room for a document's next version on the same page: then its update touches no index.
+    fillfactor = 85,
+    -- A document is updated once a posting, which leaves a dead row: the server's default would wait until a fifth of the table is dead.
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1);
+COMMENT ON COLUMN daybook.documents.accounting_ready_version IS
+    'Grows by one each time the document is marked ready, not ready or deleted';
+COMMENT ON COLUMN daybook.documents.accounting_impact_created_at IS
+    'When the live impact was posted; kept for readers of older schemas, nothing is locked by it';
+
+-- One row per (organization, document). No foreign keys: an application may keep its documents in tables of its own.
+CREATE TABLE daybook.accounting_work_queue (
+    id                text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    org_id            text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    document_id       text COLLATE "C" NOT NULL CHECK (document_id <> '' AND octet_length(document_id) <= 255),
+    version_hint      bigint NOT NULL CHECK (version_hint >= 0),
+    ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    state             daybook.accounting_job_state NOT NULL DEFAULT 'pending',
+    -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
+    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count BETWEEN 0 AND 1000000),
+    last_attempted_at timestamptz,
+    last_error        text,
+
+    last_error_code   text,
+    priority          smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 1 AND 3),
+    first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished_at       timestamptz,
+    -- Requests: each raises generation; a settlement finishes a job only if it is the one that was leased.
+    generation        bigint NOT NULL DEFAULT 0,
+    -- A deliberate repost under unchanged versions is a new epoch.
+    epoch             integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    cancel_requested  boolean NOT NULL DEFAULT false,
+    -- The version in which the document was deleted (mark_document_deleted): while it is version_hint, a source that does not
+    -- know the document any more says nothing new.
+    deleted_version   bigint CHECK (deleted_version >= 0),
+    -- Looks in a row that found the document not ready; slows the next look down.
+    not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count BETWEEN 0 AND 1000000),
+    -- The lease. last_attempted_at is when it was taken or renewed.
+    turn_id           text COLLATE "C",
+    fence             bigint,
+    leased_generation bigint,
+    worker            text,
+    attempt_started_at timestamptz,
+    -- Set while the row alone is being worked: whoever takes the lease over charges the row with the lost attempt.
+    working           boolean NOT NULL DEFAULT false,
+    -- Take-overs since the last settlement: the more, the smaller the chunk.
+    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
+    -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
+    capped            boolean NOT NULL DEFAULT false,
+
+    UNIQUE (org_id, document_id),
+
+    CONSTRAINT leased_has_lease CHECK (
+        (state = 'leased' AND turn_id IS NOT NULL AND fence IS NOT NULL AND leased_generation IS NOT NULL
+                          AND attempt_started_at IS NOT NULL AND last_attempted_at IS NOT NULL AND run_count > 0)
+        OR
+        (state <> 'leased' AND turn_id IS NULL AND fence IS NULL AND leased_generation IS NULL
+                           AND worker IS NULL AND attempt_started_at IS NULL AND NOT working)),
+    CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
+    CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
+    -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
+    -- with others would keep all of them from being worked.
+    CONSTRAINT times_are_readable CHECK (
+        ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND first_ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND created_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND updated_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND last_attempted_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND attempt_started_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
+        AND finished_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799))
+) WITH (
+    -- Room for a job's next version on the same page: then its update touches no index.
+    fillfactor = 75,
+    -- A row is updated twice a job, which leaves two dead ones: the server's default would wait until a fifth of the table is dead.
+    autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
+    autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
+COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
+COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
+COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS
+    'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS
+    'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
+
+-- The lease query: one range a priority and organization, oldest first.
+CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
+-- Scans: what has fallen due lately, whichever organization it is of.
+CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue (ready_at) WHERE state = 'pending';
+-- Reclaim by turn, and stale leases by age.
+CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue (turn_id, last_attempted_at) WHERE state = 'leased';
+CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue (last_attempted_at) WHERE state = 'leased';
+-- The caps of organizations.
+CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE state = 'leased' AND capped;
+-- What waits for a person, newest first; and what comes back when its cause is gone.
+CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
+CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code) WHERE state = 'failed';
+
+-- Wakes a waiting worker at commit, for what is due within a minute: who waits looks at least that often, and learns then when the next
+-- job is due. NOTIFY takes a global lock at commit, so it is sent only while a worker waits: a waiter
+-- holds the exclusive lock, and then the shared one is not to be had. PostgreSQL refuses PREPARE TRANSACTION after a
+-- NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the poll interval.
+CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+        PERFORM pg_notify('daybook_accounting', '');
+    END IF;
+END
+$$;
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.wake_accounting_queue;
+DROP TABLE daybook.accounting_work_queue, daybook.documents;

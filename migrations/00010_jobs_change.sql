@@ -1,0 +1,272 @@
+-- Chapter 10: what else may be asked of jobs: to try them again and to cancel them, one by one or many.
+--
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- When a job is due that is tried again; raises when mode or delay is wrong.
+CREATE FUNCTION daybook.retry_due(mode text, delay_seconds double precision) RETURNS timestamptz
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('now', 'later', 'reset') THEN
+        RAISE EXCEPTION 'mode must be now, later or reset, not %', mode USING ERRCODE = 'DB010';
+    END IF;
+    IF delay_seconds NOT BETWEEN 0 AND 3.2e9 THEN
+        RAISE EXCEPTION 'delay must be between 0 seconds and 100 years, not % seconds', delay_seconds USING ERRCODE = 'DB010';
+    END IF;
+    RETURN clock_timestamp() + make_interval(secs => coalesce(delay_seconds, CASE mode WHEN 'later' THEN 300 ELSE 0 END));
+END
+$$;
+
+CREATE FUNCTION daybook.retry_job(
+    INOUT job_id  text,
+    mode          text DEFAULT 'now',
+    delay_seconds double precision DEFAULT NULL,
+    OUT result    text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    job daybook.jobs;
+    due CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
+BEGIN
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = retry_job.job_id FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no job %', retry_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
+    END IF;
+
+    CASE job.state
+        WHEN 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
+        WHEN 'leased' THEN
+            -- It is being tried; but a cancellation is taken back, as if it had never been asked for.
+            result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
+            IF job.cancel_requested THEN
+                UPDATE daybook.jobs j
+                   SET cancel_requested = false, generation = j.leased_generation, updated_at = clock_timestamp()
+                 WHERE j.id = job.id;
+            END IF;
+            RETURN;
+        ELSE
+            result := CASE job.state WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
+    END CASE;
+
+    BEGIN
+        UPDATE daybook.jobs j
+           SET state           = 'pending',
+               ready_at        = due,
+               first_ready_at  = due,
+               generation      = j.generation + 1,
+               takeovers       = 0,
+               run_count       = CASE mode WHEN 'reset' THEN 0 ELSE j.run_count END,
+               last_error      = CASE WHEN mode <> 'reset' THEN j.last_error END,
+               last_error_code = CASE WHEN mode <> 'reset' THEN j.last_error_code END,
+               progress        = CASE WHEN mode <> 'reset' THEN j.progress END,
+               finished_at     = NULL,
+               updated_at      = clock_timestamp()
+         WHERE j.id = job.id;
+    EXCEPTION WHEN unique_violation THEN
+        -- It is to be unique, and another one with its payload is open: that does its work.
+        result := 'unchanged';
+        RETURN;
+    END;
+    IF due <= clock_timestamp() + interval '1 minute' THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION daybook.retry_job IS
+    'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+
+-- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked. Returns how many
+-- were changed. Of several that are to be unique and have the same payload one is.
+CREATE FUNCTION daybook.retry_jobs(
+    job_ids       text[],
+    states        text[],
+    mode          text DEFAULT 'now',
+    delay_seconds double precision DEFAULT NULL
+) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    due     CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
+    changed integer;
+BEGIN
+    BEGIN
+        WITH matching AS MATERIALIZED (
+            SELECT j.id, j.org_id, CASE WHEN j.state <> 'pending' THEN j.unique_hash END AS hash
+              FROM daybook.jobs j
+             WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+             ORDER BY j.id
+               FOR NO KEY UPDATE SKIP LOCKED
+        ), chosen AS (
+            SELECT DISTINCT ON (m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END) m.id
+              FROM matching m
+             WHERE m.hash IS NULL
+                OR NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.org_id = m.org_id AND o.unique_hash = m.hash AND o.state IN ('pending', 'leased'))
+             ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
+        ), updated AS (
+            UPDATE daybook.jobs j
+               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, takeovers = 0, finished_at = NULL,
+                   run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
+                   last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
+                   last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
+                   progress        = CASE WHEN retry_jobs.mode <> 'reset' THEN j.progress END,
+                   updated_at      = clock_timestamp()
+              FROM chosen
+             WHERE j.id = chosen.id
+            RETURNING j.id
+        )
+        SELECT count(*) INTO changed FROM updated;
+    EXCEPTION WHEN unique_violation THEN
+        -- Another transaction has enqueued one of them meanwhile: one by one.
+        SELECT count(*) FILTER (WHERE r.result <> 'unchanged') INTO changed
+          FROM (SELECT j.id FROM daybook.jobs j
+                 WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                 ORDER BY j.id
+                   FOR NO KEY UPDATE SKIP LOCKED) m
+         CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
+    END;
+    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN changed;
+END
+$$;
+COMMENT ON FUNCTION daybook.retry_jobs IS 'retry_job for many: those in one of the states that no other transaction has locked';
+
+CREATE FUNCTION daybook.cancel_job(
+    INOUT job_id text,
+    OUT result   text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    job daybook.jobs;
+BEGIN
+    SELECT * INTO job FROM daybook.jobs j WHERE j.id = cancel_job.job_id FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no job %', cancel_job.job_id USING ERRCODE = 'DB011', HINT = 'it may have been purged';
+    END IF;
+    CASE job.state
+        WHEN 'completed' THEN
+            RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'what it did has to be undone elsewhere';
+        WHEN 'cancelled' THEN
+            result := 'unchanged';
+            RETURN;
+        ELSE
+            result := CASE WHEN job.working THEN 'cancelling' ELSE 'cancelled' END;
+    END CASE;
+    PERFORM daybook.cancel_jobs(ARRAY[job.id], ARRAY[job.state::text]);
+END
+$$;
+COMMENT ON FUNCTION daybook.cancel_job IS
+    'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
+
+-- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it; any other one at once, also when it is
+-- leased: its worker finds at the begin that it is gone.
+CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integer
+    LANGUAGE sql
+AS $$
+    WITH matching AS MATERIALIZED (
+        SELECT j.id
+          FROM daybook.jobs j
+         WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'leased', 'failed')
+         ORDER BY j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    ), updated AS (
+        UPDATE daybook.jobs j
+           SET state              = CASE WHEN j.working THEN j.state ELSE 'cancelled' END,
+               cancel_requested   = j.working,
+               generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
+               run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
+               takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
+               finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
+               turn_id            = CASE WHEN j.working THEN j.turn_id END,
+               fence              = CASE WHEN j.working THEN j.fence END,
+               worker             = CASE WHEN j.working THEN j.worker END,
+               leased_generation  = CASE WHEN j.working THEN j.leased_generation END,
+               attempt_started_at = CASE WHEN j.working THEN j.attempt_started_at END,
+               updated_at         = clock_timestamp()
+          FROM matching
+         WHERE j.id = matching.id
+        RETURNING j.id
+    )
+    SELECT count(*)::integer FROM updated
+$$;
+COMMENT ON FUNCTION daybook.cancel_jobs IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+
+-- Requests that change many jobs. The jobs are chosen when the request is made; each batch of them is changed, counted and removed
+-- in one transaction, so that what was begun can be gone on with.
+CREATE TABLE daybook.bulk_operations (
+    id            text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    org_id        text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    action        text NOT NULL CHECK (action IN ('retry', 'cancel')),
+    mode          text CHECK (mode IN ('now', 'later', 'reset')),
+    delay_seconds double precision,
+    states        text[] NOT NULL,
+    matched       integer NOT NULL DEFAULT 0,
+    changed       integer NOT NULL DEFAULT 0,
+    left_alone    integer NOT NULL DEFAULT 0,
+    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished_at   timestamptz,
+    CHECK ((action = 'retry') = (mode IS NOT NULL))
+);
+COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are meant; null: those of all';
+-- Operations that were begun and are not done.
+CREATE INDEX bulk_operations_open ON daybook.bulk_operations (updated_at) WHERE finished_at IS NULL;
+
+CREATE TABLE daybook.bulk_batches (
+    operation_id text COLLATE "C" NOT NULL REFERENCES daybook.bulk_operations ON DELETE CASCADE,
+    n            integer NOT NULL,
+    job_ids      text[] NOT NULL,
+    PRIMARY KEY (operation_id, n)
+);
+
+-- Changes the next batch of jobs of a bulk operation that no other transaction works, and counts them with it. Returns whether there
+-- was one; when none is left the operation is finished.
+CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    operation daybook.bulk_operations;
+    ids       text[];
+    done      integer;
+BEGIN
+    DELETE FROM daybook.bulk_batches b
+     WHERE b.operation_id = work_bulk_batch.operation_id
+       AND b.n = (SELECT c.n FROM daybook.bulk_batches c
+                   WHERE c.operation_id = work_bulk_batch.operation_id
+                   ORDER BY c.n
+                   LIMIT 1
+                     FOR UPDATE SKIP LOCKED)
+    RETURNING b.job_ids INTO ids;
+    IF NOT FOUND THEN
+        UPDATE daybook.bulk_operations o
+           SET finished_at = clock_timestamp(), updated_at = clock_timestamp()
+         WHERE o.id = work_bulk_batch.operation_id AND o.finished_at IS NULL
+           AND NOT EXISTS (SELECT FROM daybook.bulk_batches b WHERE b.operation_id = o.id);
+        RETURN false;
+    END IF;
+    SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
+    done := CASE operation.action
+        WHEN 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
+        ELSE daybook.cancel_jobs(ids, operation.states) END;
+    UPDATE daybook.bulk_operations o
+       SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
+     WHERE o.id = operation.id;
+    RETURN true;
+END
+$$;
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.work_bulk_batch;
+DROP TABLE daybook.bulk_batches, daybook.bulk_operations;
+DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.retry_due;

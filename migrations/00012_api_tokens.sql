@@ -1,0 +1,31 @@
+-- Chapter 12: the tokens of the HTTP API.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Who may use the HTTP API. A token is known by its SHA-256 alone.
+CREATE TABLE daybook.api_tokens (
+    id           text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    org_id       text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    name         text NOT NULL,
+    scopes       text[] NOT NULL CHECK (cardinality(scopes) > 0 AND scopes <@ ARRAY['read', 'enqueue', 'operate'] AND array_position(scopes, NULL) IS NULL),
+    hash         bytea NOT NULL UNIQUE CHECK (octet_length(hash) = 32),
+    created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    types        text[] CHECK (cardinality(types) BETWEEN 1 AND 100 AND array_position(types, NULL) IS NULL),
+    requests_per_minute integer CHECK (requests_per_minute BETWEEN 1 AND 1000000),
+    jobs_per_minute     integer CHECK (jobs_per_minute BETWEEN 1 AND 1000000),
+    run_by_get   boolean NOT NULL DEFAULT false CHECK (NOT run_by_get OR 'operate' = ANY (scopes))
+);
+COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it is good for; null: all';
+COMMENT ON COLUMN daybook.api_tokens.types IS
+    'The types of background jobs that it may enqueue; null: all, but cleanup and db_function only with the scope operate';
+COMMENT ON COLUMN daybook.api_tokens.requests_per_minute IS 'How many requests each server takes from it in a minute; null: no limit';
+COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS 'How many jobs each server enqueues for it in a minute; null: no limit';
+COMMENT ON COLUMN daybook.api_tokens.run_by_get IS 'GET /api/jobs/run works due jobs, as POST does';
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TABLE daybook.api_tokens;
