@@ -13,8 +13,7 @@
 -- +goose Up
 -- +goose StatementBegin
 
-CREATE TYPE daybook.accounting_job_state AS ENUM ('pending', 'leased', 'completed', 'failed', 'cancelled');
-
+-- The states of a job, in both queues. Which follows which is models.Transitions, and docs/states.md.
 CREATE TYPE daybook.job_state AS ENUM ('pending', 'leased', 'completed', 'failed', 'cancelled');
 
 -- What an attempt led to. `lost`: its lease expired, and another turn reclaimed the job.
@@ -104,4 +103,4 @@ COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of severa
 DROP TABLE daybook.attempts;
 DROP SEQUENCE daybook.fence_seq;
 DROP FUNCTION daybook.require_table, daybook.refuse_change, daybook.refuse_removal, daybook.new_id;
-DROP TYPE daybook.attempt_outcome, daybook.job_state, daybook.accounting_job_state;
+DROP TYPE daybook.attempt_outcome, daybook.job_state;

@@ -41,7 +41,7 @@ CREATE TABLE daybook.accounting_work_queue (
     document_id       text COLLATE "C" NOT NULL CHECK (document_id <> '' AND octet_length(document_id) <= 255),
     version_hint      bigint NOT NULL CHECK (version_hint >= 0),
     ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
-    state             daybook.accounting_job_state NOT NULL DEFAULT 'pending',
+    state             daybook.job_state NOT NULL DEFAULT 'pending',
     -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
     run_count         integer NOT NULL DEFAULT 0 CHECK (run_count BETWEEN 0 AND 1000000),
     last_attempted_at timestamptz,

@@ -14,16 +14,6 @@ CREATE TYPE daybook.account_type AS ENUM (
     'expense'
 );
 
--- Name: accounting_job_state; Type: TYPE; Schema: daybook; Owner: -
-
-CREATE TYPE daybook.accounting_job_state AS ENUM (
-    'pending',
-    'leased',
-    'completed',
-    'failed',
-    'cancelled'
-);
-
 -- Name: attempt_outcome; Type: TYPE; Schema: daybook; Owner: -
 
 CREATE TYPE daybook.attempt_outcome AS ENUM (
@@ -1551,7 +1541,7 @@ CREATE TABLE daybook.accounting_work_queue (
     document_id text NOT NULL COLLATE pg_catalog."C",
     version_hint bigint NOT NULL,
     ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    state daybook.accounting_job_state DEFAULT 'pending'::daybook.accounting_job_state NOT NULL,
+    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
     run_count integer DEFAULT 0 NOT NULL,
     last_attempted_at timestamp with time zone,
     last_error text,
@@ -1581,10 +1571,10 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT accounting_work_queue_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
     CONSTRAINT accounting_work_queue_takeovers_check CHECK (((takeovers >= 0) AND (takeovers <= 1000000))),
     CONSTRAINT accounting_work_queue_version_hint_check CHECK ((version_hint >= 0)),
-    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.accounting_job_state))),
-    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.accounting_job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
-    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.accounting_job_state, 'failed'::daybook.accounting_job_state, 'cancelled'::daybook.accounting_job_state])) = (finished_at IS NOT NULL))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.accounting_job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.accounting_job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
+    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
+    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
+    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
     CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
@@ -2234,31 +2224,31 @@ ALTER TABLE ONLY daybook.webhook_deliveries
 
 -- Name: accounting_work_queue_capped; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE ((state = 'leased'::daybook.accounting_job_state) AND capped);
+CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
 
 -- Name: accounting_work_queue_due; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING btree (priority, org_id, ready_at, id) WHERE (state = 'pending'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING btree (priority, org_id, ready_at, id) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: accounting_work_queue_failed; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue USING btree (updated_at DESC) WHERE (state = 'failed'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue USING btree (updated_at DESC) WHERE (state = 'failed'::daybook.job_state);
 
 -- Name: accounting_work_queue_failed_code; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue USING btree (org_id, last_error_code) WHERE (state = 'failed'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue USING btree (org_id, last_error_code) WHERE (state = 'failed'::daybook.job_state);
 
 -- Name: accounting_work_queue_ready; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue USING btree (ready_at) WHERE (state = 'pending'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue USING btree (ready_at) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: accounting_work_queue_stale; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING btree (last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING btree (last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
 
 -- Name: accounting_work_queue_turn; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.accounting_job_state);
+CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
 
 -- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
 

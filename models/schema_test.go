@@ -78,6 +78,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.Outcome]():      {"daybook.attempt_outcome"},
 	reflect.TypeFor[models.AccountType]():  {"daybook.account_type"},
 	reflect.TypeFor[models.Side]():         {"daybook.entry_side"},
+	reflect.TypeFor[models.JobState]():     {"daybook.job_state"},
 	reflect.TypeFor[models.ImpactKind]():   {"daybook.impact_kind"},
 
 	reflect.TypeFor[models.ClosedPeriodPolicy](): {"daybook.closed_period_policy"},
@@ -86,9 +87,6 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.Names]():              {"ARRAY"},
 	reflect.TypeFor[[]byte]():                    {"bytea"},
 }
-
-// stateTypes are the types of states, by table.
-var stateTypes = map[string]string{"accounting_work_queue": "daybook.accounting_job_state", "jobs": "daybook.job_state"}
 
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
 // attempts of one kind of job have and those of the other do not.
@@ -126,9 +124,6 @@ SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' ||
 					nullable = differs
 				}
 				kind := strings.Join(kinds[typ], " or ")
-				if typ == reflect.TypeFor[models.JobState]() {
-					kind = stateTypes[name]
-				}
 				have = append(have, column{f.DBName, kind, nullable})
 			}
 			byName := func(a, b column) int { return cmp.Compare(a.Name, b.Name) }
@@ -178,8 +173,7 @@ func TestEnumsAreTheConstants(t *testing.T) {
 		states = append(states, string(s))
 	}
 	want := map[string][]string{
-		"accounting_job_state": states,
-		"job_state":            states,
+		"job_state": states,
 		"attempt_outcome": {
 			string(models.OutcomeCompleted), string(models.OutcomeRetried), string(models.OutcomeRescheduled),
 			string(models.OutcomeFailed), string(models.OutcomeCancelled), string(models.OutcomeLost),

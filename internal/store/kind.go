@@ -50,7 +50,7 @@ func accountingWords(can Abilities) *strings.Replacer {
 		"{workable}", "o.paused_at IS NULL AND "+can.covers(),
 		"{covered}", can.covers(),
 		"{queue}", "daybook.accounting_work_queue",
-		"{state}", "daybook.accounting_job_state",
+		"{state}", "daybook.job_state",
 		"{order}", "org_id, document_id",
 		"{type}", "''::text",
 		"{of type}", "s.type IS NOT NULL",

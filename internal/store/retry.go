@@ -24,7 +24,7 @@ func MarkManyPending(ctx context.Context, q Querier, f RetryFilter, delay time.D
 WITH matching AS MATERIALIZED (
     SELECT org_id, document_id
       FROM daybook.accounting_work_queue
-     WHERE state = $1::daybook.accounting_job_state AND updated_at < $2
+     WHERE state = $1::daybook.job_state AND updated_at < $2
        AND ($3 = '' OR org_id = $3) AND ($4 = '' OR last_error_code = $4)
      ORDER BY org_id, document_id
      LIMIT $5
