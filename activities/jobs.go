@@ -6,8 +6,8 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// JobSettingsFromEnv reads a worker's environment for the queue of background jobs. Backoff is each type's own.
-func JobSettingsFromEnv() (Settings, error) {
+// JobsSettingsFromEnv reads the environment of a worker of jobs. Backoff is each type's own.
+func JobsSettingsFromEnv() (Settings, error) {
 	s := struct {
 		BatchSize           int `env:"JOB_QUEUE_BATCH_SIZE" envDefault:"50"`
 		PollIntervalSeconds int `env:"JOB_QUEUE_POLL_INTERVAL_SECONDS" envDefault:"10"`

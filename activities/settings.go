@@ -3,8 +3,6 @@ package activities
 import (
 	"fmt"
 	"time"
-
-	"github.com/caarlos0/env/v11"
 )
 
 // Limits of the settings, the same for the environment and for the workflow's input.
@@ -18,20 +16,11 @@ const (
 // that a replay sees what the first execution saw.
 type Settings struct {
 	// BatchSize is how many jobs are leased at a time, 1 to MaxBatchSize.
-	BatchSize int `env:"ACCOUNTING_QUEUE_BATCH_SIZE" envDefault:"50" json:"batchSize"`
+	BatchSize int `json:"batchSize"`
 	// PollIntervalSeconds is how long to wait for work when none is due, 1 to MaxPollIntervalSeconds.
-	PollIntervalSeconds int `env:"ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS" envDefault:"10" json:"pollIntervalSeconds"`
+	PollIntervalSeconds int `json:"pollIntervalSeconds"`
 	// RetryBaseSeconds is the first backoff; each later one is three times as long.
-	RetryBaseSeconds int `env:"ACCOUNTING_QUEUE_RETRY_BASE_SECONDS" envDefault:"300" json:"retryBaseSeconds"`
-}
-
-// SettingsFromEnv reads the worker's environment.
-func SettingsFromEnv() (Settings, error) {
-	var s Settings
-	if err := env.Parse(&s); err != nil {
-		return s, fmt.Errorf("worker environment: %w", err)
-	}
-	return s, s.check("ACCOUNTING_QUEUE")
+	RetryBaseSeconds int `json:"retryBaseSeconds"`
 }
 
 // DefaultSettings is what an empty environment says.

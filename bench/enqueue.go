@@ -24,8 +24,8 @@ const (
 func init() {
 	register(scenario{
 		order: 90, name: "enqueue",
-		about: "Ten goroutines enqueue 20,000 jobs, each in a transaction of its own: BEGIN, `queue.Enqueue`, COMMIT; River's `InsertTx` the same way. " +
-			"Then four callers enqueue 300,000 jobs in calls of 10,000, each call a transaction: `queue.EnqueueMany`, and River's `InsertManyFast`, which copies. " +
+		about: "Ten goroutines enqueue 20,000 jobs, each in a transaction of its own: BEGIN, `queue.EnqueueAccountingJob`, COMMIT; River's `InsertTx` the same way. " +
+			"Then four callers enqueue 300,000 jobs in calls of 10,000, each call a transaction: `queue.EnqueueAccountingJobs`, and River's `InsertManyFast`, which copies. " +
 			"No worker runs.",
 		run: runEnqueue,
 	})
@@ -142,19 +142,19 @@ func (d *database) enqueue(ctx context.Context, n int, hand shape, call func(ctx
 func (b *bench) daybookEnqueue(hand shape) enqueuing {
 	return func(ctx context.Context, n int) (took time.Duration, found int, err error) {
 		orgs := organizations()
-		job := func(i int) queue.Job {
-			return queue.Job{OrgID: orgs[i%len(orgs)], DocumentID: fmt.Sprintf("invoice-%d", i), Version: 1}
+		job := func(i int) queue.AccountingJob {
+			return queue.AccountingJob{OrgID: orgs[i%len(orgs)], DocumentID: fmt.Sprintf("invoice-%d", i), Version: 1}
 		}
 		call := func(ctx context.Context, tx pgx.Tx, first, n int) error {
 			if n == 1 {
-				_, err := queue.Enqueue(ctx, tx, job(first))
+				_, err := queue.EnqueueAccountingJob(ctx, tx, job(first))
 				return err
 			}
-			jobs := make([]queue.Job, n)
+			jobs := make([]queue.AccountingJob, n)
 			for i := range jobs {
 				jobs[i] = job(first + i)
 			}
-			_, err := queue.EnqueueMany(ctx, tx, jobs)
+			_, err := queue.EnqueueAccountingJobs(ctx, tx, jobs)
 			return err
 		}
 		err = b.withDatabase(ctx, daybookTemplate, func(d *database) error {

@@ -113,7 +113,7 @@ func (w *faultWork) daybook(ctx context.Context, address string) error {
 		return w.handle(ctx, j.Payload, j.Attempt)
 	})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	worker, err := workers.NewJobs(workers.JobOptions{Client: temporal, Pool: pool, Registry: registry, Name: w.config.Name, Log: log, MaxConcurrentActivities: 6})
+	worker, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: pool, Registry: registry, Name: w.config.Name, Log: log, MaxConcurrentActivities: 6})
 	if err != nil {
 		return fmt.Errorf("make the worker: %w", err)
 	}

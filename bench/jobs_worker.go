@@ -91,7 +91,7 @@ func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Re
 	}
 	defer pool.Close()
 	name := b.unique()
-	w, err := workers.NewJobs(workers.JobOptions{
+	w, err := workers.NewJobs(workers.JobsOptions{
 		Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
 	})
 	if err != nil {

@@ -37,8 +37,8 @@ func (s settings) String() string {
 	return fmt.Sprintf("batchSize %d, concurrency %d", s.batch, s.lanes)
 }
 
-func (s settings) input() workflows.AccountingInput {
-	var in workflows.AccountingInput
+func (s settings) input() workflows.Input {
+	var in workflows.Input
 	if s.batch > 0 {
 		in.BatchSize = &s.batch
 	}

@@ -42,7 +42,7 @@ func tables() map[string]any {
 		"impacts":               models.Impact{},
 		"job_links":             models.JobLink{},
 		"job_workers":           models.JobWorker{},
-		"jobs":                  models.QueuedJob{},
+		"jobs":                  models.Job{},
 		"organizations":         models.Organization{},
 		"periods":               models.Period{},
 		"rule_sets":             models.RuleSet{},
@@ -263,13 +263,13 @@ INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_
 	require.NoError(t, g.WithContext(t.Context()).First(&d, "id = ?", "b").Error)
 	assert.EqualValues(t, 9007199254740993, d.Content.Total, "amounts are never floats")
 	assert.Equal(t, models.NewDate(2026, 3, 15), *d.ValueDate)
-	var j models.QueuedJob
+	var j models.Job
 	require.NoError(t, g.WithContext(t.Context()).First(&j, "idempotency_key = ?", "key").Error)
 	assert.JSONEq(t, `{"to": "a"}`, string(j.Payload))
 	assert.JSONEq(t, `{"a": 1}`, string(j.Result))
 	assert.Len(t, j.InputHash, 32)
 	assert.Equal(t, j.InputHash, j.UniqueHash)
-	var plain models.QueuedJob
+	var plain models.Job
 	require.NoError(t, g.WithContext(t.Context()).First(&plain, "idempotency_key IS NULL AND state = ?", models.JobPending).Error)
 	assert.Nil(t, plain.Result)
 	var token models.APIToken

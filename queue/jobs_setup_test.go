@@ -30,13 +30,13 @@ func (b *bundle) newJob(p queue.Payload, o queue.JobOptions) queue.EnqueuedJob {
 }
 
 // queued reads a job as domain code may: through GORM.
-func (b *bundle) queued(id string) models.QueuedJob {
+func (b *bundle) queued(id string) models.Job {
 	b.t.Helper()
 	sqlDB := stdlib.OpenDBFromPool(b.Pool)
 	defer func() { _ = sqlDB.Close() }()
 	g, err := gorm.Open(postgres.New(postgres.Config{Conn: sqlDB}), &gorm.Config{})
 	require.NoError(b.t, err)
-	var j models.QueuedJob
+	var j models.Job
 	require.NoError(b.t, g.WithContext(b.t.Context()).Take(&j, "id = ?", id).Error)
 	return j
 }

@@ -1,11 +1,6 @@
 package queue
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -24,26 +19,6 @@ const (
 	Normal = models.PriorityNormal
 	Low    = models.PriorityLow
 )
-
-// Document names a document of an organization.
-type Document struct {
-	OrgID string
-	ID    string
-	// Priority is for MarkDocumentReady; 0 is Normal.
-	Priority Priority
-}
-
-// Job asks for one version of a document to be posted.
-type Job struct {
-	OrgID      string
-	DocumentID string
-	// Version is the document version that is to be posted, 0 or more.
-	Version int64
-	// ReadyAt is when the job is due; the zero time, and any in the past, is now.
-	ReadyAt time.Time
-	// Priority is how urgent it is; 0 is Normal.
-	Priority Priority
-}
 
 // Result says in a word what a request did.
 type Result string
@@ -72,186 +47,8 @@ type Response struct {
 	Result Result
 }
 
-// Enqueue asks for a document version to be posted. There is one job per document: a newer version takes the place of an
-// older one, never the reverse, and nothing that is asked for while the job runs is lost.
-//
-// Errors: ErrEmptyID, ErrIDTooLong, ErrNegativeVersion, ErrInvalidPriority, ErrNoTransaction (a GORM handle outside of one).
-func Enqueue(ctx context.Context, q Querier, j Job) (Response, error) {
-	if err := errors.Join(check(q), j.check()); err != nil {
-		return Response{}, err
-	}
-	r, err := store.Enqueue(ctx, q, j.OrgID, j.DocumentID, j.Version, timeOrNil(j.ReadyAt), j.Priority)
-	return response(r), err
-}
-
-// MaxMany is how many jobs EnqueueMany takes in one statement; more are split, in the same transaction if q is one.
+// MaxMany is how many jobs EnqueueAccountingJobs takes in one statement; more are split, in the same transaction if q is one.
 const MaxMany = 50_000
-
-// EnqueueMany is Enqueue for many jobs in one statement per MaxMany. The responses are in the order of the jobs. One job that
-// is wrong refuses all; the error names its position.
-//
-// Whatever the order of the jobs, they are requested in the order (organization, document), compared byte by byte. Transactions
-// that make all their requests in that order, in one EnqueueMany or one by one, do not deadlock with each other. Two EnqueueMany
-// in one transaction, or requests in another order, can: then PostgreSQL ends one of the transactions with SQLSTATE 40P01, and its
-// program runs it again.
-func EnqueueMany(ctx context.Context, q Querier, jobs []Job) ([]Response, error) {
-	for i, j := range jobs {
-		if err := j.check(); err != nil {
-			return nil, fmt.Errorf("job %d: %w", i, err)
-		}
-	}
-	if err := check(q); err != nil {
-		return nil, err
-	}
-	order := lockOrder(jobs)
-	out := make([]Response, len(jobs))
-	for start := 0; start < len(jobs); start += MaxMany {
-		part := order[start:min(start+MaxMany, len(jobs))]
-		rows := store.EnqueueRows{
-			Orgs: make([]string, len(part)), Documents: make([]string, len(part)), Versions: make([]int64, len(part)),
-			ReadyAts: make([]*time.Time, len(part)), Priorities: make([]int32, len(part)),
-		}
-		for i, n := range part {
-			j := jobs[n]
-			rows.Orgs[i], rows.Documents[i], rows.Versions[i] = j.OrgID, j.DocumentID, j.Version
-			rows.ReadyAts[i] = timeOrNil(j.ReadyAt)
-			rows.Priorities[i] = int32(j.Priority)
-			if j.Priority == 0 {
-				rows.Priorities[i] = int32(Normal)
-			}
-		}
-		done, err := store.EnqueueMany(ctx, q, rows)
-		if err != nil {
-			return nil, err
-		}
-		for i, r := range done {
-			out[part[i]] = response(r)
-		}
-	}
-	return out, nil
-}
-
-// lockOrder returns the positions of the jobs in the order in which they are asked for. A statement sorts its own jobs;
-// when they need several, the statements must follow each other in the same order.
-func lockOrder(jobs []Job) []int {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
-	}
-	if len(jobs) > MaxMany {
-		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Or(cmp.Compare(jobs[a].OrgID, jobs[b].OrgID), cmp.Compare(jobs[a].DocumentID, jobs[b].DocumentID))
-		})
-	}
-	return order
-}
-
-// Pending asks for one more attempt at a document's job.
-type Pending struct {
-	OrgID      string
-	DocumentID string
-	// Version replaces the job's when it is newer; 0 leaves it alone.
-	Version int64
-	// Delay is until the job is due; 0 is at once.
-	Delay time.Duration
-}
-
-// MarkPending makes a job due again, whatever became of it: a failed one starts anew with its attempts reset, a running
-// one is tried again after its attempt. The cause of a failure should be mended first.
-//
-// Errors: ErrJobNotFound, ErrNegativeDelay, and those of Enqueue.
-func MarkPending(ctx context.Context, q Querier, p Pending) (Response, error) {
-	if err := errors.Join(check(q), checkIDs(p.OrgID, p.DocumentID)); err != nil {
-		return Response{}, err
-	}
-	if p.Version < 0 {
-		return Response{}, ErrNegativeVersion
-	}
-	if p.Delay < 0 {
-		return Response{}, ErrNegativeDelay
-	}
-	var version *int64
-	if p.Version > 0 {
-		version = &p.Version
-	}
-	r, err := store.MarkPending(ctx, q, p.OrgID, p.DocumentID, version, p.Delay)
-	return response(r), err
-}
-
-// Repost asks for a document to be reversed and posted anew, though neither it nor its rules changed: a new epoch. The
-// result is that of MarkPending.
-//
-// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
-func Repost(ctx context.Context, q Querier, d Document) (Response, error) {
-	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
-		return Response{}, err
-	}
-	r, err := store.Repost(ctx, q, d.OrgID, d.ID)
-	return response(r), err
-}
-
-// Cancel asks that a document not be posted. A running attempt commits nothing. What is posted already stays: mark the
-// document not ready or deleted to take it back.
-//
-// Errors: ErrJobNotFound, ErrJobCompleted, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
-func Cancel(ctx context.Context, q Querier, d Document) (Response, error) {
-	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
-		return Response{}, err
-	}
-	r, err := store.Cancel(ctx, q, d.OrgID, d.ID)
-	return response(r), err
-}
-
-// Marked is what a change of a document's readiness led to.
-type Marked struct {
-	Response
-	// Version is the document's accounting_ready_version after the change.
-	Version int64
-}
-
-// MarkDocumentReady says that a document of daybook.documents is complete: it sets accounting_ready_at, increments the
-// version and enqueues it. q must be a transaction, the one that writes the document.
-//
-// Errors: ErrDocumentNotFound, ErrDocumentDeleted, ErrNoTransaction, and those of Enqueue.
-func MarkDocumentReady(ctx context.Context, q Querier, d Document) (Marked, error) {
-	if !validPriority(d.Priority) {
-		return Marked{}, ErrInvalidPriority
-	}
-	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentReady(ctx, q, d.OrgID, d.ID, d.Priority) })
-}
-
-// MarkDocumentNotReady takes a document's readiness back: the version is incremented and enqueued, and what was posted
-// of the document is reversed. q must be a transaction.
-func MarkDocumentNotReady(ctx context.Context, q Querier, d Document) (Marked, error) {
-	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentNotReady(ctx, q, d.OrgID, d.ID) })
-}
-
-// MarkDocumentDeleted marks a document deleted: the version is incremented and enqueued, the job will be cancelled, and
-// what was posted of the document is reversed. Marking it twice is marking it once. q must be a transaction.
-func MarkDocumentDeleted(ctx context.Context, q Querier, d Document) (Marked, error) {
-	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentDeleted(ctx, q, d.OrgID, d.ID) })
-}
-
-func markDocument(q Querier, d Document, mark func() (store.Marked, error)) (Marked, error) {
-	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
-		return Marked{}, err
-	}
-	if err := inTransaction(q); err != nil {
-		return Marked{}, err
-	}
-	m, err := mark()
-	return Marked{Response: response(m.Requested), Version: m.Version}, err
-}
-
-func (j Job) check() error {
-	switch {
-	case j.Version < 0:
-		return ErrNegativeVersion
-	case !validPriority(j.Priority):
-		return ErrInvalidPriority
-	}
-	return checkIDs(j.OrgID, j.DocumentID)
-}
 
 func checkIDs(org, document string) error {
 	switch {

@@ -36,13 +36,13 @@ func TestAfterPosting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`SELECT daybook.set_hooks('` + org + `', '{follow}')`)
-	b.start(workers.Options{Hooks: workers.Hooks{"follow": follow}})
+	b.start(workers.AccountingOptions{Hooks: workers.Hooks{"follow": follow}})
 	fixture.ManyReady(t, b.Pool, org, "inv-", 500)
 
 	counts := b.drainOnce()
 
 	assert.EqualValues(t, 499, counts.Completed)
-	assert.Len(t, queuetest.Enqueued[queue.RawPayload](t, b.Pool), 499)
+	assert.Len(t, queuetest.EnqueuedJobs[queue.RawPayload](t, b.Pool), 499)
 	assert.Equal(t, 499, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM daybook.impacts i JOIN daybook.jobs j ON j.idempotency_key = 'follow/' || i.document_id`))
 	job := fixture.Job(t, b.Pool, org, "inv-7")
@@ -55,6 +55,6 @@ SELECT count(*) FROM daybook.impacts i JOIN daybook.jobs j ON j.idempotency_key 
 func TestAfterPostingIsTheLedgers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := workers.New(workers.Options{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, Hooks: workers.Hooks{"follow": follow}})
+	_, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, Hooks: workers.Hooks{"follow": follow}})
 	assert.ErrorContains(t, err, "Hooks are for Daybook's ledger")
 }

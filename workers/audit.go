@@ -26,7 +26,7 @@ type AuditReport = store.AuditReport
 // Locked and left out. The audit asks for documents that have a job or an impact: one that was never enqueued is known to its
 // application alone. A source that answers wrongly is an error.
 func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o AuditOptions) (AuditReport, error) {
-	if err := (Options{Sources: sources}).checkNames(); err != nil {
+	if err := (AccountingOptions{Sources: sources}).checkNames(); err != nil {
 		return AuditReport{}, err
 	}
 	if pool == nil {

@@ -34,9 +34,9 @@ func TestJobProcessorOfAnApplication(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`CREATE TABLE reports (document_id text PRIMARY KEY, version bigint NOT NULL)`)
-	b.start(workers.Options{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Parallel: 4}})
+	b.start(workers.AccountingOptions{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Parallel: 4}})
 	for n := range 20 {
-		_, err := queue.Enqueue(t.Context(), b.Pool, queue.Job{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 7})
+		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 7})
 		require.NoError(t, err)
 	}
 
@@ -72,9 +72,9 @@ func TestChunkProcessorOfAnApplication(t *testing.T) {
 	b := setup(t)
 	b.exec(`CREATE TABLE counters (n integer NOT NULL)`)
 	b.exec(`INSERT INTO counters VALUES (0)`)
-	b.start(workers.Options{Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{ChunkSize: 5}})
+	b.start(workers.AccountingOptions{Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{ChunkSize: 5}})
 	for n := range 20 {
-		_, err := queue.Enqueue(t.Context(), b.Pool, queue.Job{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 1})
+		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: org, DocumentID: fmt.Sprint("doc-", n), Version: 1})
 		require.NoError(t, err)
 	}
 
@@ -128,11 +128,11 @@ func TestDocumentsInTablesOfAnApplication(t *testing.T) {
 	b.ownTables()
 	b.exec(`INSERT INTO shredded VALUES ('2026-3')`)
 	b.exec(`SELECT daybook.set_default_source('shop')`)
-	b.start(workers.Options{Sources: workers.Sources{"shop": ownTable{}}})
+	b.start(workers.AccountingOptions{Sources: workers.Sources{"shop": ownTable{}}})
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := tx.Exec(ctx, `INSERT INTO invoices (number, version, net) VALUES ('2026-1', 4, 1000), ('2026-2', 1, 500)`)
 		require.NoError(t, err)
-		_, err = queue.EnqueueMany(ctx, tx, []queue.Job{
+		_, err = queue.EnqueueAccountingJobs(ctx, tx, []queue.AccountingJob{
 			{OrgID: org, DocumentID: "2026-1", Version: 4},
 			{OrgID: org, DocumentID: "2026-2", Version: 1},
 			{OrgID: org, DocumentID: "2026-3", Version: 1},

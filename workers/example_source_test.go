@@ -104,7 +104,7 @@ CREATE TABLE orders (org text, id text, version bigint, ready_at timestamptz, de
 	drain := func(version int64, ids ...string) map[string]models.ErrorCode {
 		t.Helper()
 		for _, id := range ids {
-			_, err := queue.Enqueue(t.Context(), db.Pool, queue.Job{OrgID: shop, DocumentID: id, Version: version})
+			_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool, queue.AccountingJob{OrgID: shop, DocumentID: id, Version: version})
 			require.NoError(t, err)
 		}
 		drained := queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{Sources: workers.Sources{"orders": orders{}}})

@@ -43,7 +43,7 @@ func TestGOBLExamples(t *testing.T) {
 	t.Parallel()
 	files := goblExamples(t)
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	orgs := map[string]bool{}
 	documents, bypass := 0, ""
 	for _, file := range files {

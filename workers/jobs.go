@@ -19,9 +19,9 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// JobOptions say how a worker of background jobs works. Client, Pool and Registry are required; the zero value of each other
+// JobsOptions say how a worker of background jobs works. Client, Pool and Registry are required; the zero value of each other
 // field is its default, as in Options.
-type JobOptions struct {
+type JobsOptions struct {
 	// Client is connected to Temporal; it stays the caller's to close.
 	Client client.Client
 	// Pool is connected to the database; it stays the caller's to close. A handler that asks for the transaction that
@@ -29,7 +29,7 @@ type JobOptions struct {
 	Pool *pgxpool.Pool
 	// Registry holds the handlers.
 	Registry *jobs.Registry
-	// Settings is what the queue works by; zero: the environment (JobSettingsFromEnv).
+	// Settings is what the queue works by; zero: the environment (JobsSettingsFromEnv).
 	Settings Settings
 	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of Options.
 	MaxConcurrentActivities    int
@@ -42,14 +42,14 @@ type JobOptions struct {
 	Log *slog.Logger
 }
 
-// JobSettingsFromEnv reads JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS.
-func JobSettingsFromEnv() (Settings, error) { return activities.JobSettingsFromEnv() }
+// JobsSettingsFromEnv reads JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS.
+func JobsSettingsFromEnv() (Settings, error) { return activities.JobsSettingsFromEnv() }
 
 // NewJobs checks the options and registers everything; nothing runs yet. Close the worker after Run.
 //
 // It leases only jobs of types that it has a handler for. What no worker has one for becomes a dead letter (HANDLER_MISSING)
 // after five minutes, uncounted; dead letters that this one has a handler for come back when it starts, and every minute.
-func NewJobs(o JobOptions) (*Worker, error) {
+func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
@@ -57,7 +57,7 @@ func NewJobs(o JobOptions) (*Worker, error) {
 		return nil, err
 	}
 	if o.Settings == (Settings{}) {
-		s, err := JobSettingsFromEnv()
+		s, err := JobsSettingsFromEnv()
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func NewJobs(o JobOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
-	w.worker.RegisterActivity(activities.NewAccounting(o.Client, w.engine, o.Settings, o.Name))
+	w.worker.RegisterActivity(activities.NewQueue(o.Client, w.engine, o.Settings, o.Name))
 	w.worker.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
 	w.worker.RegisterActivity(activities.NewSchedules(o.Pool))
 	return w, nil

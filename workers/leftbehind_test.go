@@ -54,7 +54,7 @@ func TestLeftBehindIsTakenByWhoeverComesNext(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	h := newHold("inv-1")
-	b.start(workers.Options{JobProcessor: h})
+	b.start(workers.AccountingOptions{JobProcessor: h})
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
 	id := b.run(`{"pollIntervalSeconds": 3600}`)
 	<-h.reached
@@ -71,7 +71,7 @@ func TestExitWaitsForWhatWasLeftBehind(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	h := newHold("inv-1", "inv-2")
-	b.start(workers.Options{JobProcessor: h})
+	b.start(workers.AccountingOptions{JobProcessor: h})
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000), fixture.Invoice(org, "inv-2", 1000))
 	id := b.run(`{"exitWhenEmpty": true, "batchSize": 1}`)
 	<-h.reached
@@ -93,7 +93,7 @@ func TestConfigureBeforeTheSettingsAreThere(t *testing.T) {
 	b := setup(t)
 	id := b.run(`{}`)
 	type answer struct {
-		settings workflows.AccountingSettings
+		settings workflows.Settings
 		err      error
 	}
 	got := make(chan answer, 1)
@@ -101,9 +101,9 @@ func TestConfigureBeforeTheSettingsAreThere(t *testing.T) {
 		s, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(77)})
 		got <- answer{s, err}
 	}()
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	a := <-got
 	require.NoError(t, a.err)
-	assert.Equal(t, workflows.AccountingSettings{BatchSize: 77, PollIntervalSeconds: 10, Concurrency: 3}, a.settings)
+	assert.Equal(t, workflows.Settings{BatchSize: 77, PollIntervalSeconds: 10, Concurrency: 3}, a.settings)
 	assert.Equal(t, a.settings, b.status(id).Settings)
 }

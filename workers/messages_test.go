@@ -17,9 +17,9 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.AccountingSettings, error) {
+func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.Settings, error) {
 	b.t.Helper()
-	var s workflows.AccountingSettings
+	var s workflows.Settings
 	h, err := b.client.UpdateWorkflow(b.t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: id, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
@@ -34,7 +34,7 @@ func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.Ac
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	id := b.run(`{"pollIntervalSeconds": 60}`)
 	b.eventually("it waits for work", 10*time.Second, func() bool { return b.status(id).IdleSince != nil })
 
@@ -65,15 +65,15 @@ func (b *bundle) pendingActivities(id string) int {
 func TestConfigure(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{Settings: workers.Settings{BatchSize: 7, PollIntervalSeconds: 11, RetryBaseSeconds: 300}})
+	b.start(workers.AccountingOptions{Settings: workers.Settings{BatchSize: 7, PollIntervalSeconds: 11, RetryBaseSeconds: 300}})
 	id := b.run(`{"concurrency": 2}`)
 	b.eventually("it has its settings", 10*time.Second, func() bool {
-		return b.status(id).Settings == workflows.AccountingSettings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
+		return b.status(id).Settings == workflows.Settings{BatchSize: 7, PollIntervalSeconds: 11, Concurrency: 2}
 	})
 
 	s, err := b.configure(id, workflows.ConfigureInput{BatchSize: new(100), Concurrency: new(5)})
 	require.NoError(t, err)
-	assert.Equal(t, workflows.AccountingSettings{BatchSize: 100, PollIntervalSeconds: 11, Concurrency: 5}, s)
+	assert.Equal(t, workflows.Settings{BatchSize: 100, PollIntervalSeconds: 11, Concurrency: 5}, s)
 
 	for message, in := range map[string]workflows.ConfigureInput{
 		"batchSize is 0: want 1 to 1000":              {BatchSize: new(0)},
@@ -92,7 +92,7 @@ func TestConfigure(t *testing.T) {
 func TestInputOutOfRangeFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	for message, input := range map[string]string{
 		"batchSize is 0: want 1 to 1000":            `{"batchSize": 0}`,
 		"batchSize is 1001: want 1 to 1000":         `{"batchSize": 1001}`,
@@ -119,7 +119,7 @@ func TestLastSignalCounts(t *testing.T) {
 	} {
 		require.NoError(t, b.client.SignalWorkflow(t.Context(), one.id, "", one.name, nil))
 	}
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	for id, want := range map[string]bool{paused: true, runs: false} {
 		b.eventually("it has its settings", 30*time.Second, func() bool { return b.status(id).Settings.BatchSize > 0 })
 		assert.Equal(t, want, b.status(id).Paused)
@@ -129,10 +129,10 @@ func TestLastSignalCounts(t *testing.T) {
 func TestStartsWithoutInput(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	b.cli("workflow", "start", "--task-queue", "accounting-queue", "--type", "syncAccountingQueueWorkflow", "--workflow-id", "bare")
 	b.eventually("it has the defaults", 10*time.Second, func() bool {
-		return b.status("bare").Settings == workflows.AccountingSettings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}
+		return b.status("bare").Settings == workflows.Settings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}
 	})
 }
 
@@ -140,7 +140,7 @@ func TestStartsWithoutInput(t *testing.T) {
 func TestCancelDrains(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	b.ready(backlog)
 	id := b.run(`{}`)
 	b.eventually("it works", 20*time.Second, func() bool { return b.states()[models.JobCompleted] > 500 })
@@ -160,20 +160,20 @@ func TestCancelDrains(t *testing.T) {
 func TestContinueAsNewKeepsEverything(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	carried := workflows.AccountingState{
-		Settings: workflows.AccountingSettings{BatchSize: 33, PollIntervalSeconds: 44, Concurrency: 2},
+	carried := workflows.State{
+		Settings: workflows.Settings{BatchSize: 33, PollIntervalSeconds: 44, Concurrency: 2},
 		Paused:   true, Counts: workflows.Counts{Turns: 5, Completed: 6, Retried: 7, Rescheduled: 8, Failed: 9, Cancelled: 10, Lost: 11, Released: 12, Leased: 13},
 		LastTurn: &workflows.TurnSummary{ID: "a/0/1", Lane: 1, At: since}, StartedAt: since, Runs: 3,
 		LeftBehind: []string{"a/0/1"},
 	}
-	input, err := json.Marshal(workflows.AccountingInput{Carried: &carried})
+	input, err := json.Marshal(workflows.Input{Carried: &carried})
 	require.NoError(t, err)
 	id := b.run(string(input))
 
 	b.eventually("it is there", 10*time.Second, func() bool { return b.status(id).Runs == 4 })
-	got := b.status(id).AccountingState
+	got := b.status(id).State
 	carried.Runs = 4
 	assert.Equal(t, carried, got)
 
@@ -188,7 +188,7 @@ func TestContinueAsNewKeepsEverything(t *testing.T) {
 func TestContinuesAsNewUnderSignals(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	id := b.run(`{"concurrency": 2}`)
 	b.eventually("it runs", 10*time.Second, func() bool { return b.status(id).Settings.BatchSize == 50 })
 	sent := 0

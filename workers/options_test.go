@@ -14,7 +14,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	minutes := workers.ProcessorOptions{ChunkSize: 7, Timeout: 10 * time.Minute}
-	for message, o := range map[string]workers.Options{
+	for message, o := range map[string]workers.AccountingOptions{
 		"MaxConcurrentActivities is 1: it must be at least 2":    {MaxConcurrentActivities: 1},
 		"MaxConcurrentActivities is -3":                          {MaxConcurrentActivities: -3},
 		"MaxConcurrentWorkflowTasks is 1: it must be at least 2": {MaxConcurrentWorkflowTasks: 1},
@@ -27,10 +27,10 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"ProcessorOptions are out of range: timeout -1s":       {Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{Timeout: -time.Second}},
 	} {
 		o.Client, o.Pool = b.client, b.Pool
-		_, err := workers.New(o)
+		_, err := workers.NewAccounting(o)
 		require.ErrorContains(t, err, message)
 	}
-	for message, o := range map[string]workers.JobOptions{
+	for message, o := range map[string]workers.JobsOptions{
 		"MaxConcurrentActivities is 1: it must be at least 2":    {MaxConcurrentActivities: 1},
 		"MaxConcurrentWorkflowTasks is 1: it must be at least 2": {MaxConcurrentWorkflowTasks: 1},
 		"Settings.BatchSize is -1: want 1 to 1000":               {Settings: workers.Settings{BatchSize: -1}},

@@ -39,7 +39,7 @@ func TestDatabaseOutage(t *testing.T) {
 	proxy, pool := b.proxied()
 	direct := b.Pool
 	b.Pool = pool
-	b.start(workers.Options{Name: "cut-off"})
+	b.start(workers.AccountingOptions{Name: "cut-off"})
 	b.Pool = direct
 	b.ready(backlog)
 	id := b.run(`{}`)

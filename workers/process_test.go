@@ -39,7 +39,7 @@ func workerProcess() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	w, err := workers.New(workers.Options{Client: c, Pool: pool, Name: os.Getenv(envWorkerProcess)})
+	w, err := workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: pool, Name: os.Getenv(envWorkerProcess)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestDeadWorkerDelaysPickUpLittle(t *testing.T) {
 	victim := b.process("victim")
 	id := b.run(`{"pollIntervalSeconds": 3600}`)
 	b.eventually("it waits for work", 60*time.Second, func() bool { return b.status(id).IdleSince != nil })
-	b.start(workers.Options{Name: "survivor"})
+	b.start(workers.AccountingOptions{Name: "survivor"})
 
 	require.NoError(t, victim.Signal(syscall.SIGKILL))
 	fixture.ManyReady(t, b.Pool, org, "inv-", 200)
@@ -162,7 +162,7 @@ func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
 	victim := b.process("victim")
 	b.run(`{}`)
 	b.inMidTurn("victim")
-	b.start(workers.Options{Name: "survivor"})
+	b.start(workers.AccountingOptions{Name: "survivor"})
 
 	require.NoError(t, victim.Signal(syscall.SIGKILL))
 	killed := time.Now()
@@ -200,7 +200,7 @@ func TestStoppedWorkerDrains(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.ready(backlog)
-	stop := b.start(workers.Options{Name: "first"})
+	stop := b.start(workers.AccountingOptions{Name: "first"})
 	id := b.run(`{"exitWhenEmpty": true}`)
 	// What a lane has fetched and not begun to process stays with its turn; here all three lanes are in mid-turn.
 	b.eventually("all lanes work", 60*time.Second, func() bool {
@@ -211,7 +211,7 @@ func TestStoppedWorkerDrains(t *testing.T) {
 
 	assert.Zero(t, b.states()[models.JobLeased])
 	assert.NotZero(t, b.states()[models.JobPending])
-	b.start(workers.Options{Name: "second"})
+	b.start(workers.AccountingOptions{Name: "second"})
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
 	b.assertExactlyOnce(backlog)
 }

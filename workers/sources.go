@@ -50,7 +50,7 @@ type (
 type Hooks = ledger.Hooks
 
 // checkNames refuses sources and hooks that cannot work.
-func (o Options) checkNames() error {
+func (o AccountingOptions) checkNames() error {
 	for name, source := range o.Sources {
 		switch {
 		case store.CheckName(name) != nil:
@@ -124,7 +124,7 @@ func (l *leftovers) tellUnnamed(ctx context.Context) error {
 }
 
 // abilities are what the worker reads and has.
-func (o Options) abilities() store.Abilities {
+func (o AccountingOptions) abilities() store.Abilities {
 	if o.Processor == nil && o.JobProcessor == nil {
 		return ledger.New(o.Sources).WithHooks(o.Hooks).Abilities()
 	}
@@ -137,4 +137,4 @@ func (o Options) abilities() store.Abilities {
 }
 
 // apart reports whether the worker works what a stock worker of the same task queue leaves.
-func (o Options) apart() bool { return len(o.Sources)+len(o.Hooks) > 0 }
+func (o AccountingOptions) apart() bool { return len(o.Sources)+len(o.Hooks) > 0 }

@@ -43,15 +43,15 @@ const shop = "shop"
 func (b *bundle) invoices(version int64, n int) {
 	b.t.Helper()
 	fixture.Tx(b.t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		var jobs []queue.Job
+		var jobs []queue.AccountingJob
 		for i := range n {
 			number := fmt.Sprint("2026-", i)
 			_, err := tx.Exec(ctx, `INSERT INTO invoices (number, version, net) VALUES ($1, $2::bigint, 1000 * $2::bigint)
 ON CONFLICT (number) DO UPDATE SET version = excluded.version, net = excluded.net`, number, version)
 			require.NoError(b.t, err)
-			jobs = append(jobs, queue.Job{OrgID: shop, DocumentID: number, Version: version})
+			jobs = append(jobs, queue.AccountingJob{OrgID: shop, DocumentID: number, Version: version})
 		}
-		_, err := queue.EnqueueMany(ctx, tx, jobs)
+		_, err := queue.EnqueueAccountingJobs(ctx, tx, jobs)
 		require.NoError(b.t, err)
 	})
 }
@@ -91,13 +91,13 @@ func TestEmbeddedBesideStock(t *testing.T) {
 	var log lines
 	b.invoices(1, 10)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "own", 1000))
-	b.start(workers.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	b.start(workers.AccountingOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	b.run(`{"pollIntervalSeconds": 3600}`)
 	b.completed(1)
 	assert.Equal(t, map[models.JobState]int{models.JobCompleted: 1, models.JobPending: 10}, b.states())
 	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("source=orders")) }, 30*time.Second, 20*time.Millisecond, "the log names the source")
 
-	b.start(workers.Options{Sources: workers.Sources{"orders": ownTable{}}, Hooks: workers.Hooks{"follow": tell}})
+	b.start(workers.AccountingOptions{Sources: workers.Sources{"orders": ownTable{}}, Hooks: workers.Hooks{"follow": tell}})
 	b.completed(11)
 	b.invoices(2, 16)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "own", 3000))
@@ -125,7 +125,7 @@ func TestEmbeddedLeavesImported(t *testing.T) {
 		_, err = queue.SetSource(ctx, tx, org, queue.SourceDaybook)
 		require.NoError(t, err)
 	})
-	b.start(workers.Options{Sources: workers.Sources{"orders": ownTable{}}})
+	b.start(workers.AccountingOptions{Sources: workers.Sources{"orders": ownTable{}}})
 	b.run(`{}`)
 	for version := int64(1); version <= 2; version++ {
 		b.invoices(version, 3)
@@ -142,7 +142,7 @@ func TestEmbeddedLeavesImported(t *testing.T) {
 func TestSourcesThatCannotWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for says, o := range map[string]workers.Options{
+	for says, o := range map[string]workers.AccountingOptions{
 		"the source orders is nil": {Sources: workers.Sources{"orders": nil}},
 		"every worker reads":       {Sources: workers.Sources{"daybook": ownTable{}}},
 		`"the shop": a source`:     {Sources: workers.Sources{"the shop": ownTable{}}},
@@ -152,7 +152,7 @@ func TestSourcesThatCannotWork(t *testing.T) {
 		"for Daybook's ledger":     {JobProcessor: reports{}, Sources: workers.Sources{"orders": ownTable{}}},
 	} {
 		o.Client, o.Pool = b.client, b.Pool
-		_, err := workers.New(o)
+		_, err := workers.NewAccounting(o)
 		assert.ErrorContains(t, err, says)
 	}
 }
@@ -163,9 +163,9 @@ func TestProcessorWorksItsSources(t *testing.T) {
 	b := setup(t)
 	b.exec(`CREATE TABLE reports (document_id text PRIMARY KEY, version bigint NOT NULL)`)
 	b.exec(`SELECT daybook.set_source('shop', 'orders')`)
-	b.start(workers.Options{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Sources: []string{"orders"}}})
+	b.start(workers.AccountingOptions{JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Sources: []string{"orders"}}})
 	for _, o := range []string{shop, org} {
-		_, err := queue.Enqueue(t.Context(), b.Pool, queue.Job{OrgID: o, DocumentID: "doc-of-" + o, Version: 1})
+		_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, queue.AccountingJob{OrgID: o, DocumentID: "doc-of-" + o, Version: 1})
 		require.NoError(t, err)
 	}
 	assert.EqualValues(t, 1, b.drainOnce().Completed)

@@ -51,10 +51,10 @@ func setup(t *testing.T) *bundle {
 }
 
 // start runs a worker until the test, or the returned function, ends it.
-func (b *bundle) start(o workers.Options) (stop func()) {
+func (b *bundle) start(o workers.AccountingOptions) (stop func()) {
 	b.t.Helper()
 	o.Client, o.Pool = b.client, b.Pool
-	w, err := workers.New(o)
+	w, err := workers.NewAccounting(o)
 	require.NoError(b.t, err)
 	return b.runWorker(w)
 }
@@ -109,11 +109,11 @@ func (b *bundle) drainOnce() workflows.Counts {
 	return counts
 }
 
-func (b *bundle) status(id string) workflows.AccountingStatus {
+func (b *bundle) status(id string) workflows.Status {
 	b.t.Helper()
 	v, err := b.client.QueryWorkflow(b.t.Context(), id, "", workflows.QueryStatus)
 	require.NoError(b.t, err)
-	var s workflows.AccountingStatus
+	var s workflows.Status
 	require.NoError(b.t, v.Get(&s))
 	return s
 }
@@ -145,7 +145,7 @@ func (b *bundle) eventually(what string, within time.Duration, condition func() 
 func TestSeedCommand(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000), fixture.Unbalanced(org, "inv-2"))
 
 	b.cli("workflow", "start",
@@ -158,7 +158,7 @@ func TestSeedCommand(t *testing.T) {
 		return b.states()[models.JobCompleted] == 1 && b.states()[models.JobFailed] == 1
 	})
 	status := b.status("accounting-queue-worker-production")
-	assert.Equal(t, workflows.AccountingSettings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}, status.Settings)
+	assert.Equal(t, workflows.Settings{BatchSize: 50, PollIntervalSeconds: 10, Concurrency: 3}, status.Settings)
 
 	// A domain transaction that commits now is picked up without waiting for the poll interval.
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-3", 500))
@@ -190,7 +190,7 @@ func TestSeedCommand(t *testing.T) {
 func TestDrains(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.start(workers.Options{})
+	b.start(workers.AccountingOptions{})
 	fixture.ManyReady(t, b.Pool, org, "inv-", 5000)
 
 	counts := b.drainOnce()

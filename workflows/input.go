@@ -15,9 +15,9 @@ const DefaultConcurrency = 3
 // ErrTypeInvalidInput is the type of the application error with which a run fails whose input is out of range.
 const ErrTypeInvalidInput = "INVALID_INPUT"
 
-// AccountingInput starts syncAccountingQueueWorkflow. Every field may be left out: then the environment of the worker
+// Input starts syncAccountingQueueWorkflow. Every field may be left out: then the environment of the worker
 // that answers first decides, and its defaults.
-type AccountingInput struct {
+type Input struct {
 	// BatchSize is how many jobs are leased at a time, 1 to activities.MaxBatchSize; default 50.
 	BatchSize *int `json:"batchSize,omitempty"`
 	// PollIntervalSeconds is how long to wait for work when none is due, 1 to activities.MaxPollIntervalSeconds; default 10.
@@ -27,11 +27,11 @@ type AccountingInput struct {
 	// ExitWhenEmpty ends the run, with its counts as the result, when nothing is due.
 	ExitWhenEmpty bool `json:"exitWhenEmpty,omitempty"`
 	// Carried is what an earlier run of the same workflow hands over. Leave it out.
-	Carried *AccountingState `json:"carried,omitempty"`
+	Carried *State `json:"carried,omitempty"`
 }
 
-// AccountingSettings is what a run works by.
-type AccountingSettings struct {
+// Settings is what a run works by.
+type Settings struct {
 	BatchSize           int `json:"batchSize"`
 	PollIntervalSeconds int `json:"pollIntervalSeconds"`
 	Concurrency         int `json:"concurrency"`
@@ -44,12 +44,12 @@ type ConfigureInput struct {
 	Concurrency         *int `json:"concurrency,omitempty"`
 }
 
-// AccountingState is what survives continue-as-new.
-type AccountingState struct {
-	Settings AccountingSettings `json:"settings"`
-	Paused   bool               `json:"paused,omitempty"`
-	Counts   Counts             `json:"counts"`
-	LastTurn *TurnSummary       `json:"lastTurn,omitempty"`
+// State is what survives continue-as-new.
+type State struct {
+	Settings Settings     `json:"settings"`
+	Paused   bool         `json:"paused,omitempty"`
+	Counts   Counts       `json:"counts"`
+	LastTurn *TurnSummary `json:"lastTurn,omitempty"`
 	// IdleSince is since when nothing was due; nil: there is work.
 	IdleSince *time.Time `json:"idleSince,omitempty"`
 	StartedAt time.Time  `json:"startedAt"`
@@ -101,9 +101,9 @@ type TurnSummary struct {
 	Report activities.ProcessOutput `json:"report"`
 }
 
-// AccountingStatus answers the query "status".
-type AccountingStatus struct {
-	AccountingState
+// Status answers the query "status".
+type Status struct {
+	State
 	// Lanes is how many lanes are working on a turn now.
 	Lanes int `json:"lanesWorking"`
 	// Draining says that no new turn begins: the run is about to end or to continue as new.
@@ -111,7 +111,7 @@ type AccountingStatus struct {
 }
 
 // set puts what the arguments name into s.
-func (s *AccountingSettings) set(batch, poll, concurrency *int) {
+func (s *Settings) set(batch, poll, concurrency *int) {
 	for _, f := range []struct{ to, from *int }{{&s.BatchSize, batch}, {&s.PollIntervalSeconds, poll}, {&s.Concurrency, concurrency}} {
 		if f.from != nil {
 			*f.to = *f.from
@@ -121,7 +121,7 @@ func (s *AccountingSettings) set(batch, poll, concurrency *int) {
 
 // check refuses what a run cannot work by. What an earlier run of the workflow carries over is in range; what comes from elsewhere may
 // not be.
-func (in AccountingInput) check() error {
+func (in Input) check() error {
 	if err := checkRanges(in.BatchSize, in.PollIntervalSeconds, in.Concurrency); err != nil || in.Carried == nil {
 		return err
 	}

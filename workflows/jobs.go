@@ -8,6 +8,6 @@ const (
 	JobsTaskQueue = "job-queue"
 )
 
-// Jobs is the workflow syncJobQueueWorkflow: the loop, input and messages of the accounting queue, whose activities are
-// registered on another task queue by a worker of background jobs.
-func Jobs(ctx workflow.Context, in AccountingInput) (*Counts, error) { return Accounting(ctx, in) }
+// Jobs is the workflow syncJobQueueWorkflow. It runs and returns as Accounting does; its activities are registered on another task
+// queue, by a worker of jobs.
+func Jobs(ctx workflow.Context, in Input) (*Counts, error) { return runQueue(ctx, in) }

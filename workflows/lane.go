@@ -21,7 +21,7 @@ const (
 
 // lane is one of the loops that run side by side: fetch, process, again.
 type lane struct {
-	a      *accounting
+	a      *run
 	number int
 	// turn is the number of the lane's present turn.
 	turnNumber int
@@ -35,7 +35,7 @@ type lane struct {
 }
 
 // startLanes starts the lanes that the settings ask for and that do not run yet. Surplus ones end by themselves.
-func (a *accounting) startLanes() {
+func (a *run) startLanes() {
 	for n := range a.state.Settings.Concurrency {
 		if n == len(a.lanes) {
 			a.lanes = append(a.lanes, nil)
@@ -93,7 +93,7 @@ func (l *lane) mayFetch() bool {
 }
 
 // count counts the running lanes of which something is true.
-func (a *accounting) count(is func(*lane) bool) int {
+func (a *run) count(is func(*lane) bool) int {
 	n := 0
 	for _, l := range a.lanes {
 		if l != nil && is(l) {
@@ -181,7 +181,7 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 		WaitForCancellation: true,
 		Summary:             summary,
 	})
-	var acts *activities.Accounting
+	var acts *activities.Queue
 	var out activities.FetchOutput
 	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
 	if err == nil {
@@ -195,7 +195,7 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 
 // leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that whichever lane comes
 // next takes them over; a fetch that waits already is begun anew for it.
-func (a *accounting) leaveBehind(turns ...string) {
+func (a *run) leaveBehind(turns ...string) {
 	for _, id := range turns {
 		if !slices.Contains(a.state.LeftBehind, id) {
 			a.state.LeftBehind = append(a.state.LeftBehind, id)
@@ -207,7 +207,7 @@ func (a *accounting) leaveBehind(turns ...string) {
 }
 
 // takenOver forgets those of the turns that hold nothing any more, and remembers what is new.
-func (a *accounting) takenOver(asked, left []string) {
+func (a *run) takenOver(asked, left []string) {
 	a.state.LeftBehind = slices.DeleteFunc(a.state.LeftBehind, func(id string) bool {
 		return slices.Contains(asked, id) && !slices.Contains(left, id)
 	})
@@ -234,7 +234,7 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 	in := activities.ProcessInput{
 		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty,
 	}
-	var acts *activities.Accounting
+	var acts *activities.Queue
 	var out activities.ProcessOutput
 	if err := workflow.ExecuteActivity(ctx, acts.ProcessBatch, in).Get(ctx, &out); err != nil {
 		a.leaveBehind(id)

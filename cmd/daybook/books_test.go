@@ -46,7 +46,7 @@ func TestExplain(t *testing.T) {
 	b.work()
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "sale", 1000)) // the same again: confirmed
 	b.work()
-	assert.Contains(t, b.ok("jobs", "repost", "acme", "sale"), "requeued")
+	assert.Contains(t, b.ok("accounting", "repost", "acme", "sale"), "requeued")
 	b.work()
 
 	var e store.Explanation
@@ -140,7 +140,7 @@ func TestPeriods(t *testing.T) {
 		r := b.run(append([]string{"periods", test.args[0], "--org", "acme"}, test.args[1:]...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
 	}
-	assert.Equal(t, exitNotFound, b.run("jobs", "repost", "acme", "nothing").exit)
+	assert.Equal(t, exitNotFound, b.run("accounting", "repost", "acme", "nothing").exit)
 }
 
 func TestBalancesOfASpan(t *testing.T) {

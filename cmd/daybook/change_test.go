@@ -14,15 +14,15 @@ import (
 
 func (b *bundle) job(org, document string) models.AccountingJob {
 	b.t.Helper()
-	var d jobDetails
-	b.json(&d, "jobs", "show", org, document)
+	var d accountingJobDetails
+	b.json(&d, "accounting", "show", org, document)
 	return d.Job
 }
 
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	args := []string{"enqueue", "--org", "acme", "--document", "d", "--version"}
+	args := []string{"accounting", "enqueue", "--org", "acme", "--document", "d", "--version"}
 	assert.Contains(t, b.ok(append(args, "3", "--priority", "high")...), "enqueued (job ")
 	assert.Contains(t, b.ok(append(args, "2")...), "unchanged (job ")
 	assert.Contains(t, b.ok(append(args, "4")...), "coalesced (job ")
@@ -34,21 +34,21 @@ func TestEnqueue(t *testing.T) {
 func TestJobsRetry(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	assert.Contains(t, b.ok("jobs", "retry", "es", "invoice-2", "--delay", "1h"), "requeued (job ")
+	assert.Contains(t, b.ok("accounting", "retry", "es", "invoice-2", "--delay", "1h"), "requeued (job ")
 	job := b.job("es", "invoice-2")
 	assert.Equal(t, models.JobPending, job.State)
 	assert.WithinDuration(t, time.Now().Add(time.Hour), job.ReadyAt, time.Minute)
 
 	// What waits for its backoff is made due at once.
 	var n struct{ Pending int }
-	b.json(&n, "jobs", "retry", "--state", "pending", "--all")
+	b.json(&n, "accounting", "retry", "--state", "pending", "--all")
 	assert.Equal(t, 1, n.Pending)
 	b.work()
-	b.json(&n, "jobs", "retry", "--state", "failed", "--all", "--code", "TIMEOUT")
+	b.json(&n, "accounting", "retry", "--state", "failed", "--all", "--code", "TIMEOUT")
 	assert.Equal(t, 0, n.Pending)
-	b.json(&n, "jobs", "retry", "--state", "failed", "--all", "--org", "de")
+	b.json(&n, "accounting", "retry", "--state", "failed", "--all", "--org", "de")
 	assert.Equal(t, 0, n.Pending)
-	b.json(&n, "jobs", "retry", "--state", "failed", "--all", "--org", "es", "--code", "UNBALANCED")
+	b.json(&n, "accounting", "retry", "--state", "failed", "--all", "--org", "es", "--code", "UNBALANCED")
 	assert.Equal(t, 1, n.Pending)
 	assert.Equal(t, models.JobPending, b.job("es", "invoice-2").State)
 }
@@ -58,9 +58,9 @@ func TestRetryingManyLeavesOutWhatChangedSince(t *testing.T) {
 	b := posted(t)
 	before, err := store.Now(t.Context(), b.Pool)
 	require.NoError(t, err)
-	b.ok("jobs", "retry", "es", "invoice-2")
+	b.ok("accounting", "retry", "es", "invoice-2")
 	b.work() // it fails again, after the moment that counts
-	n, err := store.MarkManyPending(t.Context(), b.Pool, store.RetryFilter{State: models.JobFailed, Before: before}, 0, 10)
+	n, err := store.MarkAccountingJobsPending(t.Context(), b.Pool, store.AccountingRetryFilter{State: models.JobFailed, Before: before}, 0, 10)
 	require.NoError(t, err)
 	assert.Zero(t, n)
 }
@@ -68,8 +68,8 @@ func TestRetryingManyLeavesOutWhatChangedSince(t *testing.T) {
 func TestJobsCancel(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	assert.Contains(t, b.ok("jobs", "cancel", "es", "invoice-2"), "cancelled (job ")
-	r := b.run("jobs", "cancel", "es", "invoice-1")
+	assert.Contains(t, b.ok("accounting", "cancel", "es", "invoice-2"), "cancelled (job ")
+	r := b.run("accounting", "cancel", "es", "invoice-1")
 	assert.Equal(t, exitConflict, r.exit)
 	assert.Contains(t, r.err, "mark the document not ready or deleted")
 }

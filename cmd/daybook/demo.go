@@ -171,7 +171,7 @@ func (d *demo) prepare(ctx context.Context) error {
 func (d *demo) withWorker(ctx context.Context, f func(context.Context) error) error {
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- d.work(working, d.temporal, workers.Options{}) }()
+	go func() { ended <- d.work(working, d.temporal, workers.AccountingOptions{}) }()
 
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -269,7 +269,7 @@ func (d *demo) endWorkflow(ctx context.Context) error {
 }
 
 func (d *demo) sayWhereToLook() {
-	d.say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook status\n  daybook jobs list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all",
+	d.say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook status\n  daybook accounting list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all",
 		d.databaseURL, d.documents.organizations()[0])
 }
 

@@ -51,7 +51,7 @@ func (d *demo) collect(ctx context.Context) (*demoResult, error) {
 		Source: d.documents.source, TemporalUI: d.stack.TemporalUI, Wrong: []string{}, Failed: []demoFailure{}, Skipped: d.documents.skipped,
 	}
 	limit := len(d.documents.items) + 1
-	jobs, err := d.db.Jobs(ctx, store.JobFilter{Limit: limit})
+	jobs, err := d.db.AccountingJobs(ctx, store.AccountingJobFilter{Limit: limit})
 	if err != nil {
 		return nil, err
 	}

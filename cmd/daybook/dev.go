@@ -123,7 +123,7 @@ func (a *app) dev(ctx context.Context, options devstack.Options, noWorker bool) 
 		<-ctx.Done()
 		return nil
 	}
-	return a.work(ctx, temporal, workers.Options{})
+	return a.work(ctx, temporal, workers.AccountingOptions{})
 }
 
 // ensureLoops starts the workflows of both queues unless they run.
@@ -184,8 +184,8 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
   daybook rules apply FILE --all-orgs
   daybook status
 
-  daybook background enqueue TYPE --org ORG --payload JSON
-  daybook background stats
+  daybook jobs enqueue TYPE --org ORG --payload JSON
+  daybook jobs stats
   daybook serve
 
 Ctrl-C stops everything; a second start finds the data again.

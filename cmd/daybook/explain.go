@@ -72,7 +72,7 @@ func (a *app) printExplanation(w io.Writer, e *store.Explanation) error {
 			return err
 		}
 		if e.MoreAttempts {
-			_, _ = fmt.Fprintf(w, "There are older attempts: daybook jobs show %s %s --before %d\n", e.OrgID, e.DocumentID, e.Attempts[len(e.Attempts)-1].ID)
+			_, _ = fmt.Fprintf(w, "There are older attempts: daybook accounting show %s %s --before %d\n", e.OrgID, e.DocumentID, e.Attempts[len(e.Attempts)-1].ID)
 		}
 	}
 	for i := range e.Impacts {

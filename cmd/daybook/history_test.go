@@ -26,8 +26,8 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	var numbers []int
 	before, pages := int64(0), 0
 	for more := true; more; pages++ {
-		var d jobDetails
-		b.json(&d, "jobs", "show", "acme", "sale", "--before", strconv.FormatInt(before, 10))
+		var d accountingJobDetails
+		b.json(&d, "accounting", "show", "acme", "sale", "--before", strconv.FormatInt(before, 10))
 		for _, a := range d.Attempts {
 			numbers = append(numbers, a.Attempt)
 		}
@@ -39,14 +39,14 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 		assert.Equal(t, 250-i, n, "the newest first")
 	}
 
-	out := b.ok("jobs", "show", "acme", "sale", "--limit", "1")
+	out := b.ok("accounting", "show", "acme", "sale", "--limit", "1")
 	assert.Contains(t, out, "rescheduled 96 times since 2026-03-13")
 	assert.Contains(t, out, "--before ")
-	assert.Equal(t, exitUsage, b.run("jobs", "show", "acme", "sale", "--limit", "0").exit)
+	assert.Equal(t, exitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
 
 	var e store.Explanation
 	b.json(&e, "explain", "sale", "--org", "acme")
 	assert.Len(t, e.Attempts, store.DefaultLimit)
 	assert.True(t, e.MoreAttempts)
-	assert.Contains(t, b.ok("explain", "sale", "--org", "acme"), "daybook jobs show acme sale --before ")
+	assert.Contains(t, b.ok("explain", "sale", "--org", "acme"), "daybook accounting show acme sale --before ")
 }

@@ -1,143 +1,172 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
 func jobsCommand(a *app) *cobra.Command {
-	command := &cobra.Command{Use: "jobs", Short: "List, show, retry, repost and cancel jobs of the accounting queue"}
-	command.AddCommand(jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a), jobsRepostCommand(a), jobsCancelCommand(a))
+	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, cancel and count jobs"}
+	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a),
+		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a))
 	return command
 }
 
+// jobsFlags say which background jobs are meant.
+type jobsFlags struct {
+	filter                           store.JobFilter
+	state, code, since, until, about string
+}
+
+// add adds the flags; states says which --state may name.
+func (f *jobsFlags) add(flags *pflag.FlagSet, states string) {
+	flags.StringVar(&f.filter.OrgID, "org", "", "only of this organization")
+	flags.StringVar(&f.filter.Type, "type", "", "only of this type")
+	flags.StringVar(&f.state, "state", "", "only in this state: "+states)
+	flags.StringVar(&f.code, "code", "", "only with this error code, such as UPSTREAM_5XX")
+	flags.StringVar(&f.since, "since", "", "only enqueued, or with failed jobs failed, since: a duration such as 24h, or a time as RFC 3339")
+	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
+	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
+}
+
+// given reports whether any of the flags is.
+func (f *jobsFlags) given() bool {
+	return *f != jobsFlags{}
+}
+
+// parse makes the filter of the flags. What they do not say of the state is state.
+func (f *jobsFlags) parse(state models.JobState) (store.JobFilter, error) {
+	out := f.filter
+	var err error
+	if out.State, err = parseState(f.state); err != nil {
+		return out, err
+	}
+	if out.State == "" {
+		out.State = state
+	}
+	now := time.Now()
+	if out.Since, err = parseMoment("--since", f.since, now); err != nil {
+		return out, err
+	}
+	if out.Until, err = parseMoment("--until", f.until, now); err != nil {
+		return out, err
+	}
+	if f.about != "" {
+		if out.Link, err = parseLink(f.about); err != nil {
+			return out, err
+		}
+	}
+	out.Code = models.ErrorCode(f.code)
+	return out, nil
+}
+
+// parseLink reads order=17.
+func parseLink(text string) (models.JobLink, error) {
+	kind, id, ok := strings.Cut(text, "=")
+	if !ok || kind == "" || id == "" {
+		return models.JobLink{}, usagef("--link %q: want a kind and an id, such as order=17", text)
+	}
+	return models.JobLink{Kind: kind, ID: id}, nil
+}
+
 func jobsListCommand(a *app) *cobra.Command {
-	var filter store.JobFilter
-	var state, code, since string
+	var f jobsFlags
+	var limit int
+	var cursor string
 	command := &cobra.Command{
 		Use:     "list",
-		Short:   "List jobs, the last changed one first",
-		Example: "  daybook jobs list --state failed --code UNBALANCED --since 24h",
+		Short:   "List background jobs, the last enqueued one first; failed ones (dead letters) by when they failed",
+		Example: "  daybook jobs list --state failed --type webhook --code UPSTREAM_5XX --since 24h",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var err error
-			if filter.State, err = parseState(state); err != nil {
+			filter, err := f.parse("")
+			if err != nil {
 				return err
 			}
-			if filter.Since, err = parseSince(since, time.Now()); err != nil {
-				return err
-			}
-			if filter.Limit < 1 {
+			if limit < 1 {
 				return usagef("--limit must be at least 1")
 			}
-			filter.Code = models.ErrorCode(code)
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			jobs, err := db.Jobs(c.Context(), filter)
+			page, err := db.Jobs(c.Context(), filter, limit, cursor)
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"jobs": jobs}, func(w io.Writer) error {
-				if err := a.printJobs(w, jobs); err != nil {
+			return a.emit(newJobsPage(page), func(w io.Writer) error {
+				if err := a.printJobs(w, page.Jobs); err != nil {
 					return err
 				}
-				if len(jobs) == filter.Limit {
-					a.say("There may be more than these %d: raise --limit.", filter.Limit)
+				if page.Next != "" {
+					a.say("There are more: raise --limit, or add --cursor %s", page.Next)
 				}
 				return nil
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&filter.OrgID, "org", "", "only of this organization")
-	flags.StringVar(&state, "state", "", "only in this state: pending, leased, completed, failed or cancelled")
-	flags.StringVar(&code, "code", "", "only with this error code, such as UNBALANCED")
-	flags.StringVar(&since, "since", "", "only changed since: a duration such as 24h, or a time as RFC 3339")
-	flags.IntVar(&filter.Limit, "limit", store.DefaultLimit, "how many at most")
+	f.add(flags, "pending, leased, completed, failed or cancelled")
+	flags.StringVar(&f.filter.Key, "key", "", "only with this idempotency key")
+	flags.IntVar(&limit, "limit", store.DefaultLimit, "how many at most")
+	flags.StringVar(&cursor, "cursor", "", "go on where a list with the same flags ended")
 	return command
 }
 
-func parseState(name string) (models.JobState, error) {
-	if name == "" {
-		return "", nil
-	}
-	state, err := models.ParseJobState(name)
-	if err != nil {
-		return "", usagef("--state: %v", err)
-	}
-	return state, nil
+// listedJob is a background job of a list, for programs: without payload and result.
+type listedJob struct {
+	models.Job
+	Payload *struct{}        `json:"payload,omitempty"`
+	Links   []models.JobLink `json:"links"`
 }
 
-// parseSince reads a duration back from now, or a time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	return parseMoment("--since", text, now)
+type jobsPage struct {
+	Jobs []listedJob `json:"jobs"`
+	Next string      `json:"next_cursor,omitempty"`
 }
 
-// parseMoment reads a flag that is a duration back from now, or a time.
-func parseMoment(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
+func newJobsPage(p store.JobPage) jobsPage {
+	out := jobsPage{Jobs: make([]listedJob, len(p.Jobs)), Next: p.Next}
+	for i, j := range p.Jobs {
+		out.Jobs[i] = listedJob{Job: j, Links: p.Links[j.ID]}
+		if out.Jobs[i].Links == nil {
+			out.Jobs[i].Links = []models.JobLink{}
 		}
 	}
-	return time.Time{}, usagef("%s %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", flag, text)
+	return out
 }
 
-func (a *app) printJobs(w io.Writer, jobs []models.AccountingJob) error {
-	t := newTable("ORGANIZATION", "DOCUMENT", "VERSION", "STATE", "ATTEMPTS", "CHANGED", "DUE", "CODE", "ERROR")
-	t.right = []int{2, 4}
+func (a *app) printJobs(w io.Writer, jobs []models.Job) error {
+	t := newTable("JOB", "ORGANIZATION", "TYPE", "STATE", "ATTEMPTS", "ENQUEUED", "DUE", "FINISHED", "CODE", "ERROR")
+	t.right = []int{4}
 	for i := range jobs {
 		j := &jobs[i]
 		due := ""
 		if j.State == models.JobPending {
 			due = formatTime(j.ReadyAt)
 		}
-		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), string(j.State), strconv.Itoa(j.RunCount),
-			formatTime(j.UpdatedAt), due, text(j.LastErrorCode), text(j.LastError))
+		t.add(j.ID, j.OrgID, j.Type, string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
+			text(j.LastErrorCode), text(j.LastError))
 	}
 	return a.print(w, t)
-}
-
-// text returns what a column holds, or nothing for NULL.
-func text[T ~string](s *T) string {
-	if s == nil {
-		return ""
-	}
-	return string(*s)
-}
-
-// jobDetails is a job with a page of its history, for programs.
-type jobDetails struct {
-	Job models.AccountingJob `json:"job"`
-	// Attempts are the newest first. Older is the id to give as --before for those before them; 0: there are none.
-	Attempts []models.Attempt `json:"attempts"`
-	Older    int64            `json:"older,omitempty"`
-	Impacts  []models.Impact  `json:"impacts"`
 }
 
 func jobsShowCommand(a *app) *cobra.Command {
 	var history store.HistoryPage
 	command := &cobra.Command{
-		Use:   "show ORG DOCUMENT",
-		Short: "Show a document's job, the newest attempts at it and what it posted",
-		Args:  cobra.ExactArgs(2),
+		Use:   "show ID",
+		Short: "Show a background job: payload, links, result, and the history of its attempts",
+		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if history.Limit < 1 || history.Before < 0 {
 				return usagef("--limit must be at least 1, and --before the id of an attempt")
@@ -147,62 +176,46 @@ func jobsShowCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			d, err := readJob(c.Context(), db, args[0], args[1], history)
+			d, err := db.Job(c.Context(), "", args[0], history)
 			if err != nil {
 				return err
 			}
 			return a.emit(d, func(w io.Writer) error { return a.printJob(w, &d) })
 		},
 	}
-	command.Flags().IntVar(&history.Limit, "limit", 100, "how many attempts are shown at most, the newest first")
+	command.Flags().IntVar(&history.Limit, "limit", 20, "how many attempts to show, the newest first")
 	command.Flags().Int64Var(&history.Before, "before", 0, "show attempts older than the one with this id, which the page before names")
 	return command
 }
 
-func readJob(ctx context.Context, db *database, org, document string, history store.HistoryPage) (d jobDetails, err error) {
-	if d.Job, err = db.Job(ctx, org, document); err != nil {
-		return d, err
+func (a *app) printJob(w io.Writer, d *store.JobDetail) error {
+	attempts := strconv.Itoa(d.RunCount)
+	if d.MaxAttempts != nil {
+		attempts += " of " + strconv.Itoa(*d.MaxAttempts)
 	}
-	shown := history.Limit
-	history.Limit++
-	if d.Attempts, err = db.Attempts(ctx, d.Job.ID, history); err != nil {
-		return d, err
+	lines := [][2]string{
+		{"job", d.ID},
+		{"organization", d.OrgID},
+		{"type", d.Type},
+		{"state", string(d.State)},
+		{"attempts", attempts},
+		{"priority", priorityName(d.Priority)},
+		{"key", text(d.IdempotencyKey)},
+		{"enqueued", formatTime(d.CreatedAt)},
+		{"due", formatTime(d.ReadyAt)},
+		{"finished", optionalTime(d.FinishedAt)},
+		{"last attempt", optionalTime(d.LastAttemptedAt)},
+		{"error", text(d.LastErrorCode)},
+		{"", text(d.LastError)},
+		{"worker", text(d.Worker)},
+		{"payload", string(d.Payload)},
+		{"progress", string(d.Progress)},
+		{"result", string(d.Result)},
 	}
-	if len(d.Attempts) > shown {
-		d.Attempts = d.Attempts[:shown]
-		d.Older = d.Attempts[shown-1].ID
+	for _, l := range d.Links {
+		lines = append(lines, [2]string{"link", l.Kind + "=" + l.ID})
 	}
-	d.Impacts, err = db.Impacts(ctx, org, document)
-	return d, err
-}
-
-// outcomeOf says how an attempt ended, and how often in a row.
-func outcomeOf(at *models.Attempt) string {
-	if at.FirstStartedAt == nil {
-		return string(at.Outcome)
-	}
-	return fmt.Sprintf("%s %d times since %s", at.Outcome, at.Times, formatTime(*at.FirstStartedAt))
-}
-
-func (a *app) printJob(w io.Writer, d *jobDetails) error {
-	j := &d.Job
-	for _, line := range [][2]string{
-		{"job", j.ID},
-		{"organization", j.OrgID},
-		{"document", j.DocumentID},
-		{"version", strconv.FormatInt(j.VersionHint, 10)},
-		{"state", string(j.State)},
-		{"attempts", strconv.Itoa(j.RunCount)},
-		{"priority", priorityName(j.Priority)},
-		{"first due", formatTime(j.FirstReadyAt)},
-		{"due", formatTime(j.ReadyAt)},
-		{"finished", optionalTime(j.FinishedAt)},
-		{"last attempt", optionalTime(j.LastAttemptedAt)},
-		{"error", text(j.LastErrorCode)},
-		{"", text(j.LastError)},
-		{"turn", text(j.TurnID)},
-		{"worker", text(j.Worker)},
-	} {
+	for _, line := range lines {
 		if line[1] == "" {
 			continue
 		}
@@ -210,43 +223,51 @@ func (a *app) printJob(w io.Writer, d *jobDetails) error {
 			return err
 		}
 	}
-	if len(d.Attempts) > 0 {
-		_, _ = fmt.Fprintln(w)
-		t := newTable("ATTEMPT", "VERSION", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
-		t.right = []int{0, 1}
-		for i := range d.Attempts {
-			at := &d.Attempts[i]
-			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
-				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, text(at.ErrorCode), text(at.Error))
-		}
-		if err := a.print(w, t); err != nil {
-			return err
-		}
-		if d.Older > 0 {
-			_, _ = fmt.Fprintf(w, "There are older attempts: --before %d\n", d.Older)
-		}
-	}
-	if len(d.Impacts) == 0 {
+	if len(d.Attempts) == 0 {
 		return nil
 	}
 	_, _ = fmt.Fprintln(w)
-	t := newTable("IMPACT", "KIND", "VERSION", "POSTING DATE", "RULES", "RULE", "ENTRIES", "CREATED")
-	t.right = []int{0, 2, 4, 6}
-	for i := range d.Impacts {
-		m := &d.Impacts[i]
-		rules := ""
-		if m.RuleSetVersion != nil {
-			rules = strconv.FormatInt(*m.RuleSetVersion, 10)
-		}
-		t.add(strconv.FormatInt(m.ID, 10), string(m.Kind), strconv.FormatInt(m.DocumentVersion, 10), m.PostingDate.String(), rules, m.RuleID,
-			strconv.Itoa(m.EntryCount), formatTime(m.CreatedAt))
+	t := newTable("ATTEMPT", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
+	t.right = []int{0}
+	for i := range d.Attempts {
+		at := &d.Attempts[i]
+		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
+			at.Worker, text(at.ErrorCode), text(at.Error))
 	}
-	return a.print(w, t)
+	if err := a.print(w, t); err != nil || d.Older == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s in all; older ones: --before %d\n", plural(d.AttemptRows, "entry", "entries"), d.Older)
+	return err
 }
 
-func optionalTime(t *time.Time) string {
-	if t == nil {
-		return ""
+func jobsStatsCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "stats",
+		Short: "Count background jobs by type and state",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			stats, err := db.JobStats(c.Context(), org)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"jobs": stats}, func(w io.Writer) error {
+				t := newTable("TYPE", "STATE", "JOBS", "OLDEST", "NEWEST", "AVERAGE ATTEMPTS")
+				t.right = []int{2, 5}
+				for _, s := range stats {
+					t.add(s.Type, string(s.State), strconv.FormatInt(s.Count, 10), formatTime(s.Oldest), formatTime(s.Newest),
+						strconv.FormatFloat(s.AverageAttempts, 'f', 1, 64))
+				}
+				return a.print(w, t)
+			})
+		},
 	}
-	return formatTime(*t)
+	command.Flags().StringVar(&org, "org", "", "only of this organization")
+	return command
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -14,123 +13,165 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// retryBatch is how many jobs share a transaction when many are retried.
-const retryBatch = 500
-
-func jobsRetryCommand(a *app) *cobra.Command {
-	var filter store.RetryFilter
-	var state, code string
-	var all bool
-	var delay time.Duration
-	command := &cobra.Command{
-		Use:   "retry (ORG DOCUMENT | --state failed [--org ORG] [--code CODE] --all)",
-		Short: "Make a job due again, or all that match",
-		Long: "Makes a job due again, whatever became of it: a failed one starts anew with its attempts reset, one that runs is tried\n" +
-			"again after its attempt. Mend the cause of a failure first.",
-		Example: "  daybook jobs retry acme invoice-17\n  daybook jobs retry --state failed --code DATABASE_ERROR --all",
-		Args:    cobra.MatchAll(cobra.MaximumNArgs(2), notOneArg),
-		RunE: func(c *cobra.Command, args []string) error {
-			var err error
-			if filter.State, err = checkRetry(args, state, all, delay, c.Flags().Changed("org") || c.Flags().Changed("code")); err != nil {
-				return err
-			}
-			filter.Code = models.ErrorCode(code)
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
-			if len(args) == 2 {
-				response, err := queue.MarkPending(c.Context(), db.Pool, queue.Pending{OrgID: args[0], DocumentID: args[1], Delay: delay})
-				if err != nil {
-					return err
-				}
-				return a.showRequest(args[0], args[1], response)
-			}
-			n, err := retryMany(c.Context(), db.Pool, filter, delay)
-			if err != nil {
-				return fmt.Errorf("after %s: %w", plural(int64(n), "job", "jobs"), err)
-			}
-			return a.emit(map[string]int{"pending": n}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s pending again\n", plural(int64(n), "job is", "jobs are"))
-				return err
-			})
-		},
-	}
-	flags := command.Flags()
-	flags.StringVar(&state, "state", "", "with --all: jobs in this state: failed, cancelled or pending")
-	flags.StringVar(&filter.OrgID, "org", "", "with --all: only of this organization")
-	flags.StringVar(&code, "code", "", "with --all: only with this error code")
-	flags.BoolVar(&all, "all", false, "every job that matches")
-	flags.DurationVar(&delay, "delay", 0, "until the job is due, such as 10m (default at once)")
-	return command
+// changedJob is what a request for one background job led to, for programs.
+type changedJob struct {
+	JobID  string       `json:"job_id"`
+	Result queue.Result `json:"result"`
 }
 
-func notOneArg(_ *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return usagef("name the organization and the document")
+// bulkResult is what a request for many led to, for programs.
+type bulkResult struct {
+	store.BulkDone
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// changeFlags say whether one background job or all that match are to be changed.
+type changeFlags struct {
+	jobsFlags
+	all, dryRun bool
+}
+
+func (f *changeFlags) add(command *cobra.Command, states string) {
+	flags := command.Flags()
+	f.jobsFlags.add(flags, states+" (default failed)")
+	flags.BoolVar(&f.all, "all", false, "every job that matches, without further flags every dead letter")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "count the jobs that match and change nothing")
+}
+
+// check checks that either one job is named, or all that match are meant.
+func (f *changeFlags) check(args []string) error {
+	switch many := f.all || f.dryRun; {
+	case len(args) == 1 && (many || f.given()):
+		return usagef("name either one job, or --all that match")
+	case len(args) == 0 && !many:
+		return usagef("name a job, or say --all; --dry-run counts those that match")
 	}
 	return nil
 }
 
-// checkRetry checks that either one job or all of a state are meant, and returns the state.
-func checkRetry(args []string, state string, all bool, delay time.Duration, narrowed bool) (models.JobState, error) {
-	switch {
-	case delay < 0:
-		return "", usagef("--delay must not be negative")
-	case len(args) == 2 && (all || state != "" || narrowed):
-		return "", usagef("name either one job, or --all with --state")
-	case len(args) == 2:
-		return "", nil
-	case !all || state == "":
-		return "", usagef("name ORG and DOCUMENT, or give --state and --all")
+// change asks for one job, or for all that match.
+func (f *changeFlags) change(ctx context.Context, a *app, args []string, one func(ctx context.Context, db *database, id string) (queue.Response, error),
+	many func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error), done string,
+) error {
+	if err := f.check(args); err != nil {
+		return err
 	}
-	s, err := parseState(state)
+	filter, err := f.parse(models.JobFailed)
 	if err != nil {
-		return "", err
+		return err
 	}
-	switch s {
-	case models.JobFailed, models.JobCancelled, models.JobPending:
-		return s, nil
-	default:
-		return "", usagef("--state %s: jobs that are leased or completed are retried one by one", state)
+	db, err := a.open(ctx, 2)
+	if err != nil {
+		return err
 	}
+	defer db.close()
+	if len(args) == 1 {
+		r, err := one(ctx, db, args[0])
+		if err != nil {
+			return err
+		}
+		return a.emit(changedJob{JobID: r.JobID, Result: r.Result}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
+			return err
+		})
+	}
+	n, err := many(ctx, db, store.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	if err != nil && n.Matched > 0 {
+		return fmt.Errorf("after %d of %s (go on with `daybook jobs resume`): %w", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), err)
+	}
+	if err != nil {
+		return err
+	}
+	return a.emit(bulkResult{n, f.dryRun}, func(w io.Writer) error {
+		if f.dryRun {
+			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(n.Matched), "job matches", "jobs match"))
+			return err
+		}
+		if n.Left > 0 {
+			a.say("%s left alone, because somebody changed or locked them meanwhile, or another one with the same payload is open", plural(int64(n.Left), "was", "were"))
+		}
+		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(n.Changed), "job is", "jobs are"), done)
+		return err
+	})
 }
 
-// retryMany makes matching jobs pending, batch by batch, so that no transaction holds many rows for long.
-func retryMany(ctx context.Context, pool *pgxpool.Pool, f store.RetryFilter, delay time.Duration) (int, error) {
-	var err error
-	if f.Before, err = store.Now(ctx, pool); err != nil {
-		return 0, err
+func jobsRetryCommand(a *app) *cobra.Command {
+	var f changeFlags
+	var mode string
+	var delay time.Duration
+	command := &cobra.Command{
+		Use:   "retry (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
+		Short: "Try a background job again, or all dead letters that match",
+		Long: "Tries a job again: --mode now at once, later after a delay (5m if --delay does not say), reset at once and with its attempts\n" +
+			"counted from 0. now and later keep the count, and give it at least one more attempt. Mend the cause of a failure first.",
+		Example: "  daybook jobs retry 0197… --mode reset\n  daybook jobs retry --all --type webhook --code UPSTREAM_5XX --since 24h --dry-run",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if mode != string(queue.RetryNow) && mode != string(queue.RetryLater) && mode != string(queue.RetryReset) {
+				return usagef("--mode %q: want now, later or reset", mode)
+			}
+			if delay < 0 {
+				return usagef("--delay must not be negative")
+			}
+			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
+				return queue.RetryJob(ctx, db.Pool, id, queue.RetryMode(mode), delay)
+			}, func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error) {
+				return db.RetryJobs(ctx, db.Pool, r, mode, delay)
+			}, "pending again")
+		},
 	}
-	total := 0
-	for {
-		n, err := store.MarkManyPending(ctx, pool, f, delay, retryBatch)
-		total += n
-		if err != nil || n < retryBatch {
-			return total, err
-		}
-	}
+	f.add(command, "failed, cancelled or pending")
+	command.Flags().StringVar(&mode, "mode", "now", "now, later or reset")
+	command.Flags().DurationVar(&delay, "delay", 0, "until it is due, such as 10m (default at once, with --mode later 5m)")
+	return command
 }
 
 func jobsCancelCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cancel ORG DOCUMENT",
-		Short: "Ask that a document not be posted",
-		Long: "Cancels a document's job; one that runs is cancelled after its attempt, which commits nothing. What is posted already\n" +
-			"stays: mark the document not ready or deleted to take it back.",
-		Args: cobra.ExactArgs(2),
+	var f changeFlags
+	command := &cobra.Command{
+		Use:   "cancel (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
+		Short: "Cancel a background job, or all dead letters that match",
+		Long:  "Cancels a job; one that runs is cancelled after its attempt.",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
+			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
+				return queue.CancelJob(ctx, db.Pool, id)
+			}, func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error) {
+				return db.CancelJobs(ctx, db.Pool, r)
+			}, "cancelled")
+		},
+	}
+	f.add(command, "failed, pending or leased")
+	return command
+}
+
+func jobsResumeCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume OPERATION",
+		Short: "Go on with a retry or cancel of many jobs that was cut off",
+		Long: "Goes on with a bulk operation: what it changed is counted, and the jobs that are left are changed now. A server\n" +
+			"(daybook serve) goes on by itself with operations that no process works on.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 2)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			response, err := queue.Cancel(c.Context(), db.Pool, queue.Document{OrgID: args[0], ID: args[1]})
+			if _, err := db.BulkOperation(c.Context(), "", args[0]); err != nil {
+				return err
+			}
+			if err := store.RunBulk(c.Context(), db.Pool, args[0]); err != nil {
+				return err
+			}
+			op, err := db.BulkOperation(c.Context(), "", args[0])
 			if err != nil {
 				return err
 			}
-			return a.showRequest(args[0], args[1], response)
+			return a.emit(op, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed, plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
+				return err
+			})
 		},
 	}
 }

@@ -77,7 +77,7 @@ func organizationsHooksCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "hooks (NAME…|--none|--follow-default) (--org ORG…|--all-orgs|--default)",
 		Short: "Say which hooks are told of the postings of organizations",
-		Long: "Puts on record which hooks (workers.Options.Hooks) are told what is posted of organizations, in place of those before. Only\n" +
+		Long: "Puts on record which hooks (workers.AccountingOptions.Hooks) are told what is posted of organizations, in place of those before. Only\n" +
 			"workers that have all of them work their jobs; `daybook worker` has none.",
 		Example: "  daybook organizations hooks shop-booked --org acme\n  daybook organizations hooks --none --org acme",
 		RunE: func(c *cobra.Command, args []string) error {

@@ -13,8 +13,8 @@ import (
 func TestOrganizationsSourceAndHooks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("enqueue", "--org", "acme", "--document", "d", "--version", "1")
-	b.ok("enqueue", "--org", "beta", "--document", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--org", "acme", "--document", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--org", "beta", "--document", "d", "--version", "1")
 	assert.NotContains(t, b.ok("status"), "for a worker")
 	assert.NotContains(t, b.ok("audit", "--all"), "SOURCE")
 

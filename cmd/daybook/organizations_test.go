@@ -43,7 +43,7 @@ func TestOrganizationsList(t *testing.T) {
 	b := setup(t)
 	assert.JSONEq(t, `{"organizations": []}`, b.ok("organizations", "list", "--json"))
 	b = posted(t)
-	b.ok("enqueue", "--org", "stranger", "--document", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "--org", "stranger", "--document", "d", "--version", "1")
 	b.ok("organizations", "cap", "--org", "jp", "--max-in-flight", "5")
 	all := b.organizations()
 	require.Len(t, all, 4)
@@ -179,12 +179,12 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	go func() { ended <- call(ctx, "", "--database-url", b.URL, "worker", "--log-level", "warn") }()
 	c := server.Client(t, namespace)
 	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
-		workflows.AccountingWorkflow, workflows.AccountingInput{PollIntervalSeconds: new(600), Concurrency: new(1)})
+		workflows.AccountingWorkflow, workflows.Input{PollIntervalSeconds: new(600), Concurrency: new(1)})
 	require.NoError(t, err)
 	settled := func(org, document string) models.JobState {
 		limit, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		s, err := queue.Wait(limit, b.Pool, queue.Document{OrgID: org, ID: document}, queue.WaitOptions{})
+		s, err := queue.WaitAccountingJob(limit, b.Pool, queue.Document{OrgID: org, ID: document}, queue.WaitAccountingJobOptions{})
 		require.NoError(t, err)
 		return s.State
 	}

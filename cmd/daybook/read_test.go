@@ -13,9 +13,9 @@ import (
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	b.ok("enqueue", "--org", "de", "--document", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
-	b.ok("enqueue", "--org", "de", "--document", "now", "--version", "1")
-	b.ok("enqueue", "--org", "de", "--document", "stuck", "--version", "1")
+	b.ok("accounting", "enqueue", "--org", "de", "--document", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
+	b.ok("accounting", "enqueue", "--org", "de", "--document", "now", "--version", "1")
+	b.ok("accounting", "enqueue", "--org", "de", "--document", "stuck", "--version", "1")
 	_, err := b.Pool.Exec(t.Context(), `
 UPDATE daybook.accounting_work_queue
    SET state = 'leased', turn_id = 'gone', fence = 1, leased_generation = generation, run_count = 1,
@@ -49,7 +49,7 @@ func TestJobsListFilters(t *testing.T) {
 	b := posted(t)
 	list := func(args ...string) []models.AccountingJob {
 		var l struct{ Jobs []models.AccountingJob }
-		b.json(&l, append([]string{"jobs", "list"}, args...)...)
+		b.json(&l, append([]string{"accounting", "list"}, args...)...)
 		return l.Jobs
 	}
 	assert.Len(t, list(), 11)
@@ -62,7 +62,7 @@ func TestJobsListFilters(t *testing.T) {
 	require.Len(t, failed, 1)
 	assert.Equal(t, "invoice-2", failed[0].DocumentID)
 
-	table := b.ok("jobs", "list", "--state", "failed")
+	table := b.ok("accounting", "list", "--state", "failed")
 	assert.Contains(t, table, "UNBALANCED")
 	assert.NotContains(t, table, "\x1b", "no colours where nobody watches")
 }
@@ -70,14 +70,14 @@ func TestJobsListFilters(t *testing.T) {
 func TestJobsShow(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	var d jobDetails
-	b.json(&d, "jobs", "show", "es", "invoice-1")
+	var d accountingJobDetails
+	b.json(&d, "accounting", "show", "es", "invoice-1")
 	assert.Equal(t, models.JobCompleted, d.Job.State)
 	require.Len(t, d.Attempts, 1)
 	assert.Equal(t, models.OutcomeCompleted, d.Attempts[0].Outcome)
 	require.Len(t, d.Impacts, 1)
 	assert.Equal(t, "sale", d.Impacts[0].RuleID)
-	assert.Contains(t, b.ok("jobs", "show", "es", "invoice-2"), "UNBALANCED")
+	assert.Contains(t, b.ok("accounting", "show", "es", "invoice-2"), "UNBALANCED")
 }
 
 func TestEntries(t *testing.T) {

@@ -44,7 +44,7 @@ func setupSchedules(t *testing.T) *schedules {
 	s.client = server.Client(t, s.namespace)
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[unscheduled]) error { return nil })
-	w, err := workers.NewJobs(workers.JobOptions{Client: s.client, Pool: s.Pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewJobs(workers.JobsOptions{Client: s.client, Pool: s.Pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -65,7 +65,7 @@ func (s *schedules) eventually(what string, condition func() bool) {
 
 func (s *schedules) jobs() []queuetest.Job[queue.RawPayload] {
 	s.t.Helper()
-	return queuetest.Enqueued[queue.RawPayload](s.t, s.Pool)
+	return queuetest.EnqueuedJobs[queue.RawPayload](s.t, s.Pool)
 }
 
 func (s *schedules) list(args ...string) []listedSchedule {

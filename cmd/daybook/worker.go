@@ -18,7 +18,7 @@ import (
 const spareConns = 4
 
 func workerCommand(a *app) *cobra.Command {
-	var options workers.Options
+	var options workers.AccountingOptions
 	command := &cobra.Command{
 		Use:   "worker",
 		Short: "Work both queues until a signal ends it",
@@ -66,7 +66,7 @@ func tuneGC() {
 }
 
 // work runs a worker until ctx ends. It returns nil after a drain.
-func (a *app) work(ctx context.Context, temporal client.Options, options workers.Options) error {
+func (a *app) work(ctx context.Context, temporal client.Options, options workers.AccountingOptions) error {
 	pool, err := a.pool(ctx, int32(4*max(3, options.MaxConcurrentActivities)+spareConns))
 	if err != nil {
 		return err

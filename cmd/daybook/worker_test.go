@@ -42,7 +42,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 
 	c := server.Client(t, namespace)
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
-		workflows.AccountingWorkflow, workflows.AccountingInput{ExitWhenEmpty: true})
+		workflows.AccountingWorkflow, workflows.Input{ExitWhenEmpty: true})
 	require.NoError(t, err)
 	var counts workflows.Counts
 	require.NoError(t, run.Get(t.Context(), &counts))
@@ -63,8 +63,8 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	}
 	assert.NotContains(t, said, "webhook")
 
-	var d jobDetails
-	b.json(&d, "jobs", "show", "es", "invoice-1")
+	var d accountingJobDetails
+	b.json(&d, "accounting", "show", "es", "invoice-1")
 	require.Len(t, d.Attempts, 1)
 	assert.Equal(t, "w1", d.Attempts[0].Worker)
 	var s struct{ Queues []store.QueueStatus }

@@ -80,7 +80,7 @@ func (s *shop) placeOne(ctx context.Context) error {
 	if err := s.place(ctx, o); err != nil {
 		return fmt.Errorf("place %s: %w", o.ID, err)
 	}
-	status, err := queue.Wait(ctx, s.pool, queue.Document{OrgID: org, ID: o.ID}, queue.WaitOptions{})
+	status, err := queue.WaitAccountingJob(ctx, s.pool, queue.Document{OrgID: org, ID: o.ID}, queue.WaitAccountingJobOptions{})
 	if err != nil {
 		return err
 	}

@@ -86,12 +86,12 @@ func (s *shop) closeDB() error {
 
 // run embeds both workers, one of bookings and one of background jobs, until ctx ends.
 func (s *shop) run(ctx context.Context, temporal client.Client) error {
-	accounting, err := workers.New(workers.Options{Client: temporal, Pool: s.pool, Hooks: s.hooks(), Log: s.log})
+	accounting, err := workers.NewAccounting(workers.AccountingOptions{Client: temporal, Pool: s.pool, Hooks: s.hooks(), Log: s.log})
 	if err != nil {
 		return err
 	}
 	defer accounting.Close()
-	background, err := workers.NewJobs(workers.JobOptions{Client: temporal, Pool: s.pool, Registry: s.registry, Log: s.log})
+	background, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: s.pool, Registry: s.registry, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func startWorkflows(ctx context.Context, temporal client.Client) error {
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 			ID: taskQueue + "-worker-production", TaskQueue: taskQueue,
 			WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		}, workflow, workflows.AccountingInput{})
+		}, workflow, workflows.Input{})
 		if err != nil {
 			return fmt.Errorf("start %s: %w", workflow, err)
 		}

@@ -107,7 +107,7 @@ func TestOrder(t *testing.T) {
 
 	within, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	status, err := queue.Wait(within, b.pool, queue.Document{OrgID: org, ID: "order-1"}, queue.WaitOptions{})
+	status, err := queue.WaitAccountingJob(within, b.pool, queue.Document{OrgID: org, ID: "order-1"}, queue.WaitAccountingJobOptions{})
 	require.NoError(t, err)
 	assert.True(t, status.Posted(), "%+v", status)
 	require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`) == 3 }, time.Minute, 20*time.Millisecond)
@@ -147,15 +147,15 @@ func TestOrderIsOneTransaction(t *testing.T) {
 		if err := b.placeIn(t.Context(), tx, anOrder("order-1")); err != nil {
 			return err
 		}
-		hook := queuetest.RequireEnqueued[handlers.Webhook](t, queue.GORM(tx))
+		hook := queuetest.RequireJobEnqueued[handlers.Webhook](t, queue.GORM(tx))
 		assert.Equal(t, "placed/order-1", hook.IdempotencyKey)
 		assert.JSONEq(t, `{"event": "order.placed", "order_id": "order-1"}`, string(hook.Payload.Data))
-		queuetest.RequireEnqueued(t, queue.GORM(tx), func(j queuetest.Job[receipt]) bool { return j.Payload.OrderID == "order-1" })
+		queuetest.RequireJobEnqueued(t, queue.GORM(tx), func(j queuetest.Job[receipt]) bool { return j.Payload.OrderID == "order-1" })
 		return changed
 	})
 	require.ErrorIs(t, err, changed)
 
-	queuetest.RequireNotEnqueued[queue.RawPayload](t, b.pool)
+	queuetest.RequireJobNotEnqueued[queue.RawPayload](t, b.pool)
 	for _, table := range []string{"shop.orders", "daybook.documents", "daybook.accounting_work_queue", "daybook.jobs", "daybook.job_links"} {
 		assert.Zero(t, b.count(`SELECT count(*) FROM `+table), table)
 	}
@@ -163,7 +163,7 @@ func TestOrderIsOneTransaction(t *testing.T) {
 	require.NoError(t, b.place(t.Context(), anOrder("order-2")))
 	require.Error(t, b.place(t.Context(), anOrder("order-2")), "an order is placed once")
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.accounting_work_queue`))
-	assert.Len(t, queuetest.Enqueued[queue.RawPayload](t, b.pool), 2)
+	assert.Len(t, queuetest.EnqueuedJobs[queue.RawPayload](t, b.pool), 2)
 }
 
 // TestBookingIsFollowed works everything without Temporal. What is not booked is not told.
@@ -178,7 +178,7 @@ func TestBookingIsFollowed(t *testing.T) {
 
 	booked := queuetest.DrainAccounting(t, b.pool, queuetest.AccountingOptions{Hooks: b.hooks()})
 	assert.Equal(t, queuetest.Counts{Completed: 1, Failed: 1}, booked.Counts)
-	drained := queuetest.Drain(t, b.pool, b.registry, queuetest.DrainOptions{})
+	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{})
 	drained.RequireCompleted(t)
 
 	assert.Equal(t, []string{"order-1 order.booked", "order-1 order.placed", "order-2 order.placed"}, b.events())
@@ -191,9 +191,9 @@ func TestListenerIsAway(t *testing.T) {
 	b := setup(t)
 	b.webhookURL = "http://127.0.0.1:1/hooks"
 	require.NoError(t, b.place(t.Context(), anOrder("order-1")))
-	drained := queuetest.Drain(t, b.pool, b.registry, queuetest.DrainOptions{Advance: time.Hour})
+	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Advance: time.Hour})
 	assert.Equal(t, queuetest.Counts{Completed: 1, Retried: 4, Failed: 1}, drained.Counts)
-	hook := queuetest.RequireEnqueued[handlers.Webhook](t, b.pool)
+	hook := queuetest.RequireJobEnqueued[handlers.Webhook](t, b.pool)
 	assert.Equal(t, models.JobFailed, hook.State)
 	assert.Equal(t, models.CodeNetworkError, hook.ErrorCode)
 }
@@ -204,7 +204,7 @@ func TestReceiptOfNoOrder(t *testing.T) {
 	b := setup(t)
 	_, err := queue.EnqueueJob(t.Context(), b.pool, org, receipt{OrderID: "none"}, queue.JobOptions{})
 	require.NoError(t, err)
-	drained := queuetest.Drain(t, b.pool, b.registry, queuetest.DrainOptions{Advance: time.Hour})
+	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Advance: time.Hour})
 	require.Len(t, drained.Jobs, 1)
 	assert.Equal(t, models.CodeNotFound, drained.Jobs[0].ErrorCode)
 	assert.Equal(t, 1, drained.Jobs[0].Attempts)

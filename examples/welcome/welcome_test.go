@@ -54,15 +54,15 @@ func TestWelcome(t *testing.T) {
 	t.Parallel()
 	db, outbox, registry := setup(t)
 	require.NoError(t, welcome.SignUp(t.Context(), db.Pool, "u1", "ada@example.com"))
-	job := queuetest.RequireEnqueued[welcome.Welcome](t, db.Pool)
+	job := queuetest.RequireJobEnqueued[welcome.Welcome](t, db.Pool)
 	assert.Equal(t, "u1", job.Payload.UserID)
 
 	outbox.down = true
-	drained := queuetest.Drain(t, db.Pool, registry, queuetest.DrainOptions{})
+	drained := queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{})
 	assert.Equal(t, 1, drained.Retried)
 
 	outbox.down = false
-	drained = queuetest.Drain(t, db.Pool, registry, queuetest.DrainOptions{Advance: time.Minute})
+	drained = queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{Advance: time.Minute})
 	drained.RequireCompleted(t)
 	assert.Equal(t, map[string]string{"welcome/u1": "ada@example.com: Welcome!"}, outbox.sent)
 }
@@ -72,7 +72,7 @@ func TestWelcomeOfNobody(t *testing.T) {
 	db, _, registry := setup(t)
 	_, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", welcome.Welcome{UserID: "nobody"}, queue.JobOptions{})
 	require.NoError(t, err)
-	drained := queuetest.Drain(t, db.Pool, registry, queuetest.DrainOptions{})
+	drained := queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{})
 	require.Len(t, drained.Jobs, 1)
 	assert.Equal(t, models.JobFailed, drained.Jobs[0].State)
 	assert.Equal(t, models.CodeNotFound, drained.Jobs[0].ErrorCode)
@@ -88,7 +88,7 @@ func TestVisits(t *testing.T) {
 	}
 	_, err := queue.EnqueueJobs(t.Context(), db.Pool, visits)
 	require.NoError(t, err)
-	queuetest.Drain(t, db.Pool, registry, queuetest.DrainOptions{}).RequireCompleted(t)
+	queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{}).RequireCompleted(t)
 	assert.Equal(t, 1000, fixture.Count(t, db.Pool, `SELECT visits FROM users`))
 }
 
@@ -131,10 +131,10 @@ func TestPageOfCTEs(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), unread)
 	require.NoError(t, err)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM users`))
-	queuetest.RequireNotEnqueued[queue.RawPayload](t, db.Pool)
+	queuetest.RequireJobNotEnqueued[queue.RawPayload](t, db.Pool)
 
 	_, err = db.Pool.Exec(t.Context(), strings.ReplaceAll(read, "u17", "u18"))
 	require.NoError(t, err)
-	assert.Equal(t, "u18", queuetest.RequireEnqueued[welcome.Welcome](t, db.Pool).Payload.UserID)
-	queuetest.Drain(t, db.Pool, registry, queuetest.DrainOptions{}).RequireCompleted(t)
+	assert.Equal(t, "u18", queuetest.RequireJobEnqueued[welcome.Welcome](t, db.Pool).Payload.UserID)
+	queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{}).RequireCompleted(t)
 }

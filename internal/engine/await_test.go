@@ -52,7 +52,7 @@ func TestWaitingFetchAwaitsWhatIsDueLater(t *testing.T) {
 		_, err := store.PutDocument(ctx, tx, fixture.Invoice(org, "inv", 1000))
 		require.NoError(t, err)
 		due := time.Now().Add(2 * time.Second)
-		_, err = store.Enqueue(ctx, tx, org, "inv", 0, &due, 0)
+		_, err = store.EnqueueAccountingJob(ctx, tx, org, "inv", 0, &due, 0)
 		require.NoError(t, err)
 	})
 	assert.Equal(t, 1, b.fetched(got).Leased)

@@ -132,7 +132,7 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 		_, err := queue.EnqueueJob(t.Context(), pool, other, ping{N: n}, queue.JobOptions{IdempotencyKey: fmt.Sprint("key ", n)})
 		require.NoError(t, err)
 	}
-	assert.Equal(t, 3, queuetest.Drain(t, pool, registry, queuetest.DrainOptions{}).Completed)
+	assert.Equal(t, 3, queuetest.DrainJobs(t, pool, registry, queuetest.JobsOptions{}).Completed)
 
 	audit, err := store.Audit(t.Context(), pool, store.AuditOptions{})
 	require.NoError(t, err)

@@ -124,7 +124,7 @@ func TestRetractedDocumentIsReversed(t *testing.T) {
 func TestUnknownDocumentFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := store.Enqueue(t.Context(), b.Pool, org, "nowhere", 1, nil, 0)
+	_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, org, "nowhere", 1, nil, 0)
 	require.NoError(t, err)
 
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
@@ -135,7 +135,7 @@ func TestUnknownDocumentFails(t *testing.T) {
 		_, err := tx.Exec(ctx, `DELETE FROM daybook.documents WHERE id = 'inv-1'`)
 		require.NoError(t, err)
 	})
-	_, err = store.MarkPending(t.Context(), b.Pool, org, "inv-1", nil, 0)
+	_, err = store.MarkAccountingJobPending(t.Context(), b.Pool, org, "inv-1", nil, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.work(2).Failed)
 	b.assertJob("inv-1", models.JobFailed, 1, models.CodeDocumentUnknown)
@@ -175,7 +175,7 @@ func TestDeletionOutlivesTheRow(t *testing.T) {
 	assert.Zero(t, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 
 	// Asked for again without a row, in a version that nothing was said of, it is unknown.
-	_, err := store.Enqueue(t.Context(), b.Pool, org, "inv-1", 3, nil, 0)
+	_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, org, "inv-1", 3, nil, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.work(3).Failed)
 	b.assertJob("inv-1", models.JobFailed, 1, models.CodeDocumentUnknown)

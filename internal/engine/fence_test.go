@@ -164,21 +164,21 @@ func TestRequestsDuringAnAttempt(t *testing.T) {
 			models.JobPending, models.JobCompleted, 1,
 		},
 		"mark pending": {func(t *testing.T, b *bundle) {
-			_, err := store.MarkPending(t.Context(), b.Pool, org, "doc", nil, 0)
+			_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, "doc", nil, 0)
 			require.NoError(t, err)
 		}, models.JobPending, models.JobCompleted, 1},
 		"same version": {func(t *testing.T, b *bundle) {
-			_, err := store.Enqueue(t.Context(), b.Pool, org, "doc", 1, nil, 0)
+			_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, org, "doc", 1, nil, 0)
 			require.NoError(t, err)
 		}, models.JobCompleted, models.JobCompleted, 1},
 		"cancel": {func(t *testing.T, b *bundle) {
-			_, err := store.Cancel(t.Context(), b.Pool, org, "doc")
+			_, err := store.CancelAccountingJob(t.Context(), b.Pool, org, "doc")
 			require.NoError(t, err)
 		}, models.JobCancelled, models.JobCancelled, 0},
 		"cancel, then again": {func(t *testing.T, b *bundle) {
-			_, err := store.Cancel(t.Context(), b.Pool, org, "doc")
+			_, err := store.CancelAccountingJob(t.Context(), b.Pool, org, "doc")
 			require.NoError(t, err)
-			_, err = store.Enqueue(t.Context(), b.Pool, org, "doc", 1, nil, 0)
+			_, err = store.EnqueueAccountingJob(t.Context(), b.Pool, org, "doc", 1, nil, 0)
 			require.NoError(t, err)
 		}, models.JobPending, models.JobCompleted, 1},
 	} {
@@ -235,7 +235,7 @@ func TestRepeatPostsNothing(t *testing.T) {
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	b.work(1)
-	_, err := store.MarkPending(t.Context(), b.Pool, org, "doc", nil, 0)
+	_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, "doc", nil, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.work(2).Completed)
 	assert.Len(t, fixture.Impacts(t, b.Pool, org, "doc"), 1)
@@ -278,7 +278,7 @@ func TestLockedQueueRow(t *testing.T) {
 	tx, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	_, err = store.Enqueue(ctx, tx, org, "doc-1", 2, nil, 0)
+	_, err = store.EnqueueAccountingJob(ctx, tx, org, "doc-1", 2, nil, 0)
 	require.NoError(t, err)
 
 	r := request(1)

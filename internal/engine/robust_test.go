@@ -153,7 +153,7 @@ func TestVersionZero(t *testing.T) {
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := store.PutDocument(ctx, tx, fixture.Invoice(org, "doc", 1000))
 		require.NoError(t, err)
-		_, err = store.Enqueue(ctx, tx, org, "doc", 1, nil, 0)
+		_, err = store.EnqueueAccountingJob(ctx, tx, org, "doc", 1, nil, 0)
 		require.NoError(t, err)
 	})
 	b.work(1)
@@ -204,7 +204,7 @@ func TestAccountAddedBySQL(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	assert.Equal(t, 1, b.work(1).Failed)
 	b.exec(`INSERT INTO daybook.accounts (org_id, code, type) VALUES ('org_1', '1200', 'asset')`)
-	_, err := store.MarkPending(t.Context(), b.Pool, org, "doc", nil, 0)
+	_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, "doc", nil, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.work(2).Completed, "what is cached of the chart is not used any more")
 }

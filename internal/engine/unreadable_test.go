@@ -36,7 +36,7 @@ func TestUnreadableRowsAreSetAside(t *testing.T) {
 			for _, document := range []string{"inv-4", "inv-7"} {
 				b.assertJob(document, models.JobFailed, 0, models.CodeRowUnreadable)
 				fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-					_, err := store.MarkPending(ctx, tx, org, document, nil, 0)
+					_, err := store.MarkAccountingJobPending(ctx, tx, org, document, nil, 0)
 					require.NoError(t, err)
 				})
 			}

@@ -40,54 +40,10 @@ func accountingJob(j *models.AccountingJob) AccountingJob {
 	}
 }
 
-// Attempt is one try at a job.
-type Attempt struct {
-	Number       int       `json:"number" doc:"From 1"`
-	Version      int64     `json:"version,omitempty" doc:"The document version, of an accounting job"`
-	Outcome      string    `json:"outcome" enum:"completed,retried,rescheduled,failed,cancelled,lost"`
-	StartedAt    time.Time `json:"startedAt"`
-	EndedAt      time.Time `json:"endedAt"`
-	Milliseconds float64   `json:"milliseconds" doc:"How long it took"`
-	ErrorCode    string    `json:"errorCode,omitempty"`
-	Error        string    `json:"error,omitempty"`
-	Worker       string    `json:"worker"`
-	// Times and FirstStartedAt are left out for one attempt.
-	Times          int        `json:"times,omitempty" doc:"How many attempts in a row, all put off for the same reason, this is the last of"`
-	FirstStartedAt *time.Time `json:"firstStartedAt,omitempty" doc:"When the first of those began"`
-}
-
-func attempt(a *models.Attempt) Attempt {
-	out := Attempt{
-		Number: a.Attempt, Version: a.Version, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
-		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
-		FirstStartedAt: a.FirstStartedAt,
-	}
-	if a.Times > 1 {
-		out.Times = a.Times
-	}
-	return out
-}
-
 // DocumentInput names one document.
 type DocumentInput struct {
 	DocumentID string `path:"documentId" maxLength:"255" doc:"The document; a slash in it is written %2F"`
 	OrgID      string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
-}
-
-type changeOutput struct {
-	Body struct {
-		JobID  string `json:"jobId"`
-		Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling" doc:"What the request did"`
-	}
-}
-
-func requested(r queue.Response, err error) (*changeOutput, error) {
-	if err != nil {
-		return nil, err
-	}
-	out := &changeOutput{}
-	out.Body.JobID, out.Body.Result = r.JobID, string(r.Result)
-	return out, nil
 }
 
 func (s *server) accounting() {
@@ -132,7 +88,7 @@ func (s *server) enqueueAccountingJob(ctx context.Context, in *enqueueAccounting
 	if err := s.limits.job(&caller(ctx).Token); err != nil {
 		return nil, err
 	}
-	return requested(queue.Enqueue(ctx, s.pool, queue.Job{
+	return requested(queue.EnqueueAccountingJob(ctx, s.pool, queue.AccountingJob{
 		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt, Priority: priorities[in.Body.Priority],
 	}))
 }
@@ -161,7 +117,7 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 	if _, err := in.decode(&after); err != nil {
 		return nil, err
 	}
-	f := store.JobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Limit: in.Limit + 1}
+	f := store.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Limit: in.Limit + 1}
 	jobs, err := s.Listing.AccountingJobsAfter(ctx, f, after)
 	if err != nil {
 		return nil, err
@@ -194,7 +150,7 @@ func (s *server) getAccountingJob(ctx context.Context, in *getAccountingJobInput
 	if _, err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
-	job, err := s.Listing.Job(ctx, org, in.DocumentID)
+	job, err := s.Listing.AccountingJob(ctx, org, in.DocumentID)
 	if err != nil {
 		return nil, err
 	}
@@ -220,11 +176,11 @@ func (s *server) retryAccountingJob(ctx context.Context, in *retryAccountingJobI
 	if err != nil {
 		return nil, err
 	}
-	p := queue.Pending{OrgID: org, DocumentID: in.DocumentID}
+	p := queue.PendingAccountingJob{OrgID: org, DocumentID: in.DocumentID}
 	if in.Body != nil {
 		p.Delay = seconds(in.Body.DelaySeconds)
 	}
-	return requested(queue.MarkPending(ctx, s.pool, p))
+	return requested(queue.MarkAccountingJobPending(ctx, s.pool, p))
 }
 
 func (s *server) cancelAccountingJob(ctx context.Context, in *DocumentInput) (*changeOutput, error) {
@@ -232,7 +188,5 @@ func (s *server) cancelAccountingJob(ctx context.Context, in *DocumentInput) (*c
 	if err != nil {
 		return nil, err
 	}
-	return requested(queue.Cancel(ctx, s.pool, queue.Document{OrgID: org, ID: in.DocumentID}))
+	return requested(queue.CancelAccountingJob(ctx, s.pool, queue.Document{OrgID: org, ID: in.DocumentID}))
 }
-
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

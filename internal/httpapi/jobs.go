@@ -43,7 +43,7 @@ type Job struct {
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
 }
 
-func job(j *models.QueuedJob) Job {
+func job(j *models.Job) Job {
 	out := Job{
 		ID: j.ID, OrgID: j.OrgID, Type: j.Type, State: string(j.State), Priority: priorityName(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
 		Attempts: j.RunCount, RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
@@ -257,7 +257,7 @@ func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, er
 
 // visible returns ErrJobNotFound for a job that the token does not reach.
 func (s *server) visible(ctx context.Context, id string) error {
-	return s.Listing.QueuedJobExists(ctx, text(caller(ctx).OrgID), id)
+	return s.Listing.JobExists(ctx, text(caller(ctx).OrgID), id)
 }
 
 type jobOutput struct {
@@ -284,13 +284,13 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 	if _, err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
-	d, err := s.Listing.QueuedJob(ctx, text(caller(ctx).OrgID), in.ID, h)
+	d, err := s.Listing.Job(ctx, text(caller(ctx).OrgID), in.ID, h)
 	if err != nil {
 		return nil, err
 	}
 	out := &jobOutput{}
 	b := &out.Body
-	b.Job, b.Payload, b.Links = job(&d.QueuedJob), object(d.Payload), convert(d.Links, link)
+	b.Job, b.Payload, b.Links = job(&d.Job), object(d.Payload), convert(d.Links, link)
 	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
 	b.HistoryCount = d.AttemptRows
 	if d.Older > 0 {
@@ -332,7 +332,7 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.Listing.QueuedJobs(ctx, store.QueuedJobFilter{
+	page, err := s.Listing.Jobs(ctx, store.JobFilter{
 		OrgID: org, State: models.JobState(in.State), Type: in.Type, Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until,
 		Link: models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key,
 	}, in.Limit, in.Cursor)
@@ -341,7 +341,7 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 	}
 	out := &listJobsOutput{}
 	out.Body.NextCursor = page.Next
-	out.Body.Jobs = convert(page.Jobs, func(j *models.QueuedJob) ListedJob {
+	out.Body.Jobs = convert(page.Jobs, func(j *models.Job) ListedJob {
 		return ListedJob{Job: job(j), Links: convert(page.Links[j.ID], link)}
 	})
 	return out, nil

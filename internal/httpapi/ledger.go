@@ -169,7 +169,7 @@ func (s *server) getDocument(ctx context.Context, in *DocumentInput) (*documentO
 	if out.Body.Content, err = objectOf(d.Content); err != nil {
 		return nil, err
 	}
-	status, err := store.ReadJobStatus(ctx, s.pool, org, in.DocumentID)
+	status, err := store.ReadAccountingJobStatus(ctx, s.pool, org, in.DocumentID)
 	switch {
 	case errors.Is(err, store.ErrJobNotFound):
 		return out, nil

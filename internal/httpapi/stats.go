@@ -27,7 +27,7 @@ type TypeStats struct {
 	AverageAttempts float64   `json:"averageAttempts"`
 }
 
-func typeStats(s *store.QueuedJobStat) TypeStats {
+func typeStats(s *store.JobStat) TypeStats {
 	return TypeStats{Type: s.Type, State: string(s.State), Count: s.Count, Oldest: s.Oldest, Newest: s.Newest, AverageAttempts: s.AverageAttempts}
 }
 
@@ -62,7 +62,7 @@ func (s *server) getStats(ctx context.Context, in *statsInput) (*statsOutput, er
 	if err != nil {
 		return nil, err
 	}
-	stats, err := s.Listing.QueuedJobStats(ctx, org)
+	stats, err := s.Listing.JobStats(ctx, org)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func TestSameContentUnderANewVersionIsConfirmed(t *testing.T) {
 	assert.Equal(t, 1, b.confirmations())
 
 	// Asked again for the confirmed version, nothing is left to do.
-	_, err := store.MarkPending(t.Context(), b.Pool, org, "doc", nil, 0)
+	_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, "doc", nil, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.work().Completed)
 	assert.Equal(t, 1, b.confirmations())
@@ -123,14 +123,14 @@ func TestRepostIsANewEpoch(t *testing.T) {
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	b.work()
-	_, err := store.Repost(t.Context(), b.Pool, org, "doc")
+	_, err := store.RepostAccountingJob(t.Context(), b.Pool, org, "doc")
 	require.NoError(t, err)
 	assert.Equal(t, 1, b.work().Completed)
 	assert.Len(t, b.impacts("doc"), 3)
 	assert.EqualValues(t, 1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts WHERE seq = 3 AND epoch = 1`))
 
-	_, err = store.Repost(t.Context(), b.Pool, org, "nowhere")
+	_, err = store.RepostAccountingJob(t.Context(), b.Pool, org, "nowhere")
 	require.ErrorIs(t, err, store.ErrJobNotFound)
 }
 
@@ -141,7 +141,7 @@ func TestRulesGoBackAndForth(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
 	b.work()
 	again := func() {
-		_, err := store.MarkPending(t.Context(), b.Pool, org, "doc", nil, 0)
+		_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, "doc", nil, 0)
 		require.NoError(t, err)
 		require.Equal(t, 1, b.work().Completed)
 	}

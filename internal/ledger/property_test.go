@@ -75,7 +75,7 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 				})
 				delete(want, id)
 			default:
-				_, err := store.Repost(t.Context(), b.Pool, org, id)
+				_, err := store.RepostAccountingJob(t.Context(), b.Pool, org, id)
 				require.NoError(t, err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 
 		before := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts WHERE org_id = $1`, org)
 		for id := range want {
-			_, err := store.MarkPending(t.Context(), b.Pool, org, id, nil, 0)
+			_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, id, nil, 0)
 			require.NoError(t, err)
 		}
 		b.work()

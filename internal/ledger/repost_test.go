@@ -22,7 +22,7 @@ import (
 func (b *bundle) repost(times int) {
 	b.t.Helper()
 	for range times {
-		_, err := store.Repost(b.t.Context(), b.Pool, org, "doc")
+		_, err := store.RepostAccountingJob(b.t.Context(), b.Pool, org, "doc")
 		require.NoError(b.t, err)
 	}
 }
@@ -30,7 +30,7 @@ func (b *bundle) repost(times int) {
 // again asks for the document once more, under the versions that it has.
 func (b *bundle) again() {
 	b.t.Helper()
-	_, err := store.MarkPending(b.t.Context(), b.Pool, org, "doc", nil, 0)
+	_, err := store.MarkAccountingJobPending(b.t.Context(), b.Pool, org, "doc", nil, 0)
 	require.NoError(b.t, err)
 }
 
@@ -80,7 +80,7 @@ func TestEachRepostPostsAnewOnce(t *testing.T) {
 			b.work()
 			_, err := b.Pool.Exec(b.t.Context(), `DELETE FROM daybook.accounting_work_queue`)
 			require.NoError(b.t, err)
-			_, err = store.Enqueue(b.t.Context(), b.Pool, org, "doc", 1, nil, models.PriorityNormal)
+			_, err = store.EnqueueAccountingJob(b.t.Context(), b.Pool, org, "doc", 1, nil, models.PriorityNormal)
 			require.NoError(b.t, err)
 			b.work()
 		},
@@ -139,7 +139,7 @@ func TestRepostWhileItIsPosted(t *testing.T) {
 	b.withAfter(func(context.Context, pgx.Tx, []ledger.Posted) error {
 		once.Do(func() {
 			go func() {
-				_, err := store.Repost(t.Context(), b.Pool, org, "doc")
+				_, err := store.RepostAccountingJob(t.Context(), b.Pool, org, "doc")
 				asked <- err
 			}()
 			assert.Eventually(t, func() bool {

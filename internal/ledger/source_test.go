@@ -59,7 +59,7 @@ func (b *bundle) withSources(sources ledger.Sources) {
 func (b *bundle) enqueue(documents ...string) {
 	b.t.Helper()
 	for _, d := range documents {
-		_, err := store.Enqueue(b.t.Context(), b.Pool, org, d, 1, nil, 0)
+		_, err := store.EnqueueAccountingJob(b.t.Context(), b.Pool, org, d, 1, nil, 0)
 		require.NoError(b.t, err)
 	}
 }
@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 			require.Equal(t, 1, b.work().Completed)
 
 			source[name] = c.found
-			_, err := store.MarkPending(t.Context(), b.Pool, org, name, nil, 0)
+			_, err := store.MarkAccountingJobPending(t.Context(), b.Pool, org, name, nil, 0)
 			require.NoError(t, err)
 			b.enqueue("neighbour")
 			b.work()

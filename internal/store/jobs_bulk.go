@@ -21,7 +21,7 @@ var ErrOperationNotFound = errors.New("no such bulk operation")
 type BulkJobs struct {
 	// Filter says which. A retry takes dead letters when its State is empty, and may be asked for JobCancelled or JobPending; a
 	// cancellation takes all that are not finished, and dead letters, and may be asked for one of those states.
-	Filter QueuedJobFilter
+	Filter JobFilter
 	// All must be set when the filter says nothing but a state.
 	All bool
 	// DryRun counts and changes nothing.
@@ -39,15 +39,15 @@ type BulkDone struct {
 	Left int `json:"left"`
 }
 
-// RetryQueuedJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail while it runs are not tried
+// RetryJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail while it runs are not tried
 // twice. With an error the operation, which the error names, can be gone on with.
-func (l *Listing) RetryQueuedJobs(ctx context.Context, q Querier, r BulkJobs, mode string, delay time.Duration) (BulkDone, error) {
+func (l *Listing) RetryJobs(ctx context.Context, q Querier, r BulkJobs, mode string, delay time.Duration) (BulkDone, error) {
 	op, err := l.StartRetry(ctx, r, mode, delay)
 	return l.finishBulk(ctx, q, r, op, err)
 }
 
-// CancelQueuedJobs cancels many jobs, as CancelJob does one: StartCancel and RunBulk.
-func (l *Listing) CancelQueuedJobs(ctx context.Context, q Querier, r BulkJobs) (BulkDone, error) {
+// CancelJobs cancels many jobs, as CancelJob does one: StartCancel and RunBulk.
+func (l *Listing) CancelJobs(ctx context.Context, q Querier, r BulkJobs) (BulkDone, error) {
 	op, err := l.StartCancel(ctx, r)
 	return l.finishBulk(ctx, q, r, op, err)
 }
@@ -110,7 +110,7 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	}
 	if r.DryRun {
 		var n int64
-		err := l.queuedJobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Count(&n).Error
+		err := l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Count(&n).Error
 		op.Matched = int(n)
 		return op, wrap("count jobs", err)
 	}
@@ -123,7 +123,7 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 }
 
 // chooseBulk writes an operation and its batches of 500 jobs, and forgets operations that ended a month ago.
-func (l *Listing) chooseBulk(ctx context.Context, f QueuedJobFilter, op *models.BulkOperation) error {
+func (l *Listing) chooseBulk(ctx context.Context, f JobFilter, op *models.BulkOperation) error {
 	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
 	const begin = `
 INSERT INTO daybook.bulk_operations (org_id, action, mode, delay_seconds, states) VALUES (?, ?, ?, ?, string_to_array(?, ' '))
@@ -144,7 +144,7 @@ RETURNING matched`
 	if err := l.db.Raw(begin, op.OrgID, string(op.Action), op.Mode, op.DelaySeconds, strings.Join(op.States, " ")).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}
-	if err := l.db.Exec(choose, op.ID, l.queuedJobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
+	if err := l.db.Exec(choose, op.ID, l.jobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
 		return err
 	}
 	return l.db.Raw(count, op.ID).Row().Scan(&op.Matched)

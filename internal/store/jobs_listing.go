@@ -15,8 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// QueuedJobFilter says which background jobs are meant. The zero value of each field means any.
-type QueuedJobFilter struct {
+// JobFilter says which background jobs are meant. The zero value of each field means any.
+type JobFilter struct {
 	OrgID string
 	State models.JobState
 	Type  string
@@ -32,25 +32,25 @@ type QueuedJobFilter struct {
 }
 
 // bounded reports whether the filter says more than a state.
-func (f *QueuedJobFilter) bounded() bool {
+func (f *JobFilter) bounded() bool {
 	rest := *f
 	rest.State = ""
-	return rest != QueuedJobFilter{}
+	return rest != JobFilter{}
 }
 
-// QueuedJobPage is a part of a list of background jobs.
-type QueuedJobPage struct {
-	// Jobs are without payload and result, which may be large; QueuedJob reads them.
-	Jobs []models.QueuedJob
+// JobPage is a part of a list of background jobs.
+type JobPage struct {
+	// Jobs are without payload and result, which may be large; Job reads them.
+	Jobs []models.Job
 	// Links are those of Jobs, by the job's id.
 	Links map[string][]models.JobLink
 	// Next is the cursor of the next part; empty: this is the last one.
 	Next string
 }
 
-// QueuedJobDetail is a background job with all that is known of it.
-type QueuedJobDetail struct {
-	models.QueuedJob
+// JobDetail is a background job with all that is known of it.
+type JobDetail struct {
+	models.Job
 	Links []models.JobLink `json:"links"`
 	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each of which may stand for several
 	// attempts; Older is the id before which the next page begins, 0: this is the last one.
@@ -59,13 +59,13 @@ type QueuedJobDetail struct {
 	Older       int64               `json:"older,omitempty"`
 }
 
-// QueuedJobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
+// Jobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
 // enqueued, the last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the
 // beginning. A cursor that is not one is ErrInvalid.
-func (l *Listing) QueuedJobs(ctx context.Context, f QueuedJobFilter, limit int, cursor string) (QueuedJobPage, error) {
+func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor string) (JobPage, error) {
 	limit = cmp.Or(limit, DefaultLimit)
-	page := QueuedJobPage{Jobs: []models.QueuedJob{}, Links: map[string][]models.JobLink{}}
-	q := l.queuedJobs(ctx, f).Omit("payload", "result").Limit(limit + 1)
+	page := JobPage{Jobs: []models.Job{}, Links: map[string][]models.JobLink{}}
+	q := l.jobs(ctx, f).Omit("payload", "result").Limit(limit + 1)
 	byFailure := f.State == models.JobFailed
 	if byFailure {
 		q = q.Order("finished_at DESC, id")
@@ -101,17 +101,17 @@ func (l *Listing) QueuedJobs(ctx context.Context, f QueuedJobFilter, limit int, 
 	return page, err
 }
 
-// CountQueuedJobs counts the jobs that the filter means.
-func (l *Listing) CountQueuedJobs(ctx context.Context, f QueuedJobFilter) (int, error) {
+// CountJobs counts the jobs that the filter means.
+func (l *Listing) CountJobs(ctx context.Context, f JobFilter) (int, error) {
 	var n int64
-	err := l.queuedJobs(ctx, f).Count(&n).Error
+	err := l.jobs(ctx, f).Count(&n).Error
 	return int(n), wrap("count jobs", err)
 }
 
-// QueuedJobExists returns ErrJobNotFound when an organization, or any when org is empty, has no such background job.
-func (l *Listing) QueuedJobExists(ctx context.Context, org, id string) error {
+// JobExists returns ErrJobNotFound when an organization, or any when org is empty, has no such background job.
+func (l *Listing) JobExists(ctx context.Context, org, id string) error {
 	var n int64
-	q := l.db.WithContext(ctx).Model(&models.QueuedJob{}).Where("id = ?", id)
+	q := l.db.WithContext(ctx).Model(&models.Job{}).Where("id = ?", id)
 	if org != "" {
 		q = q.Where("org_id = ?", org)
 	}
@@ -124,15 +124,15 @@ func (l *Listing) QueuedJobExists(ctx context.Context, org, id string) error {
 	return nil
 }
 
-// QueuedJob reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
+// Job reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
 // when there is none.
-func (l *Listing) QueuedJob(ctx context.Context, org, id string, p HistoryPage) (QueuedJobDetail, error) {
-	var d QueuedJobDetail
+func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDetail, error) {
+	var d JobDetail
 	q := l.db.WithContext(ctx).Where("id = ?", id)
 	if org != "" {
 		q = q.Where("org_id = ?", org)
 	}
-	err := q.Take(&d.QueuedJob).Error
+	err := q.Take(&d.Job).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return d, fmt.Errorf("%w: %s", ErrJobNotFound, id)
 	}
@@ -156,8 +156,8 @@ func (l *Listing) QueuedJob(ctx context.Context, org, id string, p HistoryPage) 
 	return d, wrap("list attempts", err)
 }
 
-// QueuedJobStat counts the background jobs of a type and state.
-type QueuedJobStat struct {
+// JobStat counts the background jobs of a type and state.
+type JobStat struct {
 	Type  string          `gorm:"column:type" json:"type"`
 	State models.JobState `gorm:"column:state" json:"state"`
 	Count int64           `gorm:"column:count" json:"count"`
@@ -167,16 +167,16 @@ type QueuedJobStat struct {
 	AverageAttempts float64   `gorm:"column:average_attempts" json:"average_attempts"`
 }
 
-// QueuedJobStats counts the background jobs of an organization, or of all when org is empty, in the order of types and states:
+// JobStats counts the background jobs of an organization, or of all when org is empty, in the order of types and states:
 // what daybook.job_status shows.
-func (l *Listing) QueuedJobStats(ctx context.Context, org string) ([]QueuedJobStat, error) {
+func (l *Listing) JobStats(ctx context.Context, org string) ([]JobStat, error) {
 	const stmt = `
 SELECT type, state, count(*) AS count, min(created_at) AS oldest, max(created_at) AS newest, avg(run_count)::float8 AS average_attempts
   FROM daybook.jobs
  WHERE ? = '' OR org_id = ?
  GROUP BY type, state
  ORDER BY type, state`
-	stats := []QueuedJobStat{}
+	stats := []JobStat{}
 	return stats, wrap("count jobs by type and state", l.db.WithContext(ctx).Raw(stmt, org, org).Scan(&stats).Error)
 }
 
@@ -189,9 +189,9 @@ func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink
 	return links, wrap("read the jobs' links", err)
 }
 
-// queuedJobs begins a query of the jobs that the filter means.
-func (l *Listing) queuedJobs(ctx context.Context, f QueuedJobFilter) *gorm.DB {
-	q := l.db.WithContext(ctx).Model(&models.QueuedJob{})
+// jobs begins a query of the jobs that the filter means.
+func (l *Listing) jobs(ctx context.Context, f JobFilter) *gorm.DB {
+	q := l.db.WithContext(ctx).Model(&models.Job{})
 	if f.OrgID != "" {
 		q = q.Where("org_id = ?", f.OrgID)
 	}
@@ -237,7 +237,7 @@ func idPrefix(t time.Time) string {
 }
 
 // writeCursor says where a list goes on after a job.
-func writeCursor(j *models.QueuedJob, byFailure bool) string {
+func writeCursor(j *models.Job, byFailure bool) string {
 	place := "c " + j.ID
 	if byFailure && j.FinishedAt != nil {
 		place = "f " + strconv.FormatInt(j.FinishedAt.UnixMicro(), 10) + " " + j.ID

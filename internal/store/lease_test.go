@@ -130,11 +130,11 @@ func TestLateCommitIsFound(t *testing.T) {
 	late, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer func() { _ = late.Rollback(context.WithoutCancel(ctx)) }()
-	_, err = store.Enqueue(ctx, late, "a", "late", 1, nil, 0)
+	_, err = store.EnqueueAccountingJob(ctx, late, "a", "late", 1, nil, 0)
 	require.NoError(t, err)
 	turn := b.turn("run/0/1")
 	for i := range 20 {
-		_, err := store.Enqueue(ctx, b.Pool, "a", fmt.Sprintf("doc-%d", i), 1, nil, 0)
+		_, err := store.EnqueueAccountingJob(ctx, b.Pool, "a", fmt.Sprintf("doc-%d", i), 1, nil, 0)
 		require.NoError(t, err)
 		require.Len(t, b.lease(turn, 10), 1)
 	}
@@ -155,12 +155,12 @@ func TestRaisedPriorityIsFound(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	b.pending("a", 2, 5000)
-	_, err := store.Enqueue(ctx, b.Pool, "a", "click", 1, nil, 2)
+	_, err := store.EnqueueAccountingJob(ctx, b.Pool, "a", "click", 1, nil, 2)
 	require.NoError(t, err)
 	b.pending("a", 1, 1)
 	turn := b.turn("run/0/1")
 	require.Equal(t, 1, byOrg(b.lease(turn, 2))["a_1"], "the mark of the high priority has moved on")
-	r, err := store.Enqueue(ctx, b.Pool, "a", "click", 1, nil, 1)
+	r, err := store.EnqueueAccountingJob(ctx, b.Pool, "a", "click", 1, nil, 1)
 	require.NoError(t, err)
 	require.Equal(t, "unchanged", r.Result)
 	for round := 0; ; round++ {

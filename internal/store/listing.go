@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -49,51 +48,6 @@ func NewListing(pool *pgxpool.Pool) (*Listing, error) {
 
 // Close ends the listing; the pool stays open.
 func (l *Listing) Close() error { return l.sql.Close() }
-
-// JobFilter says which jobs to list. The zero value of each field means any.
-type JobFilter struct {
-	OrgID string
-	State models.JobState
-	// Code is the last error's.
-	Code models.ErrorCode
-	// Since leaves out what was last changed before.
-	Since time.Time
-	// Limit is how many are listed at most; default DefaultLimit.
-	Limit int
-}
-
-// Jobs lists jobs, the last changed one first.
-func (l *Listing) Jobs(ctx context.Context, f JobFilter) ([]models.AccountingJob, error) {
-	jobs := []models.AccountingJob{}
-	return jobs, wrap("list jobs", l.accountingJobs(ctx, f).Order("updated_at DESC, id DESC").Find(&jobs).Error)
-}
-
-func (l *Listing) accountingJobs(ctx context.Context, f JobFilter) *gorm.DB {
-	q := l.db.WithContext(ctx).Limit(cmp.Or(f.Limit, DefaultLimit))
-	if f.OrgID != "" {
-		q = q.Where("org_id = ?", f.OrgID)
-	}
-	if f.State != "" {
-		q = q.Where("state = ?", f.State)
-	}
-	if f.Code != "" {
-		q = q.Where("last_error_code = ?", f.Code)
-	}
-	if !f.Since.IsZero() {
-		q = q.Where("updated_at >= ?", f.Since)
-	}
-	return q
-}
-
-// Job reads the job of a document, or returns ErrJobNotFound.
-func (l *Listing) Job(ctx context.Context, org, document string) (models.AccountingJob, error) {
-	var job models.AccountingJob
-	err := l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Take(&job).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return job, fmt.Errorf("%w: organization %s has none for document %s", ErrJobNotFound, org, document)
-	}
-	return job, wrap("read the job", err)
-}
 
 // HistoryPage says which part of the history of a job to read, which may be long.
 type HistoryPage struct {

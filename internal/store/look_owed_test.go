@@ -21,7 +21,7 @@ func TestSteadyWorkHidesNoOldRow(t *testing.T) {
 	i := 0
 	require.Eventually(t, func() bool {
 		i++
-		_, err := store.Enqueue(t.Context(), b.Pool, "a", fmt.Sprint("new_", i), 1, nil, 0)
+		_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, "a", fmt.Sprint("new_", i), 1, nil, 0)
 		require.NoError(t, err)
 		for _, j := range b.lease(turn, 10) {
 			if j.DocumentID == "old" {

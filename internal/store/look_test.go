@@ -68,7 +68,7 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 		time.Sleep(leased.Again)
 	}
 	for i := range 20 {
-		_, err := store.Enqueue(t.Context(), b.Pool, fmt.Sprintf("later_%d", 1+i*100), fmt.Sprint("now_", i), 1, nil, 0)
+		_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, fmt.Sprintf("later_%d", 1+i*100), fmt.Sprint("now_", i), 1, nil, 0)
 		require.NoError(t, err)
 		looks, job := b.leaseSoon(s, turn)
 		assert.Equal(t, 1, looks, "the job is found by the first look")

@@ -11,17 +11,6 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// AccountingJobsAfter lists jobs as Jobs does, but in the order of their ids, which is that of their creation, the last one
-// first, and only those after a job of that order; the empty id: from the beginning.
-func (l *Listing) AccountingJobsAfter(ctx context.Context, f JobFilter, after string) ([]models.AccountingJob, error) {
-	q := l.accountingJobs(ctx, f).Order("id DESC")
-	if after != "" {
-		q = q.Where("id < ?", after)
-	}
-	jobs := []models.AccountingJob{}
-	return jobs, wrap("list jobs", q.Find(&jobs).Error)
-}
-
 // DocumentFilter says which documents to list. OrgID is required; the zero value of each other field means any.
 type DocumentFilter struct {
 	OrgID string

@@ -20,7 +20,7 @@ func (b *bundle) forgotten(document string) pgx.Tx {
 	tx, err := b.Pool.Begin(b.t.Context())
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(b.t.Context())) })
-	_, err = store.Enqueue(b.t.Context(), tx, org, document, 1, nil, 0)
+	_, err = store.EnqueueAccountingJob(b.t.Context(), tx, org, document, 1, nil, 0)
 	require.NoError(b.t, err)
 	return tx
 }
@@ -64,7 +64,7 @@ func TestOverlappingEnqueuingTransactions(t *testing.T) {
 			ended <- func() error {
 				for n := 0; ctx.Err() == nil; n++ {
 					err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-						if _, err := store.Enqueue(t.Context(), tx, org, fmt.Sprintf("w%d-%d", w, n), 1, nil, 0); err != nil {
+						if _, err := store.EnqueueAccountingJob(t.Context(), tx, org, fmt.Sprintf("w%d-%d", w, n), 1, nil, 0); err != nil {
 							return err
 						}
 						<-time.After(80 * time.Millisecond)
@@ -121,7 +121,7 @@ func TestNotifyCanBeTurnedOff(t *testing.T) {
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := tx.Exec(ctx, `SET LOCAL daybook.notify = 'off'`)
 		require.NoError(t, err)
-		_, err = store.Enqueue(ctx, tx, org, "quiet", 1, nil, 0)
+		_, err = store.EnqueueAccountingJob(ctx, tx, org, "quiet", 1, nil, 0)
 		require.NoError(t, err)
 	})
 	assert.Zero(t, b.heard(conn))

@@ -64,7 +64,7 @@ func (b *bundle) enqueueIn(level pgx.TxIsoLevel, document string, before, after 
 			return err
 		}
 		<-time.After(before)
-		if _, err := store.Enqueue(ctx, tx, org, document, 1, nil, 0); err != nil {
+		if _, err := store.EnqueueAccountingJob(ctx, tx, org, document, 1, nil, 0); err != nil {
 			return err
 		}
 		<-time.After(after)
@@ -243,7 +243,7 @@ func TestRollbackWakesNobody(t *testing.T) {
 	b.waitsNow(sub)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = store.Enqueue(t.Context(), tx, org, "a", 1, nil, 0)
+	_, err = store.EnqueueAccountingJob(t.Context(), tx, org, "a", 1, nil, 0)
 	require.NoError(t, err)
 	require.NoError(t, tx.Rollback(t.Context()))
 	assert.Zero(t, b.heard(conn))
@@ -307,7 +307,7 @@ func TestLongEnqueuingTransaction(t *testing.T) {
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = store.Enqueue(t.Context(), tx, org, "a", 1, nil, 0)
+	_, err = store.EnqueueAccountingJob(t.Context(), tx, org, "a", 1, nil, 0)
 	require.NoError(t, err)
 	found := make(chan bool, 1)
 	failed := make(chan error, 1)

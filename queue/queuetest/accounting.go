@@ -13,9 +13,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// AccountingOptions say how DrainAccounting posts, as workers.Options do. The zero value of each field is its default.
+// AccountingOptions say how DrainAccounting posts, as workers.AccountingOptions do. The zero value of each field is its default.
 type AccountingOptions struct {
-	DrainOptions
+	JobsOptions
 	// Sources are where the ledger reads documents, besides daybook.documents. They are workers.Sources.
 	Sources ledger.Sources
 	// Hooks are told what is posted of the organizations that have their names on record. They are workers.Hooks.
@@ -43,7 +43,7 @@ func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) Dra
 	s := store.NewQueue(pool, kind)
 	e := engine.New(s, l, engine.Options{Direct: true, Log: logTo(tb)})
 	defer e.Close()
-	d := newDrainer(tb, s, e, o.DrainOptions)
+	d := newDrainer(tb, s, e, o.JobsOptions)
 	d.run()
 	attempted, err := store.AttemptedDocuments(tb.Context(), pool, d.turn.ID)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestDrainAccounting(t *testing.T) {
 	assert.Equal(t, models.JobCompleted, drained.Jobs[0].State)
 	assert.Equal(t, models.CodeUnbalanced, *drained.Jobs[1].LastErrorCode)
 	assert.EqualValues(t, 1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
-	queuetest.RequireEnqueued(t, b.Pool, named("inv-1"))
+	queuetest.RequireJobEnqueued(t, b.Pool, named("inv-1"))
 	assert.Contains(t, failure(t, func(tb *failing) { drained.RequireCompleted(tb) }), "1 of 2 documents are not posted:\n  document inv-2  org org_1  failed  UNBALANCED")
 }
 
@@ -51,10 +51,10 @@ func TestDrainAccountingAdvance(t *testing.T) {
 	b := setup(t)
 	fixture.Organization(t, b.Pool, org)
 	version := fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
-	_, err := queue.MarkPending(t.Context(), b.Pool, queue.Pending{OrgID: org, DocumentID: "inv-1", Delay: time.Hour})
+	_, err := queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: org, DocumentID: "inv-1", Delay: time.Hour})
 	require.NoError(t, err)
 	assert.Empty(t, queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{}).Jobs)
-	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{DrainOptions: queuetest.DrainOptions{Advance: time.Hour}})
+	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{JobsOptions: queuetest.JobsOptions{Advance: time.Hour}})
 	drained.RequireCompleted(t)
 	require.Len(t, drained.Jobs, 1)
 	assert.Equal(t, version, drained.Jobs[0].VersionHint)

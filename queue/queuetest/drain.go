@@ -5,28 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/jobs"
-	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/queue"
 )
-
-// DrainOptions say how far Drain goes. The zero value of each field is its default.
-type DrainOptions struct {
-	// Advance is how much time passes; default none. Jobs that come due within it are worked as well, each when it is its
-	// turn: retries after their delays, snoozed jobs, jobs of later. What waits longer is that much nearer to its time
-	// afterwards. Only the times of waiting jobs move; clocks do not.
-	Advance time.Duration
-	// Timeout is how long draining may take, by the clock, until the test fails; default 1 minute.
-	Timeout time.Duration
-}
 
 // Counts says how attempts ended.
 type Counts struct {
@@ -38,67 +22,6 @@ type Counts struct {
 	// Failed attempts left a dead letter.
 	Failed    int
 	Cancelled int
-}
-
-// Drained is what became of background jobs.
-type Drained struct {
-	Counts
-	// Jobs are those that were attempted, as they are now, in the order in which they were enqueued.
-	Jobs []Job[queue.RawPayload]
-}
-
-// Drain works every background job that is due with the handlers of the registry, until nothing is due: what handlers
-// enqueue is worked as well. Jobs of paused organizations stay. Like a worker that starts, it first makes dead letters due
-// again that had no handler, if the registry has one now.
-//
-// Handlers that fail do not fail the test; see RequireCompleted.
-func Drain(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o DrainOptions) Drained {
-	tb.Helper()
-	s := store.NewQueue(pool, store.Jobs)
-	if _, err := s.ReturnMissing(tb.Context(), registry.Names()); err != nil {
-		tb.Fatalf("queuetest: %v", err)
-	}
-	e := engine.NewJobs(s, registry, engine.Options{Log: logTo(tb)})
-	defer e.Close()
-	d := newDrainer(tb, s, e, o)
-	d.run()
-	rows, err := store.EnqueuedRows(tb.Context(), pool, "", d.turn.ID)
-	if err != nil {
-		tb.Fatalf("queuetest: %v", err)
-	}
-	drained := Drained{Counts: d.counts}
-	for _, r := range rows {
-		job, err := decode[queue.RawPayload](r)
-		if err != nil {
-			tb.Fatalf("queuetest: job %s: %v", r.ID, err)
-		}
-		drained.Jobs = append(drained.Jobs, job)
-	}
-	return drained
-}
-
-// States counts the jobs by state.
-func (d Drained) States() map[models.JobState]int {
-	counts := map[models.JobState]int{}
-	for _, j := range d.Jobs {
-		counts[j.State]++
-	}
-	return counts
-}
-
-// RequireCompleted fails the test, and lists the others with their errors, unless every job that was attempted is completed.
-func (d Drained) RequireCompleted(tb testing.TB) {
-	tb.Helper()
-	var others []string
-	for _, j := range d.Jobs {
-		if j.State != models.JobCompleted {
-			others = append(others, "\n  "+j.Type+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+failure(string(j.ErrorCode), j.Error)+
-				"  "+shorten(string(j.Payload.Data), 200))
-		}
-	}
-	if len(others) > 0 {
-		tb.Fatalf("queuetest: %d of %d jobs are not completed:%s", len(others), len(d.Jobs), strings.Join(others, ""))
-	}
 }
 
 // drainer works a queue until nothing is due.
@@ -115,7 +38,7 @@ type drainer struct {
 	due int
 }
 
-func newDrainer(tb testing.TB, s *store.Store, e *engine.Engine, o DrainOptions) *drainer {
+func newDrainer(tb testing.TB, s *store.Store, e *engine.Engine, o JobsOptions) *drainer {
 	tb.Helper()
 	timeout := cmp.Or(o.Timeout, time.Minute)
 	return &drainer{

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func accountingCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "accounting", Short: "Enqueue, list, show, retry, repost and cancel accounting jobs"}
+	command.AddCommand(accountingEnqueueCommand(a), accountingListCommand(a), accountingShowCommand(a), accountingRetryCommand(a), accountingRepostCommand(a), accountingCancelCommand(a))
+	return command
+}
+
+func accountingListCommand(a *app) *cobra.Command {
+	var filter store.AccountingJobFilter
+	var state, code, since string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List jobs, the last changed one first",
+		Example: "  daybook accounting list --state failed --code UNBALANCED --since 24h",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if filter.State, err = parseState(state); err != nil {
+				return err
+			}
+			if filter.Since, err = parseSince(since, time.Now()); err != nil {
+				return err
+			}
+			if filter.Limit < 1 {
+				return usagef("--limit must be at least 1")
+			}
+			filter.Code = models.ErrorCode(code)
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			jobs, err := db.AccountingJobs(c.Context(), filter)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"jobs": jobs}, func(w io.Writer) error {
+				if err := a.printAccountingJobs(w, jobs); err != nil {
+					return err
+				}
+				if len(jobs) == filter.Limit {
+					a.say("There may be more than these %d: raise --limit.", filter.Limit)
+				}
+				return nil
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&filter.OrgID, "org", "", "only of this organization")
+	flags.StringVar(&state, "state", "", "only in this state: pending, leased, completed, failed or cancelled")
+	flags.StringVar(&code, "code", "", "only with this error code, such as UNBALANCED")
+	flags.StringVar(&since, "since", "", "only changed since: a duration such as 24h, or a time as RFC 3339")
+	flags.IntVar(&filter.Limit, "limit", store.DefaultLimit, "how many at most")
+	return command
+}
+
+func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) error {
+	t := newTable("ORGANIZATION", "DOCUMENT", "VERSION", "STATE", "ATTEMPTS", "CHANGED", "DUE", "CODE", "ERROR")
+	t.right = []int{2, 4}
+	for i := range jobs {
+		j := &jobs[i]
+		due := ""
+		if j.State == models.JobPending {
+			due = formatTime(j.ReadyAt)
+		}
+		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), string(j.State), strconv.Itoa(j.RunCount),
+			formatTime(j.UpdatedAt), due, text(j.LastErrorCode), text(j.LastError))
+	}
+	return a.print(w, t)
+}
+
+// accountingJobDetails is a job with a page of its history, for programs.
+type accountingJobDetails struct {
+	Job models.AccountingJob `json:"job"`
+	// Attempts are the newest first. Older is the id to give as --before for those before them; 0: there are none.
+	Attempts []models.Attempt `json:"attempts"`
+	Older    int64            `json:"older,omitempty"`
+	Impacts  []models.Impact  `json:"impacts"`
+}
+
+func accountingShowCommand(a *app) *cobra.Command {
+	var history store.HistoryPage
+	command := &cobra.Command{
+		Use:   "show ORG DOCUMENT",
+		Short: "Show a document's job, the newest attempts at it and what it posted",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if history.Limit < 1 || history.Before < 0 {
+				return usagef("--limit must be at least 1, and --before the id of an attempt")
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			d, err := readAccountingJob(c.Context(), db, args[0], args[1], history)
+			if err != nil {
+				return err
+			}
+			return a.emit(d, func(w io.Writer) error { return a.printAccountingJob(w, &d) })
+		},
+	}
+	command.Flags().IntVar(&history.Limit, "limit", 100, "how many attempts are shown at most, the newest first")
+	command.Flags().Int64Var(&history.Before, "before", 0, "show attempts older than the one with this id, which the page before names")
+	return command
+}
+
+func readAccountingJob(ctx context.Context, db *database, org, document string, history store.HistoryPage) (d accountingJobDetails, err error) {
+	if d.Job, err = db.AccountingJob(ctx, org, document); err != nil {
+		return d, err
+	}
+	shown := history.Limit
+	history.Limit++
+	if d.Attempts, err = db.Attempts(ctx, d.Job.ID, history); err != nil {
+		return d, err
+	}
+	if len(d.Attempts) > shown {
+		d.Attempts = d.Attempts[:shown]
+		d.Older = d.Attempts[shown-1].ID
+	}
+	d.Impacts, err = db.Impacts(ctx, org, document)
+	return d, err
+}
+
+func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
+	j := &d.Job
+	for _, line := range [][2]string{
+		{"job", j.ID},
+		{"organization", j.OrgID},
+		{"document", j.DocumentID},
+		{"version", strconv.FormatInt(j.VersionHint, 10)},
+		{"state", string(j.State)},
+		{"attempts", strconv.Itoa(j.RunCount)},
+		{"priority", priorityName(j.Priority)},
+		{"first due", formatTime(j.FirstReadyAt)},
+		{"due", formatTime(j.ReadyAt)},
+		{"finished", optionalTime(j.FinishedAt)},
+		{"last attempt", optionalTime(j.LastAttemptedAt)},
+		{"error", text(j.LastErrorCode)},
+		{"", text(j.LastError)},
+		{"turn", text(j.TurnID)},
+		{"worker", text(j.Worker)},
+	} {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], oneLine(line[1])); err != nil {
+			return err
+		}
+	}
+	if len(d.Attempts) > 0 {
+		_, _ = fmt.Fprintln(w)
+		t := newTable("ATTEMPT", "VERSION", "STARTED", "TOOK", "OUTCOME", "WORKER", "CODE", "ERROR")
+		t.right = []int{0, 1}
+		for i := range d.Attempts {
+			at := &d.Attempts[i]
+			t.add(strconv.Itoa(at.Attempt), strconv.FormatInt(at.Version, 10), formatTime(at.StartedAt),
+				at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(at), at.Worker, text(at.ErrorCode), text(at.Error))
+		}
+		if err := a.print(w, t); err != nil {
+			return err
+		}
+		if d.Older > 0 {
+			_, _ = fmt.Fprintf(w, "There are older attempts: --before %d\n", d.Older)
+		}
+	}
+	if len(d.Impacts) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	t := newTable("IMPACT", "KIND", "VERSION", "POSTING DATE", "RULES", "RULE", "ENTRIES", "CREATED")
+	t.right = []int{0, 2, 4, 6}
+	for i := range d.Impacts {
+		m := &d.Impacts[i]
+		rules := ""
+		if m.RuleSetVersion != nil {
+			rules = strconv.FormatInt(*m.RuleSetVersion, 10)
+		}
+		t.add(strconv.FormatInt(m.ID, 10), string(m.Kind), strconv.FormatInt(m.DocumentVersion, 10), m.PostingDate.String(), rules, m.RuleID,
+			strconv.Itoa(m.EntryCount), formatTime(m.CreatedAt))
+	}
+	return a.print(w, t)
+}

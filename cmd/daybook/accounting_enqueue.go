@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/queue"
+)
+
+func accountingEnqueueCommand(a *app) *cobra.Command {
+	var job queue.AccountingJob
+	var readyAt, priority string
+	command := &cobra.Command{
+		Use:   "enqueue --org ORG --document ID --version N",
+		Short: "Ask for a document version to be posted",
+		Long: "Asks for a document version to be posted and says what that led to: enqueued, coalesced (the job that waits or runs\n" +
+			"takes it along), requeued (the job had ended) or unchanged (the same or something newer was asked for already).",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if job.Priority, err = parsePriority(priority); err != nil {
+				return err
+			}
+			if readyAt != "" {
+				if job.ReadyAt, err = time.Parse(time.RFC3339, readyAt); err != nil {
+					return usagef("--ready-at %q: want a time such as 2026-01-31T09:00:00Z", readyAt)
+				}
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			response, err := queue.EnqueueAccountingJob(c.Context(), db.Pool, job)
+			if err != nil {
+				return err
+			}
+			return a.showRequest(job.OrgID, job.DocumentID, response)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&job.OrgID, "org", "", "the organization")
+	flags.StringVar(&job.DocumentID, "document", "", "the document")
+	flags.Int64Var(&job.Version, "version", 0, "the document's version, its accounting_ready_version")
+	flags.StringVar(&readyAt, "ready-at", "", "when it is due, as RFC 3339 (default now)")
+	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
+	for _, name := range []string{"org", "document", "version"} {
+		_ = command.MarkFlagRequired(name)
+	}
+	return command
+}
+
+// requestResult is what a request led to, for programs.
+type requestResult struct {
+	OrgID      string       `json:"org_id"`
+	DocumentID string       `json:"document_id"`
+	JobID      string       `json:"job_id"`
+	Result     queue.Result `json:"result"`
+}
+
+func (a *app) showRequest(org, document string, r queue.Response) error {
+	result := requestResult{OrgID: org, DocumentID: document, JobID: r.JobID, Result: r.Result}
+	return a.emit(result, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
+		return err
+	})
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+func parseState(name string) (models.JobState, error) {
+	if name == "" {
+		return "", nil
+	}
+	state, err := models.ParseJobState(name)
+	if err != nil {
+		return "", usagef("--state: %v", err)
+	}
+	return state, nil
+}
+
+// parseSince reads a duration back from now, or a time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	return parseMoment("--since", text, now)
+}
+
+// parseMoment reads a flag that is a duration back from now, or a time.
+func parseMoment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usagef("%s %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", flag, text)
+}
+
+// text returns what a column holds, or nothing for NULL.
+func text[T ~string](s *T) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
+func optionalTime(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return formatTime(*t)
+}
+
+// outcomeOf says how an attempt ended, and how often in a row.
+func outcomeOf(at *models.Attempt) string {
+	if at.FirstStartedAt == nil {
+		return string(at.Outcome)
+	}
+	return fmt.Sprintf("%s %d times since %s", at.Outcome, at.Times, formatTime(*at.FirstStartedAt))
+}
+
+func parsePriority(name string) (queue.Priority, error) {
+	switch name {
+	case "high":
+		return queue.High, nil
+	case "normal", "":
+		return queue.Normal, nil
+	case "low":
+		return queue.Low, nil
+	}
+	return 0, usagef("--priority %q: want high, normal or low", name)
+}
+
+func priorityName(p queue.Priority) string {
+	switch p {
+	case queue.High:
+		return "high"
+	case queue.Low:
+		return "low"
+	default:
+		return "normal"
+	}
+}
+
+func notOneArg(_ *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return usagef("name the organization and the document")
+	}
+	return nil
+}

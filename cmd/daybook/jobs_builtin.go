@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// builtinJobs registers the built-in job types that the environment configures. Close what it returns.
+func (a *app) builtinJobs(pool *pgxpool.Pool) (*jobs.Registry, *handlers.Builtin, error) {
+	registry := jobs.NewRegistry()
+	builtin, err := handlers.Register(registry, handlers.Config{Pool: pool})
+	if err != nil {
+		return nil, nil, usagef("%v", err)
+	}
+	a.log.Debug("job types", "worked", builtin.Types)
+	return registry, builtin, nil
+}
+
+// builtinPayloads are the payloads of the built-in types.
+var builtinPayloads = []queue.Payload{handlers.Webhook{}, handlers.Email{}, handlers.Report{}, handlers.Cleanup{}, handlers.DBFunction{}}
+
+// checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.
+func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
+	if jobType == handlers.WebhookPolicy().Aliases[0] {
+		jobType = handlers.Webhook{}.JobType()
+	}
+	for _, p := range builtinPayloads {
+		if p.JobType() != jobType {
+			continue
+		}
+		schema, err := payload.SchemaFor(reflect.TypeOf(p))
+		if err != nil {
+			return err
+		}
+		return schema.Validate(raw)
+	}
+	a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType)
+	return nil
+}
+
+// dueJobs lets the HTTP API work due jobs.
+type dueJobs struct{ inner *workers.DueJobs }
+
+// RunDue implements httpapi.Runner.
+func (d dueJobs) RunDue(ctx context.Context, limit int) (httpapi.Report, error) {
+	r, err := d.inner.Run(ctx, limit)
+	return httpapi.Report{
+		Processed: r.Completed + r.Retried + r.Rescheduled + r.Failed + r.Cancelled,
+		Completed: r.Completed, Retried: r.Retried, Rescheduled: r.Rescheduled, Failed: r.Failed, Cancelled: r.Cancelled, Running: r.Running,
+	}, err
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// enqueuedJob is what enqueuing a background job led to, for programs.
+type enqueuedJob struct {
+	OrgID     string `json:"org_id"`
+	JobID     string `json:"job_id"`
+	Duplicate bool   `json:"duplicate"`
+}
+
+func jobsEnqueueCommand(a *app) *cobra.Command {
+	var org, payload, runAt, priority string
+	var links []string
+	var delay time.Duration
+	var o queue.JobOptions
+	command := &cobra.Command{
+		Use:   "enqueue TYPE --org ORG [--payload JSON]",
+		Short: "Enqueue a background job",
+		Long: "Enqueues a background job. The payload of one of Daybook's own types is checked against the type's schema\n" +
+			"(docs/job-types.md); of every other type only its worker knows the schema, and checks it.",
+		Example: "  daybook jobs enqueue webhook --org acme --payload '{\"url\": \"https://example.com/hook\"}' --key order-17-paid\n" +
+			"  daybook jobs enqueue report --org acme --payload @report.json --run-at 2026-04-01T06:00:00Z",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			raw, err := a.readPayload(payload)
+			if err != nil {
+				return err
+			}
+			if o.Priority, err = parsePriority(priority); err != nil {
+				return err
+			}
+			if c.Flags().Changed("max-attempts") && o.MaxAttempts < 1 {
+				return usagef("--max-attempts %d: want 1 at least", o.MaxAttempts)
+			}
+			if o.RunAt, err = parseRunAt(runAt, delay); err != nil {
+				return err
+			}
+			for _, text := range links {
+				l, err := parseLink(text)
+				if err != nil {
+					return err
+				}
+				o.Links = append(o.Links, queue.Link{Kind: l.Kind, ID: l.ID})
+			}
+			job := queue.RawPayload{Type: args[0], Data: raw}
+			if err := queue.CheckJob(org, job, o); err != nil {
+				return err
+			}
+			if !o.SkipValidation {
+				if err := a.checkBuiltin(job.Type, raw); err != nil {
+					return err
+				}
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			done, err := queue.EnqueueJob(c.Context(), db.Pool, org, job, o)
+			if err != nil {
+				return err
+			}
+			return a.emit(enqueuedJob{OrgID: org, JobID: done.ID, Duplicate: done.Duplicate}, func(w io.Writer) error {
+				what := "enqueued"
+				if done.Duplicate {
+					what = "there already"
+				}
+				_, err := fmt.Fprintf(w, "%s (job %s)\n", what, done.ID)
+				return err
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&org, "org", "", "the organization")
+	flags.StringVar(&payload, "payload", "{}", "the payload, a JSON object; @FILE reads a file, @- standard input")
+	flags.StringVar(&o.IdempotencyKey, "key", "", "the idempotency key: the same key with the same type and payload leads to the first job")
+	flags.StringVar(&runAt, "run-at", "", "when it is due, as RFC 3339 (default now)")
+	flags.DurationVar(&delay, "delay", 0, "until it is due, such as 10m (default at once)")
+	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
+	flags.IntVar(&o.MaxAttempts, "max-attempts", 0, "after how many attempts it is a dead letter (default the policy of the type's handler)")
+	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
+	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
+	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
+	_ = command.MarkFlagRequired("org")
+	return command
+}
+
+// readPayload reads a payload from the flag, or from the file that it names. It says where it is no JSON; what is empty is {}.
+func (a *app) readPayload(text string) (json.RawMessage, error) {
+	data := []byte(text)
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
+		var err error
+		if data, err = a.readInput(path); err != nil {
+			return nil, err
+		}
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	var raw json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, tagged(queue.ErrPayloadInvalid, "--payload is no JSON: at byte %d: %v", at.Offset, err)
+		}
+		return nil, tagged(queue.ErrPayloadInvalid, "--payload is no JSON: %v", err)
+	}
+	return raw, nil
+}
+
+func parseRunAt(text string, delay time.Duration) (time.Time, error) {
+	switch {
+	case text != "" && delay != 0:
+		return time.Time{}, usagef("give either --run-at or --delay")
+	case delay < 0:
+		return time.Time{}, usagef("--delay must not be negative")
+	case delay > 0:
+		return time.Now().Add(delay), nil
+	case text == "":
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, usagef("--run-at %q: want a time such as 2026-01-31T09:00:00Z", text)
+	}
+	return t, nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// background enqueues a background job and returns its id.
+func (b *bundle) background(args ...string) string {
+	b.t.Helper()
+	var e enqueuedJob
+	b.json(&e, append([]string{"jobs", "enqueue"}, args...)...)
+	return e.JobID
+}
+
+func (b *bundle) backgroundJob(id string) store.JobDetail {
+	b.t.Helper()
+	var d store.JobDetail
+	b.json(&d, "jobs", "show", id)
+	return d
+}
+
+// deadLetter makes a job a dead letter, as a worker would.
+func (b *bundle) deadLetter(id, code string) {
+	b.t.Helper()
+	_, err := b.Pool.Exec(b.t.Context(), `
+UPDATE daybook.jobs SET state = 'failed', run_count = 3, last_error = 'no', last_error_code = $2, finished_at = clock_timestamp() WHERE id = $1`, id, code)
+	require.NoError(b.t, err)
+}
+
+func TestBackgroundEnqueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.background("webhook", "--org", "acme", "--payload", `{"url":"https://example.com"}`, "--key", "k", "--delay", "1h", "--priority", "high",
+		"--max-attempts", "7", "--link", "order=17", "--link", "form=a=b")
+	d := b.backgroundJob(id)
+	assert.Equal(t, "webhook", d.Type)
+	assert.JSONEq(t, `{"url":"https://example.com"}`, string(d.Payload))
+	assert.Equal(t, models.PriorityHigh, d.Priority)
+	assert.Equal(t, 7, *d.MaxAttempts)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), d.ReadyAt, time.Minute)
+	require.Len(t, d.Links, 2)
+	assert.Equal(t, "a=b", d.Links[0].ID)
+
+	again := []string{"jobs", "enqueue", "webhook", "--org", "acme", "--key", "k", "--payload"}
+	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
+	r := b.run(append(again, `{"url":"https://example.com/other"}`, "--json")...)
+	assert.Equal(t, exitConflict, r.exit)
+	assert.Contains(t, r.err, "KEY_REUSED")
+
+	file := write(t, t.TempDir()+"/payload.json", `{"n":1}`)
+	assert.JSONEq(t, `{"n":1}`, string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "@"+file)).Payload))
+	out := call(t.Context(), `{"n":2}`, "--database-url", b.URL, "jobs", "enqueue", "t", "--org", "acme", "--payload", "@-")
+	assert.Zero(t, out.exit, out.err)
+
+	for code, args := range map[string][]string{
+		"PAYLOAD_INVALID":   {"t", "--org", "acme", "--payload", "[]"},
+		"PAYLOAD_TOO_LARGE": {"t", "--org", "acme", "--payload", `{"a":"` + strings.Repeat("x", 131072) + `"}`},
+		"INVALID":           {"1t", "--org", "acme"},
+		"USAGE":             {"t", "--org", "acme", "--run-at", "tomorrow"},
+		"FILE_NOT_FOUND":    {"t", "--org", "acme", "--payload", "@/nothing"},
+	} {
+		r := b.run(append([]string{"jobs", "enqueue", "--json"}, args...)...)
+		assert.Contains(t, r.err, `"`+code+`"`)
+	}
+}
+
+func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	enqueue := func(args ...string) result {
+		return b.run(append([]string{"jobs", "enqueue", "--org", "acme", "--payload", `{"uri":1}`}, args...)...)
+	}
+	for _, name := range []string{"webhook", "webhook_delivery", "email", "report", "cleanup", "db_function"} {
+		r := enqueue(name, "--json")
+		assert.Equal(t, exitUsage, r.exit, name)
+		assert.Contains(t, r.err, `"PAYLOAD_INVALID"`, name)
+	}
+	var l struct{ Jobs []struct{ ID string } }
+	b.json(&l, "jobs", "list")
+	assert.Empty(t, l.Jobs, "nothing was enqueued")
+
+	r := enqueue("webhook")
+	assert.Contains(t, r.err, "uri")
+	r = enqueue("webhook", "--skip-validation")
+	assert.Zero(t, r.exit, r.err)
+	assert.Empty(t, r.err)
+	r = enqueue("own")
+	assert.Zero(t, r.exit, r.err)
+	assert.Contains(t, r.err, "Note: own is none of Daybook's own types")
+}
+
+func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := setup(t).run("jobs", "enqueue", "t", "--org", "acme", "--max-attempts", "0")
+	assert.Equal(t, exitUsage, r.exit)
+	assert.Contains(t, r.err, "--max-attempts 0: want 1 at least")
+}
+
+func TestBackgroundPayloadIsNoJSON(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.run("jobs", "enqueue", "t", "--org", "acme", "--payload", `{"url": "https://example.com"`)
+	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, "daybook: --payload is no JSON: at byte 29: unexpected end of JSON input\n", r.err)
+	r = b.run("jobs", "enqueue", "t", "--org", "acme", "--json", "--payload", `{'n': 1}`)
+	assert.Contains(t, r.err, `"PAYLOAD_INVALID"`)
+	assert.JSONEq(t, `{}`, string(b.backgroundJob(b.background("t", "--org", "acme", "--payload", "")).Payload))
+}
+
+func TestBackgroundSearch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	hook := b.background("webhook", "--org", "acme", "--link", "order=17", "--key", "k", "--skip-validation")
+	mail := b.background("email", "--org", "other", "--skip-validation")
+	b.deadLetter(mail, "TIMEOUT")
+	list := func(args ...string) []string {
+		var l struct{ Jobs []struct{ ID string } }
+		b.json(&l, append([]string{"jobs", "list"}, args...)...)
+		ids := []string{}
+		for _, j := range l.Jobs {
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	assert.Equal(t, []string{mail, hook}, list())
+	for _, args := range [][]string{{"--org", "acme"}, {"--type", "webhook"}, {"--state", "pending"}, {"--link", "order=17"}, {"--key", "k"}} {
+		assert.Equal(t, []string{hook}, list(args...), args)
+	}
+	assert.Equal(t, []string{mail}, list("--state", "failed", "--code", "TIMEOUT", "--since", "1h"))
+	assert.Empty(t, list("--state", "failed", "--until", "1h"))
+	assert.Empty(t, list("--since", "2999-01-01"))
+
+	r := b.run("jobs", "list", "--limit", "1")
+	assert.Contains(t, r.out, mail)
+	_, cursor, ok := strings.Cut(strings.TrimSpace(r.err), "--cursor ")
+	require.True(t, ok, r.err)
+	assert.Equal(t, []string{hook}, list("--limit", "1", "--cursor", cursor))
+
+	assert.NotContains(t, b.ok("jobs", "list", "--json"), `"payload"`)
+	assert.Equal(t, exitNotFound, b.run("jobs", "show", "nothing").exit)
+	stats := b.ok("jobs", "stats")
+	assert.Contains(t, stats, "webhook  pending")
+	assert.NotContains(t, b.ok("jobs", "stats", "--org", "acme"), "email")
+}
+
+func TestBackgroundRetryAndCancel(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var ids []string
+	for _, code := range []string{"TIMEOUT", "TIMEOUT", "NOT_FOUND"} {
+		id := b.background("t", "--org", "acme", "--payload", `{"n":`+string(rune('0'+len(ids)))+`}`)
+		b.deadLetter(id, code)
+		ids = append(ids, id)
+	}
+	assert.Contains(t, b.ok("jobs", "retry", ids[0], "--mode", "later"), "requeued (job "+ids[0])
+	d := b.backgroundJob(ids[0])
+	assert.Equal(t, models.JobPending, d.State)
+	assert.WithinDuration(t, time.Now().Add(5*time.Minute), d.ReadyAt, time.Minute)
+	assert.Equal(t, 3, d.RunCount)
+
+	assert.Equal(t, "1 job matches; nothing was changed\n", b.ok("jobs", "retry", "--dry-run", "--code", "TIMEOUT"))
+	assert.Equal(t, "2 jobs match; nothing was changed\n", b.ok("jobs", "cancel", "--all", "--dry-run"))
+	var n bulkResult
+	b.json(&n, "jobs", "retry", "--all", "--code", "TIMEOUT", "--mode", "reset", "--org", "acme", "--type", "t", "--since", "1h")
+	assert.Equal(t, bulkResult{BulkDone: store.BulkDone{Matched: 1, Changed: 1}}, n)
+	assert.Zero(t, b.backgroundJob(ids[1]).RunCount)
+	assert.Equal(t, "1 job is cancelled\n", b.ok("jobs", "cancel", "--all"))
+	assert.Equal(t, models.JobCancelled, b.backgroundJob(ids[2]).State)
+	assert.Equal(t, models.JobPending, b.backgroundJob(ids[1]).State, "only dead letters are meant")
+	assert.Contains(t, b.ok("jobs", "cancel", ids[1]), "cancelled (job ")
+
+	for _, args := range [][]string{
+		{"retry"},
+		{"cancel"},
+		{"retry", ids[0], "--all"},
+		{"retry", ids[0], "--org", "acme"},
+		{"cancel", ids[0], "--dry-run"},
+		{"retry", "--org", "acme"},
+		{"retry", "--all", "--mode", "soon"},
+		{"retry", "--all", "--delay", "-1s"},
+		{"retry", "--all", "--state", "odd"},
+		{"retry", "--all", "--link", "x"},
+	} {
+		assert.Equal(t, exitUsage, b.run(append([]string{"jobs"}, args...)...).exit, args)
+	}
+	r := b.run("jobs", "retry", "--all", "--state", "completed")
+	assert.Contains(t, r.err, "may be failed, cancelled, pending, not completed")
+	assert.Equal(t, exitUsage, r.exit)
+	assert.NotContains(t, r.err, "after 0 jobs")
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// EnqueueAccountingJob asks for a document version to be posted. A nil readyAt is now; priority 0 is normal.
+func EnqueueAccountingJob(ctx context.Context, q Querier, org, document string, version int64, readyAt *time.Time, priority models.Priority) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.enqueue_accounting_job($1, $2, $3, $4, NULLIF($5::integer, 0))`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, org, document, version, readyAt, int32(priority)).Scan(&r.JobID, &r.Result)
+	return r, wrap("enqueue", err)
+}
+
+// AccountingJobRows is a set of requests, column by column.
+type AccountingJobRows struct {
+	Orgs, Documents []string
+	Versions        []int64
+	ReadyAts        []*time.Time
+	Priorities      []int32
+}
+
+// EnqueueAccountingJobs asks for many document versions in one statement; the answers are in the order of the rows.
+func EnqueueAccountingJobs(ctx context.Context, q Querier, rows AccountingJobRows) ([]Requested, error) {
+	const stmt = `SELECT ordinal, job_id, result FROM daybook.enqueue_accounting_jobs($1, $2, $3, $4, $5)`
+	res, err := q.Query(ctx, stmt, rows.Orgs, rows.Documents, rows.Versions, rows.ReadyAts, rows.Priorities)
+	if err != nil {
+		return nil, wrap("enqueue many", err)
+	}
+	out := make([]Requested, len(rows.Orgs))
+	var ordinal int
+	var r Requested
+	_, err = pgx.ForEachRow(res, []any{&ordinal, &r.JobID, &r.Result}, func() error {
+		out[ordinal-1] = r
+		return nil
+	})
+	return out, wrap("enqueue many", err)
+}
+
+// MarkAccountingJobPending asks for one more attempt after a delay. A nil version leaves the job's alone; an older one never replaces it.
+func MarkAccountingJobPending(ctx context.Context, q Querier, org, document string, version *int64, delay time.Duration) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.mark_accounting_job_pending($1, $2, $3, $4)`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, org, document, version, delay.Seconds()).Scan(&r.JobID, &r.Result)
+	return r, wrap("mark pending", err)
+}
+
+// RepostAccountingJob asks for a document to be reversed and posted anew, though neither it nor the rules changed.
+func RepostAccountingJob(ctx context.Context, q Querier, org, document string) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.repost_accounting_job($1, $2)`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, org, document).Scan(&r.JobID, &r.Result)
+	return r, wrap("repost", err)
+}
+
+// CancelAccountingJob asks that a document not be posted.
+func CancelAccountingJob(ctx context.Context, q Querier, org, document string) (Requested, error) {
+	const stmt = `SELECT job_id, result FROM daybook.cancel_accounting_job($1, $2)`
+	var r Requested
+	err := q.QueryRow(ctx, stmt, org, document).Scan(&r.JobID, &r.Result)
+	return r, wrap("cancel", err)
+}
+
+// Marked is what a change of a document's readiness led to.
+type Marked struct {
+	Requested
+	// Version is the document's version after the change.
+	Version int64
+}
+
+// MarkDocumentReady marks a document ready under its next version and enqueues that.
+func MarkDocumentReady(ctx context.Context, q Querier, org, document string, priority models.Priority) (Marked, error) {
+	const stmt = `SELECT version, job_id, result FROM daybook.mark_document_ready($1, $2, NULLIF($3::integer, 0))`
+	return changeReadiness(ctx, q, "mark document ready", stmt, org, document, int32(priority))
+}
+
+// MarkDocumentNotReady takes a document's readiness back under its next version and enqueues that.
+func MarkDocumentNotReady(ctx context.Context, q Querier, org, document string) (Marked, error) {
+	const stmt = `SELECT version, job_id, result FROM daybook.mark_document_not_ready($1, $2)`
+	return changeReadiness(ctx, q, "mark document not ready", stmt, org, document)
+}
+
+// MarkDocumentDeleted marks a document deleted under its next version and enqueues that.
+func MarkDocumentDeleted(ctx context.Context, q Querier, org, document string) (Marked, error) {
+	const stmt = `SELECT version, job_id, result FROM daybook.mark_document_deleted($1, $2)`
+	return changeReadiness(ctx, q, "mark document deleted", stmt, org, document)
+}
+
+func changeReadiness(ctx context.Context, q Querier, doing, stmt string, args ...any) (Marked, error) {
+	var m Marked
+	err := q.QueryRow(ctx, stmt, args...).Scan(&m.Version, &m.JobID, &m.Result)
+	return m, wrap(doing, err)
+}

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// AccountingJobStatus is how a document's job and posting stand.
+type AccountingJobStatus struct {
+	JobID       string
+	State       models.JobState
+	VersionHint int64
+	RunCount    int
+	ReadyAt     time.Time
+	ErrorCode   models.ErrorCode
+	Error       string
+	FinishedAt  *time.Time
+	// LiveImpactID is nil when the document is not posted; then PostedVersion is nil as well. A version that the impact was
+	// confirmed for counts as posted.
+	LiveImpactID  *int64
+	PostedVersion *int64
+	// Wrote says that the statement ran in a transaction that has written something.
+	Wrote bool
+}
+
+// ReadAccountingJobStatus reads how a document stands, in one statement; ErrJobNotFound when it has no job.
+func ReadAccountingJobStatus(ctx context.Context, q Querier, org, document string) (AccountingJobStatus, error) {
+	const stmt = `
+SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.last_error_code, ''), coalesce(j.last_error, ''), j.finished_at,
+       live.id,
+       greatest(live.document_version, (SELECT max(c.document_version) FROM daybook.confirmations c WHERE c.impact_id = live.id)),
+       pg_current_xact_id_if_assigned() IS NOT NULL
+  FROM daybook.accounting_work_queue j
+  LEFT JOIN LATERAL (
+        SELECT i.id, i.kind, i.document_version
+          FROM daybook.impacts i
+         WHERE i.org_id = j.org_id AND i.document_id = j.document_id
+         ORDER BY i.seq DESC LIMIT 1) live ON live.kind = 'post'
+ WHERE j.org_id = $1 AND j.document_id = $2`
+	var s AccountingJobStatus
+	var state, code string
+	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &state, &s.VersionHint, &s.RunCount, &s.ReadyAt, &code, &s.Error,
+		&s.FinishedAt, &s.LiveImpactID, &s.PostedVersion, &s.Wrote)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s, fmt.Errorf("%w: organization %s has none for document %s", ErrJobNotFound, org, document)
+	}
+	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
+	return s, wrap("read the document's status", err)
+}

@@ -1,0 +1,40 @@
+package models
+
+// The codes of the accounting kind. What each leads to is the table in docs/states.md.
+const (
+	// CodeDocumentDeleted: the document was deleted, explicitly. The job is cancelled, a live impact reversed.
+	CodeDocumentDeleted ErrorCode = "DOCUMENT_DELETED"
+	// CodeDocumentUnknown: the organization's source knows no such document, and nothing says that it was deleted. The ledger is
+	// left alone.
+	CodeDocumentUnknown ErrorCode = "DOCUMENT_UNKNOWN"
+	// CodeDocumentNotReady: the document is not marked ready. Looked at again later, uncounted.
+	CodeDocumentNotReady ErrorCode = "DOCUMENT_NOT_READY"
+	// CodeVersionMismatch: the job names another version than the document has. Again with the document's, uncounted.
+	CodeVersionMismatch ErrorCode = "VERSION_MISMATCH"
+	// CodeNoMatchingRule: no rule, or no row of an account map, matches the document.
+	CodeNoMatchingRule ErrorCode = "NO_MATCHING_RULE"
+	// CodeAmbiguousRule: two rules match the document.
+	CodeAmbiguousRule ErrorCode = "AMBIGUOUS_RULE"
+	// CodeUnknownAccount: a rule names an account that the organization's chart does not have.
+	CodeUnknownAccount ErrorCode = "UNKNOWN_ACCOUNT"
+	// CodeUnbalanced: debits and credits differ by more than the rounding limit.
+	CodeUnbalanced ErrorCode = "UNBALANCED"
+	// CodePeriodClosed: the posting date lies in a closed period.
+	CodePeriodClosed ErrorCode = "PERIOD_CLOSED"
+	// CodeDocumentInvalid: the document's content cannot be read or lacks what a rule needs.
+	CodeDocumentInvalid ErrorCode = "DOCUMENT_INVALID"
+	// CodeDatabaseError: the database refused this job's statement (an outage of the whole database is no one's error).
+	CodeDatabaseError ErrorCode = "DATABASE_ERROR"
+	// CodeTimeout: the job's processor did not finish before its deadline.
+	CodeTimeout ErrorCode = "TIMEOUT"
+	// CodeProcessorError: the processor returned an error or panicked.
+	CodeProcessorError ErrorCode = "PROCESSOR_ERROR"
+	// CodeWorkerLost: the worker died, or lost its lease, while it worked on the job.
+	CodeWorkerLost ErrorCode = "WORKER_LOST"
+	// CodeDocumentLocked: somebody's open transaction holds the document. Again shortly, uncounted.
+	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
+	// CodeRowUnreadable: what is in the job's row cannot be leased or read. The row is set aside, so that the others go on.
+	CodeRowUnreadable ErrorCode = "ROW_UNREADABLE"
+	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. Again shortly, uncounted.
+	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
+)

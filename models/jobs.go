@@ -1,0 +1,176 @@
+package models
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// What a payload may be at most; the database checks the same (daybook.check_job_payload).
+const (
+	// MaxPayloadBytes is the size of the payload as PostgreSQL writes it (payload::text): 128 KB.
+	MaxPayloadBytes = 131072
+	// MaxPayloadLevels is how deep objects and arrays may be nested; the payload itself is the first level.
+	MaxPayloadLevels = 10
+	// MaxPayloadKeys is how many keys all objects of the payload may have together.
+	MaxPayloadKeys = 500
+)
+
+// Why a payload is refused; compare with errors.Is.
+var (
+	// ErrPayloadTooLarge: it has more than MaxPayloadBytes. Its code is CodePayloadTooLarge.
+	ErrPayloadTooLarge = errors.New("the payload is too large")
+	// ErrPayloadInvalid: it is no JSON object, is nested too deep, has too many keys, or is not what the schema of its type asks
+	// for. Its code is CodePayloadInvalid.
+	ErrPayloadInvalid = errors.New("the payload is invalid")
+)
+
+// What the other columns of a background job may be at most.
+const (
+	MaxJobTypeBytes        = 64
+	MaxIdempotencyKeyBytes = 255
+	MaxJobAttempts         = 1000
+	// MaxJobLinks is how many links a job may have; MaxLinkKindBytes and MaxLinkIDBytes bound each.
+	MaxJobLinks      = 32
+	MaxLinkKindBytes = 64
+	MaxLinkIDBytes   = 255
+)
+
+// ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits, '_', '.', ':' or '-', at most
+// MaxJobTypeBytes.
+func ValidJobType(s string) bool {
+	if s == "" || len(s) > MaxJobTypeBytes {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		other := c >= '0' && c <= '9' || c == '_' || c == '.' || c == ':' || c == '-'
+		if !letter && (i == 0 || !other) {
+			return false
+		}
+	}
+	return true
+}
+
+// Job is one row of daybook.jobs: a background job.
+type Job struct {
+	// ID is a UUID of version 7: ids are in the order of their creation.
+	ID        string    `gorm:"column:id;primaryKey" json:"id"`
+	CreatedAt time.Time `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt time.Time `gorm:"column:updated_at" json:"updated_at"`
+	OrgID     string    `gorm:"column:org_id" json:"org_id"`
+	// Type names the handler.
+	Type string `gorm:"column:type" json:"type"`
+	// Payload is a JSON object.
+	Payload json.RawMessage `gorm:"column:payload" json:"payload"`
+	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other input.
+	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
+	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
+	// UniqueHash is InputHash when the job is to be the only open one with its type and payload.
+	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
+	Priority   Priority `gorm:"column:priority" json:"priority"`
+	// State: JobFailed is the dead letter.
+	State JobState `gorm:"column:state" json:"state"`
+	// ReadyAt is when the job is due next; FirstReadyAt when the present request was first due.
+	ReadyAt      time.Time `gorm:"column:ready_at" json:"ready_at"`
+	FirstReadyAt time.Time `gorm:"column:first_ready_at" json:"first_ready_at"`
+	// RunCount counts attempts, the running one included.
+	RunCount int `gorm:"column:run_count" json:"run_count"`
+	// MaxAttempts is nil when the handler's policy says how many there are.
+	MaxAttempts *int `gorm:"column:max_attempts" json:"max_attempts,omitempty"`
+	// LastAttemptedAt is when the last lease was taken or renewed.
+	LastAttemptedAt *time.Time `gorm:"column:last_attempted_at" json:"last_attempted_at,omitempty"`
+	LastError       *string    `gorm:"column:last_error" json:"last_error,omitempty"`
+	LastErrorCode   *ErrorCode `gorm:"column:last_error_code" json:"last_error_code,omitempty"`
+	// Result is what the handler left when it completed the job; Progress what it says while it works.
+	Result     json.RawMessage `gorm:"column:result" json:"result,omitempty"`
+	Progress   json.RawMessage `gorm:"column:progress" json:"progress,omitempty"`
+	FinishedAt *time.Time      `gorm:"column:finished_at" json:"finished_at,omitempty"`
+
+	// Generation grows with each request; a settlement finishes only the generation that was leased.
+	Generation      int64 `gorm:"column:generation" json:"generation"`
+	CancelRequested bool  `gorm:"column:cancel_requested" json:"cancel_requested,omitempty"`
+	// The lease; all nil unless State is JobLeased.
+	TurnID           *string    `gorm:"column:turn_id" json:"turn_id,omitempty"`
+	Fence            *int64     `gorm:"column:fence" json:"fence,omitempty"`
+	LeasedGeneration *int64     `gorm:"column:leased_generation" json:"-"`
+	Worker           *string    `gorm:"column:worker" json:"worker,omitempty"`
+	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
+	// Working is set while the row alone is being worked: a take-over charges it with the lost attempt.
+	Working   bool `gorm:"column:working" json:"working,omitempty"`
+	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
+	// Capped says that the last lease counted towards its organization's MaxInFlight.
+	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
+	// Counted says that the last lease counted towards its type's limit over all workers.
+	Counted bool `gorm:"column:counted" json:"counted,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (Job) TableName() string { return "daybook.jobs" }
+
+// JobLink is one row of daybook.job_links: what a background job is about, to find it by.
+type JobLink struct {
+	JobID string `gorm:"column:job_id;primaryKey" json:"-"`
+	Kind  string `gorm:"column:kind;primaryKey" json:"kind"`
+	ID    string `gorm:"column:id;primaryKey" json:"id"`
+}
+
+// TableName implements GORM's Tabler.
+func (JobLink) TableName() string { return "daybook.job_links" }
+
+// JobWorker is one row of daybook.job_workers: a worker of background jobs that was heard of in the last day.
+type JobWorker struct {
+	// ID is the process's own, Name is for people.
+	ID   string `gorm:"column:id;primaryKey" json:"id"`
+	Name string `gorm:"column:name" json:"name"`
+	// Types are those that it has handlers for.
+	Types     Words     `gorm:"column:types" json:"types"`
+	FirstSeen time.Time `gorm:"column:first_seen" json:"first_seen"`
+	LastSeen  time.Time `gorm:"column:last_seen" json:"last_seen"`
+}
+
+// TableName implements GORM's Tabler.
+func (JobWorker) TableName() string { return "daybook.job_workers" }
+
+// JobAttempt is a row of daybook.attempts as a background job has it.
+type JobAttempt struct {
+	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
+	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`
+	OrgID string `gorm:"column:org_id" json:"org_id"`
+	Type  string `gorm:"column:type" json:"type"`
+	// Attempt is the job's run_count during this try, from 1; a retry with reset begins at 1 again.
+	Attempt       int        `gorm:"column:attempt" json:"attempt"`
+	Outcome       Outcome    `gorm:"column:outcome" json:"outcome"`
+	ErrorCode     *ErrorCode `gorm:"column:error_code" json:"error_code,omitempty"`
+	Error         *string    `gorm:"column:error" json:"error,omitempty"`
+	StartedAt     time.Time  `gorm:"column:started_at" json:"started_at"`
+	EndedAt       time.Time  `gorm:"column:ended_at" json:"ended_at"`
+	Worker        string     `gorm:"column:worker" json:"worker"`
+	TurnID        string     `gorm:"column:turn_id" json:"turn_id"`
+	Fence         int64      `gorm:"column:fence" json:"fence"`
+	WorkflowRunID string     `gorm:"column:workflow_run_id" json:"workflow_run_id"`
+	// Times is how many attempts in a row the row stands for: those that were rescheduled for the same reason are one row, whose
+	// other fields are the last one's. FirstStartedAt is when the first of them began; nil when Times is 1.
+	Times          int        `gorm:"column:times" json:"times"`
+	FirstStartedAt *time.Time `gorm:"column:first_started_at" json:"first_started_at,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (JobAttempt) TableName() string { return "daybook.attempts" }
+
+// WebhookDelivery is one row of daybook.webhook_deliveries: the receipt of one request of a webhook job.
+type WebhookDelivery struct {
+	JobID   string `gorm:"column:job_id;primaryKey" json:"job_id"`
+	Attempt int    `gorm:"column:attempt;primaryKey" json:"attempt"`
+	// URL has neither query nor credentials.
+	URL string `gorm:"column:url" json:"url"`
+	// Status is the answer's HTTP status; nil when none came.
+	Status     *int       `gorm:"column:status" json:"status,omitempty"`
+	OK         bool       `gorm:"column:ok" json:"ok"`
+	ErrorCode  *ErrorCode `gorm:"column:error_code" json:"error_code,omitempty"`
+	DurationMS int        `gorm:"column:duration_ms" json:"duration_ms"`
+	SentAt     time.Time  `gorm:"column:sent_at" json:"sent_at"`
+}
+
+// TableName implements GORM's Tabler.
+func (WebhookDelivery) TableName() string { return "daybook.webhook_deliveries" }

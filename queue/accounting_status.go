@@ -1,0 +1,128 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// AccountingJobStatus is what became of a document: how its job stands, and what is posted of it.
+type AccountingJobStatus struct {
+	JobID string
+	// State is the job's.
+	State models.JobState
+	// Version is the newest document version that was asked for.
+	Version int64
+	// PostedVersion is the version that is posted now; nil: none. A version whose content came to the same as what was posted
+	// before counts as posted.
+	PostedVersion *int64
+	// LiveImpactID is the impact that posts it; nil: none.
+	LiveImpactID *int64
+	// Attempts counts those since the last request that started anew, the running one included.
+	Attempts int
+	// NextTry is when a pending job is due; nil: it is not pending.
+	NextTry *time.Time
+	// FinishedAt is when the job was completed, failed or cancelled; nil: it is pending or leased.
+	FinishedAt *time.Time
+	// ErrorCode and Error are the last attempt's; empty: there was none. A job that is tried again has one while it is pending.
+	ErrorCode models.ErrorCode
+	Error     string
+}
+
+// Ended reports whether nothing more will happen until somebody asks for it, or the cause of a failure is gone.
+func (s AccountingJobStatus) Ended() bool {
+	return s.State == models.JobCompleted || s.State == models.JobFailed || s.State == models.JobCancelled
+}
+
+// Posted reports whether the newest version that was asked for is posted.
+func (s AccountingJobStatus) Posted() bool {
+	return s.PostedVersion != nil && *s.PostedVersion >= s.Version
+}
+
+// ReadAccountingJobStatus says what became of a document. In a transaction it is what that transaction sees.
+//
+// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction (a GORM handle outside of one: pass SQL of its db.DB()).
+func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (AccountingJobStatus, error) {
+	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
+		return AccountingJobStatus{}, err
+	}
+	s, err := store.ReadAccountingJobStatus(ctx, q, d.OrgID, d.ID)
+	return accountingJobStatus(s), err
+}
+
+// WaitAccountingJobOptions say what to wait for. The zero value waits for whatever was asked for last.
+type WaitAccountingJobOptions struct {
+	// Version is the least document version that must be settled, such as Marked.Version. 0: whatever was asked for.
+	Version int64
+	// FirstPoll is the pause after the first look; each further one is half as long again. Default 20 ms.
+	FirstPoll time.Duration
+	// MaxPoll is the longest pause. Default 2 s.
+	MaxPoll time.Duration
+}
+
+// WaitAccountingJob returns when the version asked for, or a newer one, has been settled: posted, failed or cancelled. Look at the status
+// to learn which. When a newer version is asked for meanwhile, that is waited for, because the older one is then not posted.
+// When ctx ends, Wait returns its error and the last status that it saw; give ctx a deadline, for a document that is not
+// ready, or that no worker looks at, is not settled.
+//
+// Wait looks at the job again and again, at first often and then less (see WaitAccountingJobOptions), and holds no connection between two
+// looks if q is a pool. Many waiters are better served by the outcome in the database: a query of their own over many documents.
+//
+// q must be outside of a transaction, for what a transaction enqueued is worked only after its commit.
+//
+// Errors: ErrInTransaction, and those of Status and ctx.
+func WaitAccountingJob(ctx context.Context, q Querier, d Document, o WaitAccountingJobOptions) (AccountingJobStatus, error) {
+	if o.Version < 0 {
+		return AccountingJobStatus{}, ErrNegativeVersion
+	}
+	if err := outsideTransaction(q); err != nil {
+		return AccountingJobStatus{}, err
+	}
+	if err := check(q); err != nil {
+		return AccountingJobStatus{}, err
+	}
+	if err := checkIDs(d.OrgID, d.ID); err != nil {
+		return AccountingJobStatus{}, err
+	}
+	longest := cmp.Or(max(o.MaxPoll, 0), DefaultMaxPoll)
+	pause := min(cmp.Or(max(o.FirstPoll, 0), DefaultFirstPoll), longest)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	var last AccountingJobStatus
+	for {
+		s, err := store.ReadAccountingJobStatus(ctx, q, d.OrgID, d.ID)
+		if err != nil {
+			return last, err
+		}
+		if s.Wrote {
+			return accountingJobStatus(s), fmt.Errorf("%w: this one has written something", ErrInTransaction)
+		}
+		last = accountingJobStatus(s)
+		if last.Ended() && last.Version >= o.Version {
+			return last, nil
+		}
+		timer.Reset(pause)
+		pause = min(pause+pause/2, longest)
+		select {
+		case <-ctx.Done():
+			return last, fmt.Errorf("wait for document %s of organization %s: %w", d.ID, d.OrgID, ctx.Err())
+		case <-timer.C:
+		}
+	}
+}
+
+func accountingJobStatus(s store.AccountingJobStatus) AccountingJobStatus {
+	out := AccountingJobStatus{
+		JobID: s.JobID, State: s.State, Version: s.VersionHint, PostedVersion: s.PostedVersion, LiveImpactID: s.LiveImpactID,
+		Attempts: s.RunCount, FinishedAt: s.FinishedAt, ErrorCode: s.ErrorCode, Error: s.Error,
+	}
+	if s.State == models.JobPending {
+		out.NextTry = &s.ReadyAt
+	}
+	return out
+}

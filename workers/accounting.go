@@ -1,0 +1,166 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// Processor, Commit and Job are for applications that work the queue's jobs themselves, a chunk at a time.
+type (
+	Processor = engine.Processor
+	Commit    = engine.Commit
+	Job       = engine.Job
+)
+
+// JobProcessor and JobCommit are for applications that work the queue's jobs themselves, one at a time.
+type (
+	JobProcessor = engine.JobProcessor
+	JobCommit    = engine.JobCommit
+)
+
+// AccountingOptions say how a worker works. Client and Pool are required; the zero value of each other field is its default.
+type AccountingOptions struct {
+	// Client is connected to Temporal; it stays the caller's to close.
+	Client client.Client
+	// Pool is connected to the database; it stays the caller's to close. Give it two connections for each activity that
+	// runs at once, and let it connect directly or through a session-pooling proxy.
+	Pool *pgxpool.Pool
+	// Settings is what the queue works by; zero: the environment (AccountingSettingsFromEnv).
+	Settings Settings
+	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker works only organizations
+	// whose source on record it reads, and whose hooks it has.
+	Sources Sources
+	// Hooks are told what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook: each is
+	// told of the organizations that have its name on record. A hook's error undoes the posting.
+	Hooks Hooks
+	// Processor replaces Daybook's ledger, chunk by chunk. At most one of Processor and JobProcessor may be set.
+	Processor Processor
+	// JobProcessor replaces Daybook's ledger, job by job.
+	JobProcessor JobProcessor
+	// ProcessorOptions are for Processor and JobProcessor.
+	ProcessorOptions ProcessorOptions
+	// MaxConcurrentActivities is how many activities run at once in this process, at least 2; default 3. A lane needs one
+	// while it works; lanes beyond the activities of all workers wait for a free one.
+	MaxConcurrentActivities int
+	// MaxConcurrentWorkflowTasks is how many workflow tasks run at once in this process; default 5.
+	MaxConcurrentWorkflowTasks int
+	// TaskQueue is the Temporal task queue; default "accounting-queue". Workers with other sources, hooks or processors do best
+	// with a task queue, and a workflow, of their own: on a shared one, a turn may be given to a worker that cannot work it.
+	TaskQueue string
+	// Name names this worker in leases and attempts; default host and process id.
+	Name string
+	// Log is where the worker logs; default slog.Default().
+	Log *slog.Logger
+}
+
+// ProcessorOptions bound the work of an application's own processor.
+type ProcessorOptions struct {
+	// ChunkSize is how many jobs share a transaction; default 1, and always 1 for a JobProcessor.
+	ChunkSize int
+	// Parallel is how many chunks a lane works side by side; default 1. A lane leases only what it can start.
+	Parallel int
+	// Timeout is how long a chunk may take, both phases together; default 10 minutes. Times ChunkSize it may be 1 hour at most.
+	Timeout time.Duration
+	// Sources names those whose organizations the processor works; default daybook. An organization with hooks is left to
+	// workers of Daybook's ledger.
+	Sources []string
+}
+
+// AccountingSettingsFromEnv reads ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and
+// ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.
+func AccountingSettingsFromEnv() (Settings, error) { return activities.AccountingSettingsFromEnv() }
+
+// NewAccounting checks the options and registers everything; nothing runs yet. Close the worker after Run.
+func NewAccounting(o AccountingOptions) (*Worker, error) {
+	if o.Client == nil || o.Pool == nil {
+		return nil, errors.New("workers: Client and Pool are required")
+	}
+	if o.Settings == (Settings{}) {
+		s, err := AccountingSettingsFromEnv()
+		if err != nil {
+			return nil, err
+		}
+		o.Settings = s
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkSettings(o.Settings)); err != nil {
+		return nil, err
+	}
+	processor, engineOptions, err := o.processor()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := store.AccountingFor(o.abilities())
+	if err != nil {
+		return nil, fmt.Errorf("workers: %w", err)
+	}
+	s := store.NewQueue(o.Pool, kind)
+	s.GuardSchema(verifySchema(o.Pool), o.Log)
+	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1)}
+	left := &leftovers{store: s, log: o.Log, can: o.abilities()}
+	w.tend = func(ctx context.Context) error {
+		if err := left.tell(ctx); err != nil && ctx.Err() == nil {
+			o.Log.Debug("what is left to other workers could not be read", "error", err)
+		}
+		return nil
+	}
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
+	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
+	w.worker.RegisterActivity(activities.NewQueue(o.Client, w.engine, o.Settings, o.Name))
+	return w, nil
+}
+
+// processor picks who works the jobs, and the engine's options for it.
+func (o AccountingOptions) processor() (engine.Processor, engine.Options, error) {
+	eo := engine.Options{RetryBase: o.Settings.RetryBase(), Log: o.Log}
+	if o.Processor == nil && o.JobProcessor == nil {
+		if po := o.ProcessorOptions; po.ChunkSize != 0 || po.Parallel != 0 || po.Timeout != 0 || len(po.Sources) > 0 {
+			return nil, eo, errors.New("workers: ProcessorOptions are for a Processor or JobProcessor, and neither is set: set one, or leave the options out")
+		}
+		eo.Direct = true
+		eo.Apart = o.apart()
+		return ledger.New(o.Sources).WithHooks(o.Hooks), eo, o.checkNames()
+	}
+	if o.apart() {
+		return nil, eo, errors.New("workers: Sources and Hooks are for Daybook's ledger, which Processor and JobProcessor replace: let them read what they work and do what follows; ProcessorOptions.Sources names the sources whose jobs they work")
+	}
+	if o.Processor != nil && o.JobProcessor != nil {
+		return nil, eo, errors.New("workers: set Processor or JobProcessor, not both")
+	}
+	po := o.ProcessorOptions
+	if po.Timeout < 0 || po.Timeout > time.Hour || po.ChunkSize < 0 || po.Parallel < 0 {
+		return nil, eo, fmt.Errorf("workers: ProcessorOptions are out of range: timeout %s (at most 1h), chunk size %d, parallel %d",
+			po.Timeout, po.ChunkSize, po.Parallel)
+	}
+	eo.Slow = true
+	eo.ChunkSize = max(1, po.ChunkSize)
+	eo.Parallel = max(1, po.Parallel)
+	eo.ChunkTimeout = cmp.Or(po.Timeout, 10*time.Minute)
+	if o.JobProcessor != nil {
+		eo.ChunkSize = 1
+	}
+	// A chunk whose jobs all run out of time is halved down to single jobs: that must end before the activity's own limit.
+	if eo.ChunkTimeout*time.Duration(eo.ChunkSize) > time.Hour {
+		return nil, eo, fmt.Errorf("workers: ProcessorOptions: timeout %s times chunk size %d is more than 1h: lower one of them", eo.ChunkTimeout, eo.ChunkSize)
+	}
+	if o.JobProcessor != nil {
+		return engine.PerJob(o.JobProcessor), eo, nil
+	}
+	return o.Processor, eo, nil
+}

@@ -1,0 +1,77 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Names by which a queue's workflow is spoken to.
+const (
+	SignalPause     = "pause"
+	SignalResume    = "resume"
+	QueryStatus     = "status"
+	UpdateConfigure = "configure"
+)
+
+// handleMessages registers signals, the query and the update.
+func (a *run) handleMessages(ctx workflow.Context) error {
+	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (Status, error) {
+		return Status{State: a.state, Lanes: a.count((*lane).isProcessing), Draining: a.draining}, nil
+	})
+	if err != nil {
+		return err
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateConfigure,
+		func(ctx workflow.Context, in ConfigureInput) (Settings, error) {
+			if err := workflow.Await(ctx, func() bool { return a.settled }); err != nil {
+				return Settings{}, err
+			}
+			a.state.Settings.set(in.BatchSize, in.PollIntervalSeconds, in.Concurrency)
+			a.interruptWaiting()
+			a.describe()
+			return a.state.Settings, nil
+		},
+		workflow.UpdateHandlerOptions{
+			Description: "changes batchSize, pollIntervalSeconds or concurrency from the next turn on",
+			Validator: func(_ workflow.Context, in ConfigureInput) error {
+				if in == (ConfigureInput{}) {
+					return temporal.NewNonRetryableApplicationError(
+						"nothing to configure: give batchSize, pollIntervalSeconds or concurrency", ErrTypeInvalidInput, nil)
+				}
+				return checkRanges(in.BatchSize, in.PollIntervalSeconds, in.Concurrency)
+			},
+		})
+	if err != nil {
+		return err
+	}
+	a.onSignal(ctx, SignalPause)
+	a.onSignal(ctx, SignalResume)
+	return nil
+}
+
+// onSignal sets paused whenever the signal comes. What came last counts, also when both come at once.
+func (a *run) onSignal(ctx workflow.Context, name string) {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
+			a.setPaused(pauseAsked(ctx, name))
+		}
+	})
+}
+
+func (a *run) setPaused(paused bool) {
+	a.state.Paused = paused
+	if paused {
+		a.interruptWaiting()
+	}
+	a.describe()
+}
+
+// drainSignals takes in what came while the run was ending, so that continue-as-new loses no message.
+func (a *run) drainSignals(ctx workflow.Context) {
+	for _, name := range []string{SignalResume, SignalPause} {
+		for workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil) {
+			a.setPaused(pauseAsked(ctx, name))
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/activities"
+)
+
+// turnSeconds is how long a turn goes on refilling: short enough for pause and settings to take effect soon, long enough
+// that hops through Temporal do not count.
+const turnSeconds = 5
+
+// runQueue is the workflow of every kind of queue. Which kind it is, is decided by the task queue on which its activities are
+// registered, and by the type under which it was started: a run continues as new under the same one.
+func runQueue(ctx workflow.Context, in Input) (*Counts, error) {
+	a, err := newRun(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return a.run(ctx)
+}
+
+// run is the state of one run.
+type run struct {
+	input Input
+	state State
+	runID string
+
+	// lanes holds those that run, by number; nil: it has ended, or was never started.
+	lanes []*lane
+	// turns counts the turns of this run; it numbers them.
+	turns int
+	// settled is set when the settings are there.
+	settled bool
+	// waiting is the lane that waits for work in a fetch; nil: none does.
+	waiting *lane
+	// backlog grows whenever there is more than one lane could lease: then parked lanes fetch as well.
+	backlog int
+	// draining: no new turn begins. cancelled and empty say why; neither: the run continues as new.
+	draining, cancelled, empty bool
+
+	laneCtx    workflow.Context
+	cancelLane workflow.CancelFunc
+}
+
+func newRun(ctx workflow.Context, in Input) (*run, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	a := &run{input: in, runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	// Lanes end by themselves when the run is cancelled, so they live in a context of their own.
+	a.laneCtx, _ = workflow.NewDisconnectedContext(ctx)
+	a.laneCtx, a.cancelLane = workflow.WithCancel(a.laneCtx)
+	if in.Carried != nil {
+		a.state = *in.Carried
+	} else {
+		a.state.StartedAt = workflow.Now(ctx)
+	}
+	a.state.Runs++
+	if a.state.MoreKnown {
+		a.backlog = 1
+	}
+	if err := a.handleMessages(ctx); err != nil {
+		return nil, err
+	}
+	if in.Carried == nil {
+		if err := a.readSettings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	a.settled = true
+	return a, nil
+}
+
+// readSettings fills in what the input leaves out from the environment of a worker.
+func (a *run) readSettings(ctx workflow.Context) error {
+	var acts *activities.Queue
+	var s activities.Settings
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy:         retryForEver(),
+		Summary:             "read the worker's environment",
+	})
+	if err := workflow.ExecuteActivity(ctx, acts.ReadSettings).Get(ctx, &s); err != nil {
+		return err
+	}
+	a.state.Settings = Settings{BatchSize: s.BatchSize, PollIntervalSeconds: s.PollIntervalSeconds, Concurrency: DefaultConcurrency}
+	a.state.Settings.set(a.input.BatchSize, a.input.PollIntervalSeconds, a.input.Concurrency)
+	return nil
+}
+
+// retryForEver is how every activity is retried: an outage passes, and a job must not be lost for it. The first tries follow at once: most
+// often a connection was cut, or a worker has ended, and another one can go on.
+func retryForEver() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second}
+}
+
+// run starts lanes as the settings say and waits until they have drained.
+func (a *run) run(ctx workflow.Context) (*Counts, error) {
+	a.describe()
+	workflow.Go(a.laneCtx, func(laneCtx workflow.Context) {
+		ctx.Done().Receive(laneCtx, nil)
+		a.cancelled = true
+		a.drain()
+		a.cancelLane()
+	})
+	for !a.draining {
+		a.startLanes()
+		started := a.state.Settings.Concurrency
+		// Woken by a cancellation as well: then draining is set a moment later, by the coroutine above.
+		if err := workflow.Await(a.laneCtx, func() bool { return a.draining || a.state.Settings.Concurrency != started }); err != nil {
+			break
+		}
+	}
+	ending, _ := workflow.NewDisconnectedContext(ctx)
+	if err := workflow.Await(ending, func() bool { return a.count((*lane).any) == 0 && workflow.AllHandlersFinished(ending) }); err != nil {
+		return nil, err
+	}
+	a.drainSignals(ending)
+	a.describe()
+	switch {
+	case a.cancelled:
+		a.release(ending)
+		return nil, temporal.NewCanceledError("drained and released")
+	case a.empty && !a.state.Paused:
+		return &a.state.Counts, nil
+	}
+	next := a.input
+	next.Carried = &a.state
+	a.state.MoreKnown = a.backlog > 0
+	return nil, workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, next)
+}
+
+// drain lets no new turn begin.
+func (a *run) drain() {
+	a.draining = true
+	a.interruptWaiting()
+}
+
+// interruptWaiting ends the fetch that waits for work, so that a change takes effect now and not after the poll interval.
+func (a *run) interruptWaiting() {
+	if a.waiting != nil {
+		a.waiting.cancelFetch()
+	}
+}
+
+// release gives back what turns hold that will not be processed any more.
+func (a *run) release(ctx workflow.Context) {
+	if len(a.state.LeftBehind) == 0 {
+		return
+	}
+	var acts *activities.Queue
+	// Not for ever: a transaction that holds a row for minutes must not keep the run from ending. What it holds then
+	// expires.
+	policy := retryForEver()
+	policy.MaximumAttempts = 10
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         policy,
+		Summary:             "give back what is leased",
+	})
+	var n int
+	if err := workflow.ExecuteActivity(ctx, acts.ReleaseTurns, activities.ReleaseInput{TurnIDs: a.state.LeftBehind}).Get(ctx, &n); err != nil {
+		workflow.GetLogger(ctx).Error("leases were not given back; they will be reclaimed when they expire", "turns", a.state.LeftBehind, "error", err)
+	}
+	a.state.Counts.Released += int64(n)
+}
