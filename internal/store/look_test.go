@@ -102,25 +102,3 @@ func TestScanGoesOnWhereItEnded(t *testing.T) {
 	assert.Greater(t, looks, 1)
 	assert.NotEmpty(t, got.scan.args[1], "the scan did not begin anew")
 }
-
-// TestLeasesOfOneLeaveAFifthToLowPriority: also when there is never more room than for one.
-func TestLeasesOfOneLeaveAFifthToLowPriority(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []int{1, 2, 4, 7} {
-		t.Run(fmt.Sprint("leases of ", limit), func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			b.pending("a", 1, 500)
-			b.pending("a", 3, 500)
-			turn := b.turn("run/0/1")
-			total := map[string]int{}
-			for leased := 0; leased < 280; leased += limit {
-				for org, n := range byOrg(b.lease(turn, limit)) {
-					total[org] += n
-				}
-			}
-			assert.InDelta(t, 224, total["a_1"], 3)
-			assert.InDelta(t, 56, total["a_3"], 3)
-		})
-	}
-}

@@ -50,21 +50,6 @@ SELECT error_code, error, times, fence, first_started_at < started_at FROM daybo
 	return list
 }
 
-// TestLooksInVainAreOneRow settles a document's job as not ready again and again.
-func TestLooksInVainAreOneRow(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ($1, 'd', 1)`, org)
-
-	first := b.lookAgain(models.CodeDocumentNotReady, "look 1")
-	assert.Equal(t, []logged{{models.CodeDocumentNotReady, "look 1", 1, first.Fence, false}}, b.log())
-	var last store.Turn
-	for range 99 {
-		last = b.lookAgain(models.CodeDocumentNotReady, "look again")
-	}
-	assert.Equal(t, []logged{{models.CodeDocumentNotReady, "look again", 100, last.Fence, true}}, b.log(), "the row is the last one's")
-}
-
 // TestOnlyTheSameIsOneRow keeps a row of its own for another code, version or attempt, and for what follows it.
 func TestOnlyTheSameIsOneRow(t *testing.T) {
 	t.Parallel()
@@ -89,41 +74,4 @@ func TestOnlyTheSameIsOneRow(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestFailuresAreRowsOfTheirOwn logs each attempt that counts.
-func TestFailuresAreRowsOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ($1, 'd', 1)`, org)
-	for range 3 {
-		b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp(), run_count = 0`)
-		turn := b.turn("turn")
-		require.NoError(t, b.settleAll(turn, store.Settlement{Job: b.lease(turn, 1)[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "slow"}))
-	}
-	assert.Len(t, b.log(), 3)
-}
-
-// TestSnoozesAreOneRow settles a background job as snoozed again and again.
-func TestSnoozesAreOneRow(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	jobs := store.NewQueue(b.Pool, store.Jobs)
-	b.exec(`SELECT daybook.enqueue_job($1, 'email', '{}')`, org)
-	for range 5 {
-		b.exec(`UPDATE daybook.jobs SET ready_at = clock_timestamp()`)
-		turn := b.turn("turn")
-		leased, err := jobs.Lease(t.Context(), turn, 1)
-		require.NoError(t, err)
-		require.Len(t, leased.Jobs, 1)
-		require.NoError(t, pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-			_, err := store.Jobs.Settle(t.Context(), tx, turn, []store.Settlement{{
-				Job: leased.Jobs[0], Outcome: models.OutcomeRescheduled, Code: models.CodeSnoozed, Message: "later", Delay: time.Second,
-			}})
-			return err
-		}))
-	}
-	log := b.log()
-	require.Len(t, log, 1)
-	assert.Equal(t, 5, log[0].Times)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
@@ -59,14 +57,6 @@ func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
 	return leased.Jobs
 }
 
-func documents(jobs []store.Job) []string {
-	ids := make([]string, len(jobs))
-	for i, j := range jobs {
-		ids[i] = j.DocumentID
-	}
-	return ids
-}
-
 // settleAll settles jobs in one transaction.
 func (b *bundle) settleAll(turn store.Turn, settlements ...store.Settlement) error {
 	b.t.Helper()
@@ -82,76 +72,6 @@ func (b *bundle) insert(query string) {
 	b.exec(`
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, priority, ready_at)
 SELECT 'org_1', q.document, 1, q.priority, clock_timestamp() + make_interval(secs => q.seconds) FROM (` + query + `) AS q (document, priority, seconds)`)
-}
-
-func TestManyCallersLeaseDisjointRows(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	const jobs, callers = 600, 12
-	b.insert(fmt.Sprintf(`SELECT 'doc_' || i, 1 + i %% 3, -i FROM generate_series(1, %d) i`, jobs))
-	var mu sync.Mutex
-	holders := map[string]int{}
-	var g errgroup.Group
-	for caller := range callers {
-		g.Go(func() error {
-			fence, err := b.store.NextFence(t.Context())
-			if err != nil {
-				return err
-			}
-			turn := store.Turn{ID: fmt.Sprint("run/", caller, "/1"), Fence: fence}
-			for {
-				leased, err := b.store.Lease(t.Context(), turn, 7)
-				if err != nil || len(leased.Jobs) == 0 {
-					return err
-				}
-				mu.Lock()
-				for _, j := range leased.Jobs {
-					holders[j.ID]++
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	require.NoError(t, g.Wait())
-	assert.Len(t, holders, jobs, "every job is leased")
-	for id, n := range holders {
-		assert.Equal(t, 1, n, "times that %s was leased", id)
-	}
-	assert.Equal(t, jobs, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND run_count = 1`))
-}
-
-// Two workers lease at once: the second passes over what the first has locked and not yet committed.
-func TestLeaseSkipsLockedRows(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.insert(`SELECT 'doc_' || i, 2, -10 + i FROM generate_series(1, 4) i`)
-	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		_, err := tx.Exec(ctx, `SELECT 1 FROM daybook.accounting_work_queue WHERE document_id IN ('doc_1', 'doc_3') FOR NO KEY UPDATE`)
-		require.NoError(t, err)
-		assert.ElementsMatch(t, []string{"doc_2", "doc_4"}, documents(b.lease(b.turn("run/0/1"), 10)))
-	})
-	assert.ElementsMatch(t, []string{"doc_1", "doc_3"}, documents(b.lease(b.turn("run/0/2"), 10)))
-}
-
-func TestLeaseByPriorityThenAge(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.insert(`VALUES ('low old', 3, -900), ('normal young', 2, -1), ('normal old', 2, -500), ('high young', 1, -1), ('high old', 1, -2),
-	                 ('high future', 1, 60), ('normal future', 2, 3600), ('low future', 3, 5)`)
-	turn := b.turn("run/0/1")
-	for _, want := range []string{"high old", "high young", "normal old", "normal young", "low old"} {
-		assert.Equal(t, []string{want}, documents(b.lease(turn, 1)))
-	}
-	assert.Empty(t, b.lease(turn, 10), "jobs that are due later")
-}
-
-func TestLeaseKeepsToItsLimit(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.insert(`SELECT 'doc_' || i, 1 + i % 3, -i FROM generate_series(1, 30) i`)
-	assert.Len(t, b.lease(b.turn("run/0/1"), 12), 12)
-	assert.Equal(t, 12, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
-	assert.Equal(t, 10, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased' AND priority = 1`), "the high ones first")
 }
 
 // sent is a statement with its arguments.
@@ -330,57 +250,4 @@ func TestSettleLogsEachAttempt(t *testing.T) {
 	assert.EqualValues(t, 9, fixture.Job(t, b.Pool, org, "doc_3").VersionHint, "the document's version")
 	assert.Zero(t, fixture.Job(t, b.Pool, org, "doc_3").RunCount, "uncounted")
 	assert.Equal(t, 1, fixture.Job(t, b.Pool, org, "doc_2").RunCount, "counted")
-}
-
-// One row that is no longer the turn's refuses the whole chunk.
-func TestSettleIsAllOrNothing(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.insert(`SELECT 'doc_' || i, 2, -i FROM generate_series(1, 3) i`)
-	turn := b.turn("run/0/1")
-	jobs := b.lease(turn, 10)
-	b.exec(`UPDATE daybook.accounting_work_queue SET fence = fence + 1000 WHERE id = $1`, jobs[1].ID)
-	settlements := make([]store.Settlement, len(jobs))
-	for i, j := range jobs {
-		settlements[i] = store.Settlement{Job: j, Outcome: models.OutcomeCompleted}
-	}
-	require.ErrorIs(t, b.settleAll(turn, settlements...), store.ErrLeaseLost)
-	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`))
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts`))
-}
-
-// A settlement is its turn's alone, and there is one.
-func TestSettleNeedsTheOwnFence(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.insert(`VALUES ('doc_1', 2, -1)`)
-	turn := b.turn("run/0/1")
-	job := b.lease(turn, 1)[0]
-	for name, other := range map[string]store.Turn{
-		"another turn": {ID: "run/0/2", Fence: turn.Fence}, "a lower fence": {ID: turn.ID, Fence: turn.Fence - 1}, "a higher fence": {ID: turn.ID, Fence: turn.Fence + 1},
-	} {
-		require.ErrorIs(t, b.settleAll(other, store.Settlement{Job: job, Outcome: models.OutcomeCompleted}), store.ErrLeaseLost, name)
-	}
-	require.NoError(t, b.settleAll(turn, store.Settlement{Job: job, Outcome: models.OutcomeCompleted}))
-	require.ErrorIs(t, b.settleAll(turn, store.Settlement{Job: job, Outcome: models.OutcomeCompleted}), store.ErrLeaseLost, "settled already")
-}
-
-// What a message may contain does not keep its job from being settled.
-func TestMessagesAreClipped(t *testing.T) {
-	t.Parallel()
-	for name, message := range map[string]string{
-		"a zero byte": "before\x00after", "invalid UTF-8": "before\xff\xfeafter", "very long": strings.Repeat("€", 100_000), "empty": "",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			b.insert(`VALUES ('doc_1', 2, -1)`)
-			turn := b.turn("run/0/1")
-			job := b.lease(turn, 1)[0]
-			require.NoError(t, b.settleAll(turn, store.Settlement{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeProcessorError, Message: message}))
-			kept := *fixture.Job(t, b.Pool, org, "doc_1").LastError
-			assert.LessOrEqual(t, len(kept), 4096+len("…"))
-			assert.NotContains(t, kept, "\x00")
-		})
-	}
 }

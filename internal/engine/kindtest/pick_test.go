@@ -1,0 +1,183 @@
+package kindtest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// pickContracts are about jobs that are locked, worked and completed in one transaction, without a lease.
+var pickContracts = []contract{
+	{"jobs are completed in the transaction that picked them", picked},
+	{"a transaction that fails leaves them as they were", pickFails},
+	{"no other caller has them meanwhile", pickExcludes},
+	{"what is counted is not picked", pickCounted},
+	{"an organization that is held back is left alone", heldBack},
+	{"an empty pick says when to look again", pickOutlook},
+}
+
+// jobType is the type of the suite's jobs, "" where there are no types.
+func (b *bundle) jobType() string {
+	b.t.Helper()
+	b.filled("typed", 3, 1)
+	kind, turn := b.open(), b.turn("run/type/1")
+	leased, err := kind.LeaseFor(b.t.Context(), turn, 1, nil)
+	require.NoError(b.t, err)
+	require.Len(b.t, leased.Jobs, 1)
+	return leased.Jobs[0].Type
+}
+
+// pick picks up to limit jobs, as soon as some are found.
+func (b *bundle) pick(kind engine.Kind, limit int, jobType string) engine.Pick {
+	b.t.Helper()
+	var pick engine.Pick
+	b.eventually(func() bool {
+		var err error
+		pick, err = kind.PickType(b.t.Context(), limit, jobType, nil)
+		require.NoError(b.t, err)
+		return !pick.Empty()
+	}, "something is picked")
+	return pick
+}
+
+func picked(b *bundle) {
+	jobType := b.jobType()
+	b.filled(org, 2, 5)
+	turn := b.turn("run/0/1")
+	pick := b.pick(b.kind, 5, jobType)
+	var settled store.Settled
+	require.NoError(b.t, b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
+		picked, err := pick.Lock(b.t.Context(), tx)
+		require.NoError(b.t, err)
+		require.Len(b.t, picked, 5)
+		for _, j := range picked {
+			assert.Equal(b.t, 1, j.Attempt)
+			assert.False(b.t, j.StartedAt.IsZero())
+		}
+		settlements := append(all(done, picked[:2]), all(retry, picked[2:3])...)
+		settlements = append(append(settlements, all(later, picked[3:4])...), all(failed, picked[4:])...)
+		settled, err = b.kind.SettlePicked(b.t.Context(), tx, turn, settlements)
+		return err
+	}))
+	assert.Equal(b.t, store.Settled{models.OutcomeCompleted: 2, models.OutcomeRetried: 1, models.OutcomeRescheduled: 1, models.OutcomeFailed: 1}, settled)
+	for n, want := range []struct {
+		state    models.JobState
+		attempts int
+		code     models.ErrorCode
+	}{
+		{models.JobCompleted, 1, ""}, {models.JobCompleted, 1, ""}, {models.JobPending, 1, retry.Code}, {models.JobPending, 0, later.Code}, {models.JobFailed, 1, failed.Code},
+	} {
+		id := filledID(org, 2, n+1)
+		j, log := b.read(id), b.log(id)
+		assert.Equal(b.t, want.state, j.State, id)
+		assert.Equal(b.t, want.attempts, j.Attempts, id)
+		assert.Equal(b.t, want.code, j.Code, id)
+		assert.Empty(b.t, j.Turn, id)
+		require.Len(b.t, log, 1, id)
+		assert.Equal(b.t, turn.ID, log[0].Turn)
+		assert.Equal(b.t, turn.Fence, log[0].Fence)
+	}
+	// None of them was leased at any time, and none can be completed twice.
+	held, err := b.kind.Held(b.t.Context(), turn)
+	require.NoError(b.t, err)
+	assert.Empty(b.t, held)
+	_, err = b.complete(turn, done, store.Job{ID: filledID(org, 2, 1), Attempt: 1, StartedAt: time.Now()})
+	assert.ErrorIs(b.t, err, store.ErrLeaseLost)
+}
+
+func pickFails(b *bundle) {
+	jobType := b.jobType()
+	b.filled(org, 2, 3)
+	pick := b.pick(b.kind, 10, jobType)
+	wrong := errors.New("the effect failed")
+	err := b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
+		picked, err := pick.Lock(b.t.Context(), tx)
+		require.NoError(b.t, err)
+		_, err = b.kind.SettlePicked(b.t.Context(), tx, b.turn("run/0/1"), all(done, picked))
+		return errors.Join(err, wrong)
+	})
+	require.ErrorIs(b.t, err, wrong)
+	pick.Undo()
+	id := filledID(org, 2, 1)
+	b.pending(id, 0, "as it was")
+	assert.Empty(b.t, b.log(id), "nothing is logged")
+	assert.Equal(b.t, []string{id}, ids(b.lease(b.turn("run/0/2"), 1)), "it is found at once, in its place")
+}
+
+func pickExcludes(b *bundle) {
+	jobType := b.jobType()
+	b.filled(org, 2, 6)
+	mine, other := b.pick(b.kind, 3, jobType), b.open()
+	require.NoError(b.t, b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
+		first, err := mine.Lock(b.t.Context(), tx)
+		require.NoError(b.t, err)
+		require.Len(b.t, first, 3)
+		theirs := b.pick(other, 6, jobType)
+		require.NoError(b.t, other.InTx(b.t.Context(), func(tx pgx.Tx) error {
+			second, err := theirs.Lock(b.t.Context(), tx)
+			assert.NotEmpty(b.t, second)
+			for _, id := range ids(second) {
+				assert.NotContains(b.t, ids(first), id)
+			}
+			return err
+		}))
+		leased, err := other.LeaseFor(b.t.Context(), b.turn("run/1/1"), 6, nil)
+		require.NoError(b.t, err)
+		for _, id := range ids(leased.Jobs) {
+			assert.NotContains(b.t, ids(first), id)
+		}
+		return nil
+	}))
+}
+
+func pickCounted(b *bundle) {
+	jobType := b.jobType()
+	limit := 2
+	b.change(func(tx pgx.Tx) error { _, err := store.CapOrganization(b.t.Context(), tx, org, &limit); return err })
+	b.filled(org, 2, 5)
+	b.eventually(func() bool {
+		pick, err := b.kind.PickType(b.t.Context(), 10, jobType, nil)
+		require.NoError(b.t, err)
+		require.True(b.t, pick.Empty())
+		return pick.Counted()
+	}, "it is said that what is due is counted")
+	assert.Len(b.t, b.lease(b.turn("run/0/1"), 10), limit)
+}
+
+func heldBack(b *bundle) {
+	jobType := b.jobType()
+	b.filled(org, 2, 2)
+	pick := b.pick(b.kind, 10, jobType)
+	require.NoError(b.t, b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
+		picked, err := pick.Lock(b.t.Context(), tx)
+		require.Len(b.t, picked, 2)
+		return err
+	}))
+	pause, begun := b.kind.HoldBack(org)
+	assert.True(b.t, begun)
+	assert.Positive(b.t, pause)
+	pick.LeaveAlone()
+	_, begun = b.kind.HoldBack(org)
+	assert.False(b.t, begun, "it is held back already")
+	b.pending(filledID(org, 2, 1), 0, "nothing is written")
+	// A process that knows of no hold takes them; so does this one when it has passed.
+	b.eventually(func() bool { return len(b.lease(b.turn("run/0/1"), 10)) == 2 }, "they are leased when the organization is tried again")
+}
+
+func pickOutlook(b *bundle) {
+	jobType := b.jobType()
+	b.one(org, "later", 2, 5*time.Minute)
+	b.eventually(func() bool {
+		pick, err := b.kind.PickType(b.t.Context(), 10, jobType, nil)
+		require.NoError(b.t, err)
+		require.True(b.t, pick.Empty())
+		return pick.Wait() > 4*time.Minute && pick.Wait() < 5*time.Minute+time.Second
+	}, "the pick says when the next job is due")
+}
