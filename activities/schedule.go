@@ -3,19 +3,14 @@ package activities
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// ErrTypeInvalidJob is the type of the application error for a scheduled job that cannot be enqueued however often it is tried.
-const ErrTypeInvalidJob = "INVALID_JOB"
 
 // Schedules is the activity of periodic jobs. Its method is registered under its name.
 type Schedules struct{ pool *pgxpool.Pool }
@@ -62,21 +57,5 @@ func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduled
 		})
 		return err
 	})
-	if isInvalidJob(err) {
-		return EnqueueScheduledOutput{}, temporal.NewNonRetryableApplicationError(err.Error(), ErrTypeInvalidJob, err)
-	}
-	return EnqueueScheduledOutput{JobID: done.ID, Duplicate: done.Duplicate}, translateError(ctx, err)
-}
-
-// isInvalidJob reports whether a job is refused for what it is.
-func isInvalidJob(err error) bool {
-	for _, refusal := range []error{
-		queue.ErrKeyReused, queue.ErrPayloadTooLarge, queue.ErrPayloadInvalid, queue.ErrInvalidJobType, queue.ErrKeyTooLong,
-		queue.ErrInvalidMaxAttempts, queue.ErrInvalidPriority, queue.ErrEmptyID, queue.ErrIDTooLong, queue.ErrInvalid,
-	} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return false
+	return EnqueueScheduledOutput{JobID: done.ID, Duplicate: done.Duplicate}, translateRefusal(ctx, err)
 }

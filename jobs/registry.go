@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -52,7 +52,7 @@ const (
 )
 
 // ErrNoHandlers: a worker was started with a registry that is empty.
-var ErrNoHandlers = errors.New("jobs: the registry has no handler, so that the worker would lease nothing: call jobs.Register before the worker runs")
+var ErrNoHandlers = failure.New(failure.Misuse, "jobs: the registry has no handler, so that the worker would lease nothing: call jobs.Register before the worker runs")
 
 // Registry holds the handlers of a worker. Register everything before the worker starts. Make one with NewRegistry.
 type Registry struct {

@@ -10,14 +10,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // ErrDifferent means that the database was made by other migrations than this build has under the same numbers.
-var ErrDifferent = errors.New("the database was made by other migrations of the same number: until the first release they are edited in place, " +
+var ErrDifferent = failure.New(failure.SchemaDifferent, "the database was made by other migrations of the same number: until the first release they are edited in place, "+
 	"so make the database anew (`daybook migrate down --all` by the program that made it, or DROP SCHEMA daybook CASCADE, then `daybook migrate up`)")
 
 // ErrIncomplete means that constraints, indexes or triggers are missing that the migrations made.
-var ErrIncomplete = errors.New("the database's schema is incomplete: wait until the restore of a dump is done, or restore what is missing")
+var ErrIncomplete = failure.New(failure.SchemaIncomplete, "the database's schema is incomplete: wait until the restore of a dump is done, or restore what is missing")
 
 // createTexts makes the table that says by which texts the schema was made, and which constraints, indexes and triggers it got. A
 // text is noted before it is applied. What is noted of a migration that is not applied means nothing.

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 //go:embed 0*.sql
@@ -25,10 +27,10 @@ const versionTable = "daybook.schema_migrations"
 const lockKey = 0x646179626f6f6b01
 
 // ErrPending means that the database's schema is older than this build of Daybook.
-var ErrPending = errors.New("the database's schema is older than this program: run `daybook migrate up`")
+var ErrPending = failure.New(failure.SchemaOld, "the database's schema is older than this program: run `daybook migrate up`")
 
 // ErrNewer means that the database's schema was made by a newer build of Daybook.
-var ErrNewer = errors.New("the database's schema is newer than this program: update the program")
+var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer than this program: update the program")
 
 // Step is one migration and whether it is applied.
 type Step struct {

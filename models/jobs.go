@@ -2,8 +2,9 @@ package models
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // What a payload may be at most; the database checks the same (daybook.check_job_payload).
@@ -19,10 +20,10 @@ const (
 // Why a payload is refused; compare with errors.Is.
 var (
 	// ErrPayloadTooLarge: it has more than MaxPayloadBytes. Its code is CodePayloadTooLarge.
-	ErrPayloadTooLarge = errors.New("the payload is too large")
+	ErrPayloadTooLarge = failure.New(failure.PayloadTooLarge, "the payload is too large")
 	// ErrPayloadInvalid: it is no JSON object, is nested too deep, has too many keys, or is not what the schema of its type asks
 	// for. Its code is CodePayloadInvalid.
-	ErrPayloadInvalid = errors.New("the payload is invalid")
+	ErrPayloadInvalid = failure.New(failure.PayloadInvalid, "the payload is invalid")
 )
 
 // What the other columns of a background job may be at most.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -77,6 +78,12 @@ type CompileError struct {
 	// what the source is; empty: a rule set
 	what string
 }
+
+// errInvalidRules gives a CompileError its class.
+var errInvalidRules = failure.New(failure.InvalidRules, "the rules are invalid")
+
+// Unwrap returns what a CompileError is to programs that tell errors by their class.
+func (e *CompileError) Unwrap() error { return errInvalidRules }
 
 // Error returns one line a problem.
 func (e *CompileError) Error() string {

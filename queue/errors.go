@@ -1,31 +1,30 @@
 package queue
 
 import (
-	"errors"
-
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // Errors that a request can lead to; compare with errors.Is.
 var (
 	// ErrEmptyID: an organization or document id is empty.
-	ErrEmptyID = errors.New("organization id and document id must not be empty")
+	ErrEmptyID = failure.New(failure.Invalid, "organization id and document id must not be empty")
 	// ErrIDTooLong: an id is longer than MaxIDBytes.
-	ErrIDTooLong = errors.New("organization id and document id must not be longer than 255 bytes")
+	ErrIDTooLong = failure.New(failure.Invalid, "organization id and document id must not be longer than 255 bytes")
 	// ErrNegativeVersion: a version is negative.
-	ErrNegativeVersion = errors.New("version must not be negative")
+	ErrNegativeVersion = failure.New(failure.Invalid, "version must not be negative")
 	// ErrInvalidPriority: a priority is none of High, Normal and Low.
-	ErrInvalidPriority = errors.New("priority must be queue.High, queue.Normal or queue.Low")
+	ErrInvalidPriority = failure.New(failure.Invalid, "priority must be queue.High, queue.Normal or queue.Low")
 	// ErrNegativeDelay: a delay is negative.
-	ErrNegativeDelay = errors.New("delay must not be negative")
+	ErrNegativeDelay = failure.New(failure.Invalid, "delay must not be negative")
 	// ErrNoTransaction: a transaction is needed and a plain handle was given.
-	ErrNoTransaction = errors.New("a transaction is needed")
+	ErrNoTransaction = failure.New(failure.Misuse, "a transaction is needed")
 	// ErrNoQuerier: a request was given nothing to run on.
-	ErrNoQuerier = errors.New("the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
+	ErrNoQuerier = failure.New(failure.Misuse, "the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
 	ErrNotMigrated = store.ErrNotMigrated
 	// ErrInTransaction: Wait was given a transaction; pass the pool, after the transaction's commit.
-	ErrInTransaction = errors.New("a transaction cannot wait for what is worked after its commit: pass the pool, after the commit")
+	ErrInTransaction = failure.New(failure.Misuse, "a transaction cannot wait for what is worked after its commit: pass the pool, after the commit")
 
 	// ErrJobNotFound: there is no job for the document; enqueue it first.
 	ErrJobNotFound = store.ErrJobNotFound

@@ -1,8 +1,7 @@
 package queue
 
 import (
-	"errors"
-
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -18,13 +17,13 @@ var (
 
 	// ErrInvalidJobType: a type is empty, longer than models.MaxJobTypeBytes, or has other characters than letters, digits and
 	// "_.:-" after a letter.
-	ErrInvalidJobType = errors.New("a job's type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
+	ErrInvalidJobType = failure.New(failure.Invalid, "a job's type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
 	// ErrKeyTooLong: an idempotency key is longer than models.MaxIdempotencyKeyBytes.
-	ErrKeyTooLong = errors.New("the idempotency key must not be longer than 255 bytes")
+	ErrKeyTooLong = failure.New(failure.Invalid, "the idempotency key must not be longer than 255 bytes")
 	// ErrInvalidMaxAttempts: MaxAttempts is negative or more than models.MaxJobAttempts.
-	ErrInvalidMaxAttempts = errors.New("MaxAttempts must be from 1 to 1000, or 0 for the policy of the type's handler")
+	ErrInvalidMaxAttempts = failure.New(failure.Invalid, "MaxAttempts must be from 1 to 1000, or 0 for the policy of the type's handler")
 	// ErrInvalidLink: a link lacks its kind or id, one of them is too long, or there are more than models.MaxJobLinks.
-	ErrInvalidLink = errors.New("a job may have 32 links, each with a kind of 64 and an id of 255 bytes at most, neither of them empty")
+	ErrInvalidLink = failure.New(failure.Invalid, "a job may have 32 links, each with a kind of 64 and an id of 255 bytes at most, neither of them empty")
 	// ErrInvalidRetryMode: a mode is none of RetryNow, RetryLater and RetryReset.
-	ErrInvalidRetryMode = errors.New("the mode must be queue.RetryNow, queue.RetryLater or queue.RetryReset")
+	ErrInvalidRetryMode = failure.New(failure.Invalid, "the mode must be queue.RetryNow, queue.RetryLater or queue.RetryReset")
 )

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -22,14 +23,14 @@ func TestAudit(t *testing.T) {
 	assert.True(t, sound.Sound)
 	assert.Equal(t, int64(11), sound.Figures.Documents)
 	assert.Contains(t, b.ok("audit", "--org", "es"), "document not posted")
-	assert.Equal(t, exitUsage, b.run("audit").exit)
-	assert.Equal(t, exitUsage, b.run("audit", "--all", "--org", "es").exit)
-	assert.Equal(t, exitNotFound, b.run("audit", "--org", "nobody").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("audit").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("audit", "--all", "--org", "es").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("audit", "--org", "nobody").exit)
 
 	_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue WHERE state = 'failed'`)
 	require.NoError(t, err)
 	r := b.run("audit", "--all", "--json")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "NOT_SOUND")
 	var damaged audited
 	require.NoError(t, json.Unmarshal([]byte(r.out), &damaged))
@@ -71,7 +72,7 @@ func TestExplain(t *testing.T) {
 	for _, want := range []string{"posts, live", "reverses", "confirmed for", "epoch", "posting date"} {
 		assert.Contains(t, text, want)
 	}
-	assert.Equal(t, exitNotFound, b.run("explain", "nothing", "--org", "acme").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("explain", "nothing", "--org", "acme").exit)
 
 	var l struct{ Entries []store.EntryLine }
 	b.json(&l, "entries", "--org", "acme", "--document", "sale", "--limit", "1")
@@ -124,23 +125,23 @@ func TestPeriods(t *testing.T) {
 		exit int
 		args []string
 	}{
-		{exitUsage, []string{"add"}},
-		{exitUsage, []string{"add", "--month", "2026-13"}},
-		{exitUsage, []string{"add", "--month", "2026-03"}}, // overlaps
-		{exitUsage, []string{"add", "--year", "26"}},
-		{exitUsage, []string{"add", "--from", "2028-01-01"}},
-		{exitUsage, []string{"add", "--from", "2028-01-31", "--to", "2028-01-01"}},
-		{exitUsage, []string{"add", "--year", "2028", "--month", "2028-01"}},
-		{exitUsage, []string{"close"}},
-		{exitUsage, []string{"close", "--month", "2027-01"}}, // a quarter
-		{exitNotFound, []string{"close", "--month", "2030-01"}},
-		{exitNotFound, []string{"open", "--from", "2026-03-02"}},
-		{exitUsage, []string{"policy", "guess"}},
+		{failure.ExitUsage, []string{"add"}},
+		{failure.ExitUsage, []string{"add", "--month", "2026-13"}},
+		{failure.ExitUsage, []string{"add", "--month", "2026-03"}}, // overlaps
+		{failure.ExitUsage, []string{"add", "--year", "26"}},
+		{failure.ExitUsage, []string{"add", "--from", "2028-01-01"}},
+		{failure.ExitUsage, []string{"add", "--from", "2028-01-31", "--to", "2028-01-01"}},
+		{failure.ExitUsage, []string{"add", "--year", "2028", "--month", "2028-01"}},
+		{failure.ExitUsage, []string{"close"}},
+		{failure.ExitUsage, []string{"close", "--month", "2027-01"}}, // a quarter
+		{failure.ExitNotFound, []string{"close", "--month", "2030-01"}},
+		{failure.ExitNotFound, []string{"open", "--from", "2026-03-02"}},
+		{failure.ExitUsage, []string{"policy", "guess"}},
 	} {
 		r := b.run(append([]string{"periods", test.args[0], "--org", "acme"}, test.args[1:]...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
 	}
-	assert.Equal(t, exitNotFound, b.run("accounting", "repost", "acme", "nothing").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("accounting", "repost", "acme", "nothing").exit)
 }
 
 func TestBalancesOfASpan(t *testing.T) {
@@ -168,8 +169,8 @@ func TestBalancesOfASpan(t *testing.T) {
 	assert.Equal(t, "59.50", receivable.Debit)
 	assert.Equal(t, "71.40", *receivable.Closing)
 	assert.Contains(t, b.ok("trial-balance", "--all", "--from", "2026-03-02"), "OPENING")
-	assert.Equal(t, exitUsage, b.run("trial-balance", "--all", "--period", "march").exit)
-	assert.Equal(t, exitUsage, b.run("trial-balance", "--all", "--period", "2026", "--from", "2026-01-01").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all", "--period", "march").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all", "--period", "2026", "--from", "2026-01-01").exit)
 
 	var l accountLedger
 	b.json(&l, "accounts", "ledger", receivable.Account, "--org", "acme", "--from", "2026-03-01", "--limit", "1")
@@ -182,7 +183,7 @@ func TestBalancesOfASpan(t *testing.T) {
 	text := b.ok("accounts", "ledger", receivable.Account, "--org", "acme")
 	assert.Contains(t, text, "opening")
 	assert.Contains(t, text, "71.40")
-	assert.Equal(t, exitNotFound, b.run("accounts", "ledger", "none", "--org", "acme").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("accounts", "ledger", "none", "--org", "acme").exit)
 }
 
 func TestAccountsWithCurrencies(t *testing.T) {
@@ -205,6 +206,6 @@ func TestAccountsWithCurrencies(t *testing.T) {
 		"code,name,type,currencies\n1200,Bank,asset\n",
 		"code,name,type,currency\n1200,Bank,asset,EUR\n",
 	} {
-		assert.Equal(t, exitUsage, b.run("accounts", "import", chart(text), "--org", "acme").exit, text)
+		assert.Equal(t, failure.ExitUsage, b.run("accounts", "import", chart(text), "--org", "acme").exit, text)
 	}
 }

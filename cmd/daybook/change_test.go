@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -70,7 +71,7 @@ func TestJobsCancel(t *testing.T) {
 	b := posted(t)
 	assert.Contains(t, b.ok("accounting", "cancel", "es", "invoice-2"), "cancelled (job ")
 	r := b.run("accounting", "cancel", "es", "invoice-1")
-	assert.Equal(t, exitConflict, r.exit)
+	assert.Equal(t, failure.ExitConflict, r.exit)
 	assert.Contains(t, r.err, "mark the document not ready or deleted")
 }
 
@@ -106,15 +107,15 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 func TestRulesCheck(t *testing.T) {
 	t.Parallel()
 	r := call(t.Context(), "", "rules", "check", "../../internal/sample/rules.yaml")
-	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	assert.Contains(t, r.out, `rule set "sample" is in order`)
 
 	const wrong = "ruleset: x\nrules:\n  - id: a\n    when: doc.nothing\n    lines: []\n"
 	r = call(t.Context(), wrong, "rules", "check", "-")
-	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Contains(t, r.err, "4:14", "the place is named")
 	r = call(t.Context(), wrong, "rules", "check", "-", "--json")
-	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Contains(t, r.out, `"valid": false`)
 }
 
@@ -129,7 +130,7 @@ func TestAccountsImportNamesTheLine(t *testing.T) {
 		"code,name,type\n1,A,asset\n1,B,asset\n":      "account 1 is listed twice",
 	} {
 		r := call(t.Context(), input, "--database-url", b.URL, "accounts", "import", "-", "--org", "acme", "--create")
-		assert.Equal(t, exitUsage, r.exit, input)
+		assert.Equal(t, failure.ExitUsage, r.exit, input)
 		assert.Contains(t, r.err, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 func TestExport(t *testing.T) {
@@ -20,7 +22,7 @@ func TestExport(t *testing.T) {
 	first := b.ok("export", "--format", "csv", "--all")
 	again := b.ok("export", "--format", "csv", "--all")
 	assert.Equal(t, first, again, "the same bytes for the same ledger")
-	assert.Equal(t, exitUsage, b.run("export", "--format", "csv").exit)
-	assert.Equal(t, exitUsage, b.run("export", "--format", "pdf", "--all").exit)
-	assert.Equal(t, exitUsage, b.run("export", "--format", "hledger", "--all", "--from", "2026-13-01").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("export", "--format", "csv").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("export", "--format", "pdf", "--all").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("export", "--format", "hledger", "--all", "--from", "2026-13-01").exit)
 }

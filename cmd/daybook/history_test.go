@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -42,7 +43,7 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	out := b.ok("accounting", "show", "acme", "sale", "--limit", "1")
 	assert.Contains(t, out, "rescheduled 96 times since 2026-03-13")
 	assert.Contains(t, out, "--before ")
-	assert.Equal(t, exitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
 
 	var e store.Explanation
 	b.json(&e, "explain", "sale", "--org", "acme")

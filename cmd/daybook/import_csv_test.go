@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 const (
@@ -68,7 +70,7 @@ func TestImportCSVRefusesWholeDocuments(t *testing.T) {
 	mapping := write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
 	file := write(t, filepath.Join(dir, "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n2,2025-01-31,1,1\n1,2025-01-31,x,1\nC3,2025-01-31,-1,1\n")
 	r := b.run("import", "csv", "--org", "acme", "--mapping", mapping, file)
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "failed  "+file+": line 2: document 1: invalid document: "+file+`: line 4: Qty: "x" is not a number`)
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
 	var ids []string
@@ -88,11 +90,11 @@ func TestImportCSVUsage(t *testing.T) {
 		want string
 		args []string
 	}{
-		{exitUsage, "give --mapping FILE", []string{file}},
-		{exitUsage, "wrong.yaml: mapping: 2 problems\n  3:3: missing key \"date\"; add it\n  4:3: unknown key \"dates\"", []string{"--mapping", wrong, file}},
-		{exitUsage, "there is no file that ends in .csv", []string{"--mapping", mapping, t.TempDir()}},
-		{exitUsage, "name the organization", []string{"--mapping", mapping, file}},
-		{exitNotFound, "no such file", []string{"--mapping", mapping, filepath.Join(dir, "none.csv")}},
+		{failure.ExitUsage, "give --mapping FILE", []string{file}},
+		{failure.ExitUsage, "wrong.yaml: mapping: 2 problems\n  3:3: missing key \"date\"; add it\n  4:3: unknown key \"dates\"", []string{"--mapping", wrong, file}},
+		{failure.ExitUsage, "there is no file that ends in .csv", []string{"--mapping", mapping, t.TempDir()}},
+		{failure.ExitUsage, "name the organization", []string{"--mapping", mapping, file}},
+		{failure.ExitNotFound, "no such file", []string{"--mapping", mapping, filepath.Join(dir, "none.csv")}},
 	} {
 		r := b.run(append([]string{"import", "csv"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, test.want)
@@ -115,7 +117,7 @@ func TestImportFromArchives(t *testing.T) {
 
 	damaged := write(t, filepath.Join(dir, "damaged.zip"), "not a zip")
 	r = b.run("import", "gobl", damaged, gobl, "--org", "acme")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "failed  "+damaged+": invalid document: the archive cannot be read")
 	assert.Contains(t, r.out, "0 new, 0 changed, 1 unchanged, 0 skipped, 1 failed", "the next one goes on")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -98,7 +99,7 @@ func TestImportGOBLKnowsDocumentsByTheirFiles(t *testing.T) {
 	write(t, filepath.Join(dir, "2.json"), strings.Replace(read(t, goblInvoice), "Regular customer", "Large order", 1))
 
 	r := b.run("import", "gobl", dir, "--org", "acme")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "it has the id of "+one)
 	assert.Contains(t, r.out, "1 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
 	assert.Contains(t, b.ok("import", "gobl", dir, "--org", "acme", "--id-by", "file"), "2 new")
@@ -111,13 +112,13 @@ func TestImportNDJSONGoesOnAfterABadLine(t *testing.T) {
 	input := lines[0] + "{\"org_id\": 7}\n\n" + lines[1]
 
 	r := call(t.Context(), input, "--database-url", b.URL, "import", "ndjson", "-")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "failed  standard input: line 2: ")
 	assert.Contains(t, r.out, "2 new, 0 changed, 0 unchanged, 0 skipped, 1 failed")
 	assert.Contains(t, r.err, "1 document failed")
 
 	r = call(t.Context(), lines[0]+lines[1], "--database-url", b.URL, "import", "ndjson", "-")
-	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	assert.Contains(t, r.out, "0 new, 0 changed, 2 unchanged")
 }
 

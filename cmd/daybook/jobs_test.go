@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -52,7 +53,7 @@ func TestBackgroundEnqueue(t *testing.T) {
 	again := []string{"jobs", "enqueue", "webhook", "--org", "acme", "--key", "k", "--payload"}
 	assert.Contains(t, b.ok(append(again, `{"url":"https://example.com"}`)...), "there already (job "+id)
 	r := b.run(append(again, `{"url":"https://example.com/other"}`, "--json")...)
-	assert.Equal(t, exitConflict, r.exit)
+	assert.Equal(t, failure.ExitConflict, r.exit)
 	assert.Contains(t, r.err, "KEY_REUSED")
 
 	file := write(t, t.TempDir()+"/payload.json", `{"n":1}`)
@@ -80,7 +81,7 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 	}
 	for _, name := range []string{"webhook", "webhook_delivery", "email", "report", "cleanup", "db_function"} {
 		r := enqueue(name, "--json")
-		assert.Equal(t, exitUsage, r.exit, name)
+		assert.Equal(t, failure.ExitUsage, r.exit, name)
 		assert.Contains(t, r.err, `"PAYLOAD_INVALID"`, name)
 	}
 	var l struct{ Jobs []struct{ ID string } }
@@ -100,7 +101,7 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {
 	t.Parallel()
 	r := setup(t).run("jobs", "enqueue", "t", "--org", "acme", "--max-attempts", "0")
-	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Contains(t, r.err, "--max-attempts 0: want 1 at least")
 }
 
@@ -108,7 +109,7 @@ func TestBackgroundPayloadIsNoJSON(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	r := b.run("jobs", "enqueue", "t", "--org", "acme", "--payload", `{"url": "https://example.com"`)
-	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Equal(t, "daybook: --payload is no JSON: at byte 29: unexpected end of JSON input\n", r.err)
 	r = b.run("jobs", "enqueue", "t", "--org", "acme", "--json", "--payload", `{'n': 1}`)
 	assert.Contains(t, r.err, `"PAYLOAD_INVALID"`)
@@ -145,7 +146,7 @@ func TestBackgroundSearch(t *testing.T) {
 	assert.Equal(t, []string{hook}, list("--limit", "1", "--cursor", cursor))
 
 	assert.NotContains(t, b.ok("jobs", "list", "--json"), `"payload"`)
-	assert.Equal(t, exitNotFound, b.run("jobs", "show", "nothing").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("jobs", "show", "nothing").exit)
 	stats := b.ok("jobs", "stats")
 	assert.Contains(t, stats, "webhook  pending")
 	assert.NotContains(t, b.ok("jobs", "stats", "--org", "acme"), "email")
@@ -189,10 +190,10 @@ func TestBackgroundRetryAndCancel(t *testing.T) {
 		{"retry", "--all", "--state", "odd"},
 		{"retry", "--all", "--link", "x"},
 	} {
-		assert.Equal(t, exitUsage, b.run(append([]string{"jobs"}, args...)...).exit, args)
+		assert.Equal(t, failure.ExitUsage, b.run(append([]string{"jobs"}, args...)...).exit, args)
 	}
 	r := b.run("jobs", "retry", "--all", "--state", "completed")
 	assert.Contains(t, r.err, "may be failed, cancelled, pending, not completed")
-	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.NotContains(t, r.err, "after 0 jobs")
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // A misspelled organization is an error, and not a new one.
@@ -23,7 +25,7 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 		{"periods", "policy", "first_open_day", "--org", "acne"},
 	} {
 		r := b.run(args...)
-		assert.Equal(t, exitNotFound, r.exit, "%v: %s", args, r.err)
+		assert.Equal(t, failure.ExitNotFound, r.exit, "%v: %s", args, r.err)
 		assert.Contains(t, r.err, "no organization acne: check the id", "%v", args)
 	}
 	require.Len(t, b.organizations(), 1)
@@ -32,6 +34,6 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	b.ok("accounting", "enqueue", "--org", "gamma", "--document", "d", "--version", "1")
 	b.ok("organizations", "pause", "--org", "gamma")
 	require.Len(t, b.organizations(), 3, "one that has jobs is known")
-	assert.Equal(t, exitUsage, b.run("organizations", "pause", "--all-orgs", "--create").exit)
-	assert.Equal(t, exitUsage, b.run("organizations", "pause", "--org", "").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--all-orgs", "--create").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--org", "").exit)
 }

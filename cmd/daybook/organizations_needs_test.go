@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -46,7 +47,7 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 		{"hooks", "mail", "--none", "--org", "acme"},
 		{"hooks", "--follow-default", "--default"},
 	} {
-		assert.Equal(t, exitUsage, b.run(append([]string{"organizations"}, wrong...)...).exit, "%v", wrong)
+		assert.Equal(t, failure.ExitUsage, b.run(append([]string{"organizations"}, wrong...)...).exit, "%v", wrong)
 	}
 	require.Empty(t, b.run("organizations", "list").err)
 }

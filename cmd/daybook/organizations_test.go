@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -133,18 +134,18 @@ func TestOrganizationsRefuse(t *testing.T) {
 		code string
 		says string
 	}{
-		{[]string{"pause"}, exitUsage, "USAGE", "--org, once or more, or --all-orgs"},
-		{[]string{"pause", "acme"}, exitUsage, "USAGE", "unknown command"},
-		{[]string{"pause", "--org", "acme", "--all-orgs"}, exitUsage, "USAGE", "--org, once or more, or --all-orgs"},
-		{[]string{"pause", "--all-orgs"}, exitNotFound, "ORGANIZATION_NOT_FOUND", "there is no organization yet"},
-		{[]string{"resume", "--org", ""}, exitUsage, "USAGE", "--org is empty"},
-		{[]string{"resum"}, exitUsage, "USAGE", "did you mean resume?"},
-		{[]string{"cap", "--org", "acme"}, exitUsage, "USAGE", "either --max-in-flight or --none"},
-		{[]string{"cap", "--org", "acme", "--max-in-flight", "1", "--none"}, exitUsage, "USAGE", "either --max-in-flight or --none"},
-		{[]string{"cap", "--org", "acme", "--max-in-flight", "many"}, exitUsage, "USAGE", "invalid argument"},
-		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "0"}, exitUsage, "INVALID", "want 1 to 2147483647, or pause the organization"},
-		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "2147483648"}, exitUsage, "INVALID", "want 1 to 2147483647"},
-		{[]string{"cap", "--max-in-flight", "1"}, exitUsage, "USAGE", "--all-orgs"},
+		{[]string{"pause"}, failure.ExitUsage, "USAGE", "--org, once or more, or --all-orgs"},
+		{[]string{"pause", "acme"}, failure.ExitUsage, "USAGE", "unknown command"},
+		{[]string{"pause", "--org", "acme", "--all-orgs"}, failure.ExitUsage, "USAGE", "--org, once or more, or --all-orgs"},
+		{[]string{"pause", "--all-orgs"}, failure.ExitNotFound, "ORGANIZATION_NOT_FOUND", "there is no organization yet"},
+		{[]string{"resume", "--org", ""}, failure.ExitUsage, "USAGE", "--org is empty"},
+		{[]string{"resum"}, failure.ExitUsage, "USAGE", "did you mean resume?"},
+		{[]string{"cap", "--org", "acme"}, failure.ExitUsage, "USAGE", "either --max-in-flight or --none"},
+		{[]string{"cap", "--org", "acme", "--max-in-flight", "1", "--none"}, failure.ExitUsage, "USAGE", "either --max-in-flight or --none"},
+		{[]string{"cap", "--org", "acme", "--max-in-flight", "many"}, failure.ExitUsage, "USAGE", "invalid argument"},
+		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "0"}, failure.ExitUsage, "INVALID", "want 1 to 2147483647, or pause the organization"},
+		{[]string{"cap", "--org", "acme", "--create", "--max-in-flight", "2147483648"}, failure.ExitUsage, "INVALID", "want 1 to 2147483647"},
+		{[]string{"cap", "--max-in-flight", "1"}, failure.ExitUsage, "USAGE", "--all-orgs"},
 	} {
 		r := b.run(append([]string{"organizations", "--json"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
@@ -200,5 +201,5 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	}
 	stop()
 	r := <-ended
-	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -127,7 +128,7 @@ func TestTrialBalanceFailsOutOfBalance(t *testing.T) {
 		require.NoError(t, err)
 	}
 	r := b.run("trial-balance", "--all")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "debits and credits differ")
 	assert.Contains(t, r.out, "0.01", "the figures are printed all the same")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // run executes the command line and returns its exit code.
@@ -14,13 +16,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	a, err := newApp(stdin, stdout, stderr)
 	if err != nil {
 		_, _ = io.WriteString(stderr, "daybook: "+err.Error()+"\n")
-		return exitUsage
+		return failure.ExitUsage
 	}
 	root := newRoot(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return failure.ExitOK
 	}
 	if !a.begun {
 		err = usagef("%s", err.Error())

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -80,14 +81,14 @@ func TestRulesActivateRefuses(t *testing.T) {
 		exit int
 		says string
 	}{
-		{[]string{"activate", "7", "--org", "acme"}, exitNotFound, "organization acme has no rule set version 7"},
-		{[]string{"activate", "7", "--org", "nobody"}, exitNotFound, "nobody"},
-		{[]string{"activate", "0", "--org", "acme"}, exitUsage, "want a number"},
-		{[]string{"activate", "sample", "--org", "acme"}, exitUsage, "want a number"},
-		{[]string{"activate", "1"}, exitUsage, `"org"`},
-		{[]string{"list", "--org", "nobody"}, exitNotFound, "nobody"},
-		{[]string{"show", "--org", "acme", "--version", "7"}, exitNotFound, "no rule set version 7"},
-		{[]string{"check", "../../internal/sample/rules.yaml", "--org", "nobody"}, exitNotFound, "nobody"},
+		{[]string{"activate", "7", "--org", "acme"}, failure.ExitNotFound, "organization acme has no rule set version 7"},
+		{[]string{"activate", "7", "--org", "nobody"}, failure.ExitNotFound, "nobody"},
+		{[]string{"activate", "0", "--org", "acme"}, failure.ExitUsage, "want a number"},
+		{[]string{"activate", "sample", "--org", "acme"}, failure.ExitUsage, "want a number"},
+		{[]string{"activate", "1"}, failure.ExitUsage, `"org"`},
+		{[]string{"list", "--org", "nobody"}, failure.ExitNotFound, "nobody"},
+		{[]string{"show", "--org", "acme", "--version", "7"}, failure.ExitNotFound, "no rule set version 7"},
+		{[]string{"check", "../../internal/sample/rules.yaml", "--org", "nobody"}, failure.ExitNotFound, "nobody"},
 	} {
 		r := b.run(append([]string{"rules"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
@@ -97,7 +98,7 @@ func TestRulesActivateRefuses(t *testing.T) {
 	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('acme', 2, 'old', 'rules: {}', repeat('0', 64))`)
 	require.NoError(t, err)
 	r := b.run("rules", "activate", "2", "--org", "acme")
-	assert.Equal(t, exitUsage, r.exit)
+	assert.Equal(t, failure.ExitUsage, r.exit)
 	assert.Contains(t, r.err, "version 2 cannot be used")
 }
 
@@ -108,7 +109,7 @@ func TestRulesCheckComparesWithTheChart(t *testing.T) {
 	b.ok("accounts", "import", chart, "--org", "acme", "--create")
 	path := write(t, t.TempDir()+"/rules.yaml", caseRules)
 	r := b.run("rules", "check", path, "--org", "acme")
-	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	assert.Contains(t, r.err, "organization acme lacks accounts 1200: ")
 	var checked struct {
 		Valid           bool

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 const caseRules = `
@@ -36,7 +38,7 @@ func TestRulesTest(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	r := call(t.Context(), "", append([]string{"rules", "test"}, files...)...)
-	assert.Equal(t, exitOK, r.exit, r.out+r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.out+r.err)
 	assert.Contains(t, r.out, "  ok    A credit note mirrors the invoice\n")
 	assert.Contains(t, r.out, " cases, 0 failed\n")
 }
@@ -47,7 +49,7 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 	write(t, dir+"/rules.yaml", caseRules)
 	cases := write(t, dir+"/cases.yaml", caseFile)
 	r := call(t.Context(), "", "rules", "test", cases)
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Equal(t, cases+`, rules `+dir+`/rules.yaml
   ok    A payment
   FAIL  A payment that is too small (7:5)
@@ -58,7 +60,7 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 	assert.Equal(t, "daybook: 1 of 2 cases failed\n", r.err)
 
 	r = call(t.Context(), "", "rules", "test", cases, "--json")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	var said struct {
 		Cases, Failed int
 		Files         []testedFile
@@ -71,7 +73,7 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 
 	chart := write(t, dir+"/chart.csv", "code,name,type\n1200,Receivables,asset\n")
 	r = call(t.Context(), "", "rules", "test", cases, "--chart", chart)
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "it fails with UNKNOWN_ACCOUNT")
 }
 
@@ -85,19 +87,19 @@ func TestRulesTestRefuses(t *testing.T) {
 		args        []string
 		exit        int
 	}{
-		"no rules named":  {one, "names no rule set", nil, exitUsage},
-		"no such rules":   {"ruleset: nowhere.yaml\n" + one, "nowhere.yaml", nil, exitNotFound},
-		"broken rules":    {"ruleset: broken.yaml\n" + one, "broken.yaml: rule set: 2:23: rule \"r\": when: undeclared reference to 'tru'", nil, exitUsage},
-		"broken cases":    {"ruleset: x\ncases:\n  - {title: a}\n", "test cases: 3:5: missing key", nil, exitUsage},
-		"no such chart":   {"ruleset: broken.yaml\nchart: nowhere.csv\n" + one, "nowhere.csv", []string{"--rules", "../../internal/sample/rules.yaml"}, exitNotFound},
-		"rules by a flag": {"ruleset: nowhere.yaml\n" + one, "", []string{"--rules", "../../internal/sample/rules.yaml"}, exitOK},
+		"no rules named":  {one, "names no rule set", nil, failure.ExitUsage},
+		"no such rules":   {"ruleset: nowhere.yaml\n" + one, "nowhere.yaml", nil, failure.ExitNotFound},
+		"broken rules":    {"ruleset: broken.yaml\n" + one, "broken.yaml: rule set: 2:23: rule \"r\": when: undeclared reference to 'tru'", nil, failure.ExitUsage},
+		"broken cases":    {"ruleset: x\ncases:\n  - {title: a}\n", "test cases: 3:5: missing key", nil, failure.ExitUsage},
+		"no such chart":   {"ruleset: broken.yaml\nchart: nowhere.csv\n" + one, "nowhere.csv", []string{"--rules", "../../internal/sample/rules.yaml"}, failure.ExitNotFound},
+		"rules by a flag": {"ruleset: nowhere.yaml\n" + one, "", []string{"--rules", "../../internal/sample/rules.yaml"}, failure.ExitOK},
 	} {
 		path := write(t, filepath.Join(dir, filepath.Base(t.Name())+".yaml"), test.cases)
 		r := call(t.Context(), "", append([]string{"rules", "test", path}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)
 		assert.Contains(t, r.err, test.says, name)
 	}
-	assert.Equal(t, exitUsage, call(t.Context(), "", "rules", "test").exit)
+	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "rules", "test").exit)
 	r := call(t.Context(), one, "rules", "test", "-", "--rules", "../../internal/sample/rules.yaml")
-	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 }

@@ -13,14 +13,15 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
 // Errors of schedules.
 var (
-	errScheduleExists   = errors.New("there is such a schedule already")
-	errScheduleNotFound = errors.New("no such schedule")
-	errScheduleInvalid  = errors.New("the schedule is invalid")
+	errScheduleExists   = failure.New(failure.ScheduleExists, "there is such a schedule already")
+	errScheduleNotFound = failure.New(failure.ScheduleNotFound, "no such schedule")
+	errScheduleInvalid  = failure.New(failure.InvalidSchedule, "the schedule is invalid")
 )
 
 func schedulesCommand(a *app) *cobra.Command {

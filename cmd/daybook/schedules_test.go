@@ -16,6 +16,7 @@ import (
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
@@ -209,7 +210,7 @@ func TestScheduleIsReplaced(t *testing.T) {
 	assert.Zero(t, last.NextFiring.Minute())
 	assert.NotNil(t, last.LastFired, "what it did before stays known")
 	r := s.run("schedules", "--json", "create", "nightly", "--every", "1h", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com/3"}`)
-	assert.Equal(t, exitConflict, r.exit)
+	assert.Equal(t, failure.ExitConflict, r.exit)
 	assert.JSONEq(t, string(last.Payload), string(s.list()[0].Payload), "without --replace nothing changes")
 }
 
@@ -230,7 +231,7 @@ func TestFiringWithoutASchedule(t *testing.T) {
 	run, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "wrong", TaskQueue: workflows.JobsTaskQueue},
 		workflows.ScheduledJobWorkflow, job)
 	require.NoError(t, err)
-	assert.ErrorContains(t, run.Get(t.Context(), nil), activities.ErrTypeInvalidJob)
+	assert.ErrorContains(t, run.Get(t.Context(), nil), "PAYLOAD_INVALID")
 }
 
 func TestScheduleIsChecked(t *testing.T) {
@@ -249,38 +250,38 @@ func TestScheduleIsChecked(t *testing.T) {
 		code string
 		says string
 	}{
-		"bad cron":         {append([]string{"create", "a", "--cron", "61 * * * *"}, valid...), exitUsage, "INVALID_SCHEDULE", "61"},
-		"no cron":          {append([]string{"create", "a", "--cron", "never"}, valid...), exitUsage, "INVALID_SCHEDULE", "never"},
-		"zone in the cron": {append([]string{"create", "a", "--cron", "CRON_TZ=UTC 0 0 * * *"}, valid...), exitUsage, "INVALID_SCHEDULE", "--time-zone"},
-		"unknown zone":     {append([]string{"create", "a", "--cron", "@daily", "--time-zone", "Mars/Olympus"}, valid...), exitUsage, "INVALID_SCHEDULE", "Mars/Olympus"},
-		"too often":        {append([]string{"create", "a", "--every", "10ms"}, valid...), exitUsage, "USAGE", "a second"},
-		"when?":            {append([]string{"create", "a"}, valid...), exitUsage, "USAGE", "cron"},
-		"both":             {append([]string{"create", "a", "--every", "1h", "--cron", "@daily"}, valid...), exitUsage, "USAGE", "cron"},
-		"long offset":      {append([]string{"create", "a", "--every", "1h", "--offset", "1h"}, valid...), exitUsage, "USAGE", "--offset"},
-		"overlap":          {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), exitUsage, "USAGE", "skip or allow"},
-		"catch-up":         {append([]string{"create", "a", "--every", "1h", "--catch-up", "1s"}, valid...), exitUsage, "USAGE", "10s"},
-		"jitter":           {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), exitUsage, "USAGE", "--jitter"},
-		"id":               {append([]string{"create", "a b", "--every", "1h"}, valid...), exitUsage, "USAGE", "ID"},
-		"priority":         {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), exitUsage, "USAGE", "--priority"},
-		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), exitConflict, "SCHEDULE_EXISTS", "--replace changes it"},
-		"not ours":         {append([]string{"create", "foreign", "--every", "1h", "--replace"}, valid...), exitConflict, "SCHEDULE_EXISTS", "none of Daybook's"},
-		"never":            {append([]string{"create", "a", "--cron", "30 3 31 2 *"}, valid...), exitUsage, "INVALID_SCHEDULE", "never fire"},
-		"never, paused":    {append([]string{"create", "a", "--cron", "0 0 1 1 * 2020", "--paused"}, valid...), exitUsage, "INVALID_SCHEDULE", "never fire"},
-		"replaced by none": {append([]string{"create", "there", "--cron", "30 3 31 2 *", "--replace", "--note", "x"}, valid...), exitUsage, "INVALID_SCHEDULE", "never fire"},
-		"replaced wrongly": {append([]string{"create", "there", "--cron", "61 * * * *", "--replace"}, valid...), exitUsage, "INVALID_SCHEDULE", "61"},
+		"bad cron":         {append([]string{"create", "a", "--cron", "61 * * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "61"},
+		"no cron":          {append([]string{"create", "a", "--cron", "never"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never"},
+		"zone in the cron": {append([]string{"create", "a", "--cron", "CRON_TZ=UTC 0 0 * * *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "--time-zone"},
+		"unknown zone":     {append([]string{"create", "a", "--cron", "@daily", "--time-zone", "Mars/Olympus"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "Mars/Olympus"},
+		"too often":        {append([]string{"create", "a", "--every", "10ms"}, valid...), failure.ExitUsage, "USAGE", "a second"},
+		"when?":            {append([]string{"create", "a"}, valid...), failure.ExitUsage, "USAGE", "cron"},
+		"both":             {append([]string{"create", "a", "--every", "1h", "--cron", "@daily"}, valid...), failure.ExitUsage, "USAGE", "cron"},
+		"long offset":      {append([]string{"create", "a", "--every", "1h", "--offset", "1h"}, valid...), failure.ExitUsage, "USAGE", "--offset"},
+		"overlap":          {append([]string{"create", "a", "--every", "1h", "--overlap", "maybe"}, valid...), failure.ExitUsage, "USAGE", "skip or allow"},
+		"catch-up":         {append([]string{"create", "a", "--every", "1h", "--catch-up", "1s"}, valid...), failure.ExitUsage, "USAGE", "10s"},
+		"jitter":           {append([]string{"create", "a", "--every", "1h", "--jitter", "-1s"}, valid...), failure.ExitUsage, "USAGE", "--jitter"},
+		"id":               {append([]string{"create", "a b", "--every", "1h"}, valid...), failure.ExitUsage, "USAGE", "ID"},
+		"priority":         {append([]string{"create", "a", "--every", "1h", "--priority", "9"}, valid...), failure.ExitUsage, "USAGE", "--priority"},
+		"there is one":     {append([]string{"create", "there", "--every", "1h"}, valid...), failure.ExitConflict, "SCHEDULE_EXISTS", "--replace changes it"},
+		"not ours":         {append([]string{"create", "foreign", "--every", "1h", "--replace"}, valid...), failure.ExitConflict, "SCHEDULE_EXISTS", "none of Daybook's"},
+		"never":            {append([]string{"create", "a", "--cron", "30 3 31 2 *"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
+		"never, paused":    {append([]string{"create", "a", "--cron", "0 0 1 1 * 2020", "--paused"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
+		"replaced by none": {append([]string{"create", "there", "--cron", "30 3 31 2 *", "--replace", "--note", "x"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "never fire"},
+		"replaced wrongly": {append([]string{"create", "there", "--cron", "61 * * * *", "--replace"}, valid...), failure.ExitUsage, "INVALID_SCHEDULE", "61"},
 		"built-in payload": {
 			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "webhook_delivery", "--payload", `{"uri": 1}`},
-			exitUsage, "PAYLOAD_INVALID", "uri",
+			failure.ExitUsage, "PAYLOAD_INVALID", "uri",
 		},
-		"no object": {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "own", "--payload", `[]`}, exitUsage, "PAYLOAD_INVALID", "object"},
+		"no object": {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "own", "--payload", `[]`}, failure.ExitUsage, "PAYLOAD_INVALID", "object"},
 		"large": {
 			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "own", "--payload", fmt.Sprintf(`{"x": %q}`, strings.Repeat("x", 140_000))},
-			exitUsage, "PAYLOAD_TOO_LARGE", "",
+			failure.ExitUsage, "PAYLOAD_TOO_LARGE", "",
 		},
-		"type":           {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "not a type"}, exitUsage, "INVALID", "type"},
-		"nothing there":  {[]string{"trigger", "nobody"}, exitNotFound, "SCHEDULE_NOT_FOUND", "nobody"},
-		"not there":      {[]string{"pause", "nobody"}, exitNotFound, "SCHEDULE_NOT_FOUND", "schedules list"},
-		"somebody's own": {[]string{"delete", "foreign"}, exitNotFound, "SCHEDULE_NOT_FOUND", "none of Daybook's"},
+		"type":           {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "not a type"}, failure.ExitUsage, "INVALID", "type"},
+		"nothing there":  {[]string{"trigger", "nobody"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "nobody"},
+		"not there":      {[]string{"pause", "nobody"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "schedules list"},
+		"somebody's own": {[]string{"delete", "foreign"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "none of Daybook's"},
 	} {
 		r := s.run(append([]string{"schedules", "--json"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)

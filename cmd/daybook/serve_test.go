@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -42,7 +43,7 @@ func TestTokens(t *testing.T) {
 
 	assert.Equal(t, "revoked "+created.ID+" (ops)\n", b.ok("tokens", "revoke", created.ID))
 	r = b.run("tokens", "revoke", "nothing", "--json")
-	assert.Equal(t, exitNotFound, r.exit)
+	assert.Equal(t, failure.ExitNotFound, r.exit)
 	assert.Contains(t, r.err, "TOKEN_NOT_FOUND")
 	for _, args := range [][]string{
 		{"--name", "x", "--scope", "admin", "--all-orgs"},
@@ -52,7 +53,7 @@ func TestTokens(t *testing.T) {
 		{"--scope", "read", "--all-orgs"},
 		{"--name", "x", "--all-orgs"},
 	} {
-		assert.Equal(t, exitUsage, b.run(append([]string{"tokens", "create"}, args...)...).exit, args)
+		assert.Equal(t, failure.ExitUsage, b.run(append([]string{"tokens", "create"}, args...)...).exit, args)
 	}
 }
 
@@ -129,10 +130,10 @@ func TestServe(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status)
 	assert.JSONEq(t, `{"processed":0,"completed":0,"retried":0,"rescheduled":0,"failed":0,"cancelled":0,"running":0}`, body, "it leaves a type that it has no handler for")
 	r := b.run("serve", "--listen", strings.TrimPrefix(begun.Address, "http://"))
-	assert.Equal(t, exitConflict, r.exit, r.err)
+	assert.Equal(t, failure.ExitConflict, r.exit, r.err)
 	client.CloseIdleConnections()
 	stop()
-	assert.Equal(t, exitOK, <-ended)
+	assert.Equal(t, failure.ExitOK, <-ended)
 	assert.Empty(t, out.String())
 }
 
@@ -140,10 +141,10 @@ func TestServeRefusesAddressesThatOthersReach(t *testing.T) {
 	t.Parallel()
 	for _, listen := range []string{":8080", "0.0.0.0:8080", "[::]:8080", "192.0.2.1:80"} {
 		r := call(t.Context(), "", "serve", "--listen", listen)
-		assert.Equal(t, exitUsage, r.exit, listen)
+		assert.Equal(t, failure.ExitUsage, r.exit, listen)
 		assert.Contains(t, r.err, "--expose", listen)
 	}
-	assert.Equal(t, exitUsage, call(t.Context(), "", "serve", "--listen", "8080").exit)
+	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "serve", "--listen", "8080").exit)
 	for _, listen := range []string{"127.0.0.1:0", "[::1]:0", "localhost:0"} {
 		assert.NoError(t, checkListen(t.Context(), listen, false), listen)
 	}

@@ -113,7 +113,7 @@ func (a *app) connectTemporal(ctx context.Context, o client.Options) (client.Cli
 	case err == nil:
 		return c, nil
 	case ctx.Err() == nil && bounded.Err() != nil:
-		err = tagged(errTemporalAway, "Temporal at %s does not answer: check that it runs and that TEMPORAL_ADDRESS names it", cmp.Or(o.HostPort, client.DefaultHostPort))
+		err = tagged(errTemporalUnavailable, "Temporal at %s does not answer: check that it runs and that TEMPORAL_ADDRESS names it", cmp.Or(o.HostPort, client.DefaultHostPort))
 	}
 	c.Close()
 	return nil, err

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
@@ -50,7 +51,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	assert.Equal(t, int64(1), counts.Failed)
 	stop()
 	r := <-ended
-	assert.Equal(t, exitOK, r.exit, r.err)
+	assert.Equal(t, failure.ExitOK, r.exit, r.err)
 	said := ""
 	for line := range strings.Lines(r.err) {
 		if strings.Contains(line, "not configured") {
@@ -76,6 +77,6 @@ func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, "nobody-made-it")
 	r := setup(t).run("worker")
-	assert.Equal(t, exitFailure, r.exit)
+	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "temporal operator namespace create")
 }

@@ -7,11 +7,11 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -33,9 +33,9 @@ func Formats() []Format { return []Format{HLedger, Ledger, Beancount, CSV} }
 // Errors of an export.
 var (
 	// ErrOptions: the options contradict each other; the message says how.
-	ErrOptions = errors.New("the export's options do not fit together")
+	ErrOptions = failure.New(failure.Invalid, "the export's options do not fit together")
 	// ErrNoAccount: an account that has entries is no longer in its organization's chart; add it again.
-	ErrNoAccount = errors.New("an account with entries is not in the chart")
+	ErrNoAccount = failure.New(failure.Failure, "an account with entries is not in the chart")
 )
 
 // Options says how to write.

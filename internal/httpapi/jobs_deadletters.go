@@ -69,18 +69,18 @@ func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (st
 	}, nil
 }
 
-// notAllError says that a request does not say that all are meant, and what to send. huma asks for it while it checks the rest
+// unconfirmedError says that a request does not say that all are meant, and what to send. huma asks for it while it checks the rest
 // of the request, so that it is told beside what else is missing.
-type notAllError string
+type unconfirmedError string
 
 // Error implements error.
-func (e notAllError) Error() string { return string(e) }
+func (e unconfirmedError) Error() string { return string(e) }
 
-// Unwrap returns errNotAll.
-func (notAllError) Unwrap() error { return errNotAll }
+// Unwrap returns errUnconfirmed.
+func (unconfirmedError) Unwrap() error { return errUnconfirmed }
 
 // ErrorDetail implements huma.ErrorDetailer.
-func (e notAllError) ErrorDetail() *huma.ErrorDetail {
+func (e unconfirmedError) ErrorDetail() *huma.ErrorDetail {
 	return &huma.ErrorDetail{Location: "body.all", Message: string(e)}
 }
 
@@ -89,8 +89,8 @@ func saysAll(all, dryRun bool, missing string) []error {
 	if all || dryRun {
 		return nil
 	}
-	return []error{notAllError(fmt.Sprintf(
-		`%v: this changes every job that matches: send "all": true, or "dryRun": true to count them first%s`, errNotAll, missing))}
+	return []error{unconfirmedError(fmt.Sprintf(
+		`%v: this changes every job that matches: send "all": true, or "dryRun": true to count them first%s`, errUnconfirmed, missing))}
 }
 
 // RetryFilter says which jobs are tried again.

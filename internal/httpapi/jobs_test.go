@@ -359,7 +359,7 @@ func TestManyDeadLetters(t *testing.T) {
 	for what, body := range map[string]object{"retry": {"mode": "now"}, "cancel": {}} {
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/"+what, body)
 		assert.Equal(t, http.StatusUnprocessableEntity, a.status)
-		assert.Equal(t, "ALL_NOT_SAID", a.code())
+		assert.Equal(t, "CONFIRMATION_REQUIRED", a.code())
 	}
 	assert.JSONEq(t, `{"matched":3,"changed":0,"left":0,"dryRun":true}`, many("retry", object{"mode": "now", "dryRun": true, "filter": object{"code": "TIMEOUT"}}))
 	assert.JSONEq(t, `{"matched":5,"changed":0,"left":0,"dryRun":true}`, many("cancel", object{"dryRun": true}))
@@ -398,12 +398,12 @@ func TestWhatToSendIsSaid(t *testing.T) {
 		{one, ``, "MALFORMED", []string{`request body is required: send for instance {"mode": "now"}`, `"later" or "reset"`}},
 		{one, `{}`, "INVALID", []string{`property mode`, `send for instance {"mode": "now"}`}},
 		{"/api/jobs/retry", ``, "MALFORMED", []string{`send for instance {"all": true, "mode": "now"}`}},
-		{"/api/jobs/retry", `{}`, "ALL_NOT_SAID", []string{`send "all": true`, `"dryRun": true`, `a "mode": "now", "later" or "reset"`}},
-		{"/api/jobs/retry", `{"mode":"now"}`, "ALL_NOT_SAID", []string{`send "all": true`}},
+		{"/api/jobs/retry", `{}`, "CONFIRMATION_REQUIRED", []string{`send "all": true`, `"dryRun": true`, `a "mode": "now", "later" or "reset"`}},
+		{"/api/jobs/retry", `{"mode":"now"}`, "CONFIRMATION_REQUIRED", []string{`send "all": true`}},
 		{"/api/jobs/retry", `{"all":true}`, "INVALID", []string{`property mode`, `send for instance {"all": true, "mode": "now"}`}},
 		{"/api/jobs/retry", `{"all":`, "MALFORMED", nil},
 		{"/api/jobs/cancel", ``, "MALFORMED", []string{`send for instance {"all": true}`}},
-		{"/api/jobs/cancel", `{}`, "ALL_NOT_SAID", []string{`send "all": true`}},
+		{"/api/jobs/cancel", `{}`, "CONFIRMATION_REQUIRED", []string{`send "all": true`}},
 		{"/api/jobs/enqueue", ``, "MALFORMED", []string{`{"type": "webhook", "payload": {`}},
 		{"/api/accounting/jobs/enqueue", ``, "MALFORMED", []string{`{"documentId": `}},
 	} {

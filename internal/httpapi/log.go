@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"runtime/debug"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // noted is what the log says of a request, gathered while it is answered. Bodies, queries and headers are never in it.
@@ -94,7 +96,7 @@ func (s *server) panicked(a *answer, r *http.Request, n *noted, p any) {
 	s.log.LogAttrs(r.Context(), slog.LevelError, "panic while a request was answered",
 		slog.String("request", n.id), slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
 	if a.status == 0 {
-		writeProblem(a, n, problemOf(errInternal))
+		writeProblem(a, n, problemOfClass(failure.Internal, nil))
 	}
 }
 

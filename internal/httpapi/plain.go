@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // plain adds what needs no token.
@@ -32,9 +34,7 @@ func (s *server) plain(mux *http.ServeMux) {
 		ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 		defer cancel()
 		if err := s.pool.Ping(ctx); err != nil {
-			p := problemOf(errAway)
-			p.cause = err
-			writeProblem(w, note(r.Context()), p)
+			writeProblem(w, note(r.Context()), problemOfClass(failure.DatabaseUnavailable, err))
 			return
 		}
 		ok(w)

@@ -1,84 +1,38 @@
 package httpapi
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/queue"
 )
 
 // Errors of the API itself.
 var (
-	errNoToken    = errors.New("no token: send the header Authorization: Bearer dbk_…")
-	errScope      = errors.New("the token lacks a scope")
-	errNoRunner   = errors.New("this server runs no jobs")
-	errNotAll     = errors.New("all is not said")
-	errNoRoute    = errors.New("there is nothing under this address; /openapi.json lists what there is")
-	errTooMany    = errors.New("the token is used too often")
-	errType       = errors.New("the token may not enqueue this type")
-	errMethod     = errors.New("the address does not know this method")
-	errBadRequest = errors.New("the request is invalid")
-	errInternal   = errors.New("something went wrong that is not the caller's fault; the server's log says what, by the request's id")
+	errNoToken     = failure.New(failure.Unauthorized, "no token: send the header Authorization: Bearer dbk_…")
+	errScope       = failure.New(failure.Forbidden, "the token lacks a scope")
+	errNoRunner    = failure.New(failure.NoRunner, "this server runs no jobs")
+	errUnconfirmed = failure.New(failure.ConfirmationRequired, "confirmation required")
+	errNoRoute     = failure.New(failure.NotFound, "there is nothing under this address; /openapi.json lists what there is")
+	errTooMany     = failure.New(failure.RateLimited, "the token is used too often")
+	errType        = failure.New(failure.TypeNotAllowed, "the token may not enqueue this type")
+	errMethod      = failure.New(failure.MethodNotAllowed, "the address does not know this method")
+	errBadRequest  = failure.New(failure.Invalid, "the request is invalid")
 )
 
-// problemTable is the one place that gives an error its code, its HTTP status and its title. The first match counts;
-// docs/http-api.md is tested against it.
-var problemTable = []struct {
-	is     error
-	code   string
-	status int
-	title  string
-}{
-	{errNoToken, "UNAUTHORIZED", http.StatusUnauthorized, "A token is needed"},
-	{store.ErrTokenRefused, "UNAUTHORIZED", http.StatusUnauthorized, "A token is needed"},
-	{errScope, "FORBIDDEN", http.StatusForbidden, "The token does not allow this"},
-	{errType, "TYPE_NOT_ALLOWED", http.StatusForbidden, "The token does not allow this type"},
-	{errTooMany, "RATE_LIMITED", http.StatusTooManyRequests, "Too many requests"},
-	{errNoRoute, "NOT_FOUND", http.StatusNotFound, "No such address"},
-	{errMethod, "METHOD_NOT_ALLOWED", http.StatusMethodNotAllowed, "No such method"},
-	{errNoRunner, "NO_RUNNER", http.StatusNotImplemented, "This server runs no jobs"},
-	{errNotAll, "ALL_NOT_SAID", http.StatusUnprocessableEntity, "Say that all are meant"},
-	{queue.ErrPayloadTooLarge, "PAYLOAD_TOO_LARGE", http.StatusRequestEntityTooLarge, "The payload is too large"},
-	{queue.ErrPayloadInvalid, "PAYLOAD_INVALID", http.StatusUnprocessableEntity, "The payload is invalid"},
-	{queue.ErrKeyReused, "KEY_REUSED", http.StatusConflict, "The idempotency key was used for something else"},
-	{store.ErrJobNotFound, "JOB_NOT_FOUND", http.StatusNotFound, "No such job"},
-	{store.ErrOperationNotFound, "OPERATION_NOT_FOUND", http.StatusNotFound, "No such bulk operation"},
-	{store.ErrDocumentNotFound, "DOCUMENT_NOT_FOUND", http.StatusNotFound, "No such document"},
-	{store.ErrOrganizationNotFound, "ORGANIZATION_NOT_FOUND", http.StatusNotFound, "No such organization"},
-	{store.ErrJobCompleted, "JOB_COMPLETED", http.StatusConflict, "The job is completed"},
-	{store.ErrDocumentDeleted, "DOCUMENT_DELETED", http.StatusConflict, "The document is deleted"},
-	{store.ErrInvalid, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrEmptyID, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrIDTooLong, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrNegativeVersion, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrInvalidPriority, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrNegativeDelay, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrInvalidJobType, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrKeyTooLong, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrInvalidMaxAttempts, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrInvalidLink, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{queue.ErrInvalidRetryMode, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{errBadRequest, "INVALID", http.StatusUnprocessableEntity, "The request is invalid"},
-	{errAway, "DATABASE_AWAY", http.StatusServiceUnavailable, "The database is away"},
-	{errInternal, "INTERNAL", http.StatusInternalServerError, "Something went wrong"},
-}
-
-// errAway stands for every error of store.IsOutage.
-var errAway = errors.New("the database cannot be reached or asks to try again: the same request may succeed later")
-
-// statusTable names what huma refuses before a handler is called.
-var statusTable = map[int]struct{ code, title string }{
-	http.StatusBadRequest:            {"MALFORMED", "The request cannot be read"},
-	http.StatusRequestTimeout:        {"REQUEST_TIMEOUT", "The request did not arrive in time"},
-	http.StatusRequestEntityTooLarge: {"BODY_TOO_LARGE", "The request is too large"},
-	http.StatusUnsupportedMediaType:  {"UNSUPPORTED_MEDIA_TYPE", "Only JSON is understood"},
-	http.StatusUnprocessableEntity:   {"INVALID", "The request is invalid"},
+// statusTable gives its class to what huma refuses before a handler is called.
+var statusTable = map[int]*failure.Class{
+	http.StatusBadRequest:            failure.Malformed,
+	http.StatusRequestTimeout:        failure.RequestTimeout,
+	http.StatusRequestEntityTooLarge: failure.BodyTooLarge,
+	http.StatusUnsupportedMediaType:  failure.UnsupportedMediaType,
+	http.StatusUnprocessableEntity:   failure.Invalid,
 }
 
 // Problem is an error as RFC 9457 wants it (application/problem+json), with Daybook's stable code.
@@ -117,13 +71,14 @@ func (p *Problem) GetHeaders() http.Header { return p.header }
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
 // problemType is the beginning of Problem.Type: the code's line of the documentation.
-const problemType = "https://github.com/daybook-dev/daybook/blob/main/docs/http-api.md#"
+const problemType = "https://github.com/daybook-dev/daybook/blob/main/docs/errors.md#"
 
-func newProblem(code string, status int, title, detail string) *Problem {
+func newProblem(class *failure.Class, detail string) *Problem {
 	p := &Problem{
-		Type: problemType + strings.ToLower(code), Title: title, Status: status, Detail: detail, Code: code, header: http.Header{},
+		Type: problemType + strings.ToLower(class.Code), Title: class.Title, Status: class.Status, Detail: cmp.Or(class.Instead, detail), Code: class.Code,
+		header: http.Header{},
 	}
-	switch status {
+	switch class.Status {
 	case http.StatusUnauthorized:
 		p.header.Set("WWW-Authenticate", `Bearer realm="daybook"`)
 	case http.StatusServiceUnavailable:
@@ -132,30 +87,31 @@ func newProblem(code string, status int, title, detail string) *Problem {
 	return p
 }
 
-// problemOf makes a problem of any error. What the table does not know is told as INTERNAL, without its words.
+// problemOf makes a problem of any error. One whose class has other words for callers keeps its own for the log; one without a
+// class is INTERNAL.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	for _, row := range problemTable {
-		if errors.Is(err, row.is) {
-			p := newProblem(row.code, row.status, row.title, err.Error())
-			if wrong, ok := errors.AsType[*payload.Error](err); ok {
-				p.Errors = []ProblemPart{{Location: "body.payload" + strings.ReplaceAll(wrong.Field, "/", "."), Message: wrong.Message}}
-			}
-			return p
-		}
-	}
-	known := errInternal
-	switch state := store.SQLState(err); {
-	case strings.HasPrefix(state, "22"), state == "54001":
+	class := store.Failure(err)
+	if state := store.SQLState(err); class == nil && (strings.HasPrefix(state, "22") || state == "54001") {
 		// A text with a NUL, a number out of range, a document too deep for the parser: what no check of ours saw.
-		known = errBadRequest
-	case store.IsOutage(err), errors.Is(err, context.DeadlineExceeded):
-		known = errAway
+		return problemOfClass(failure.Invalid, err)
 	}
-	p := problemOf(known)
-	p.cause = err
+	p := newProblem(cmp.Or(class, failure.Internal), err.Error())
+	if p.Detail != err.Error() {
+		p.cause = err
+	}
+	if wrong, ok := errors.AsType[*payload.Error](err); ok {
+		p.Errors = []ProblemPart{{Location: "body.payload" + strings.ReplaceAll(wrong.Field, "/", "."), Message: wrong.Message}}
+	}
+	return p
+}
+
+// problemOfClass makes a problem that is told in the class's own words; the cause is for the log.
+func problemOfClass(class *failure.Class, cause error) *Problem {
+	p := newProblem(class, strings.ToLower(class.Title[:1])+class.Title[1:])
+	p.cause = cause
 	return p
 }
 
@@ -175,24 +131,22 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 	if status == http.StatusInternalServerError && message == cannotRead {
 		status = http.StatusBadRequest
 	}
-	row, ok := statusTable[status]
+	class, ok := statusTable[status]
 	if !ok {
-		p := problemOf(errInternal)
-		p.cause = errors.Join(append([]error{errors.New(message)}, errs...)...)
-		return p
+		return problemOfClass(failure.Internal, errors.Join(append([]error{errors.New(message)}, errs...)...))
 	}
-	p := newProblem(row.code, status, row.title, message)
+	p := newProblem(class, message)
 	// Whoever does not say that all are meant is told so first, whatever else is wrong with the request.
-	unsaid := status == http.StatusUnprocessableEntity && errors.Is(errors.Join(errs...), errNotAll)
+	unsaid := status == http.StatusUnprocessableEntity && errors.Is(errors.Join(errs...), errUnconfirmed)
 	if unsaid {
-		p = problemOf(errNotAll)
+		p = problemOf(errUnconfirmed)
 	}
 	for _, err := range errs {
 		part := ProblemPart{}
 		if d, ok := err.(huma.ErrorDetailer); ok {
 			detail := d.ErrorDetail()
 			part = ProblemPart{Location: detail.Location, Message: inWords(detail.Message)}
-			if unsaid && errors.Is(err, errNotAll) {
+			if unsaid && errors.Is(err, errUnconfirmed) {
 				p.Detail = detail.Message
 			}
 		} else if err != nil {

@@ -29,7 +29,7 @@ func TestHealth(t *testing.T) {
 	assert.Equal(t, http.StatusOK, b.send("", http.MethodGet, "/healthz", nil).status, "the program runs all the same")
 	a := b.send("", http.MethodGet, "/readyz", nil)
 	assert.Equal(t, http.StatusServiceUnavailable, a.status)
-	assert.Equal(t, "DATABASE_AWAY", a.code())
+	assert.Equal(t, "DATABASE_UNAVAILABLE", a.code())
 	assert.NotEmpty(t, a.header.Get("Retry-After"))
 }
 
@@ -171,7 +171,7 @@ func TestTheDatabaseIsAway(t *testing.T) {
 	})
 	a := b.send(b.everything, http.MethodGet, "/api/jobs", nil)
 	assert.Equal(t, http.StatusServiceUnavailable, a.status)
-	assert.Equal(t, "DATABASE_AWAY", a.code())
+	assert.Equal(t, "DATABASE_UNAVAILABLE", a.code())
 }
 
 // TestShutdown stops a server while it answers: the answer still comes, and nothing new is accepted.

@@ -1,20 +1,21 @@
 package importer
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 var (
 	// ErrNotBookable: the document is valid GOBL, but of a kind that causes no booking (an order, a delivery note, a
 	// pro-forma invoice …). Skip it. The error in the chain is a *NotBookableError that names the kind.
-	ErrNotBookable = errors.New("not a document we book")
+	ErrNotBookable = failure.New(failure.InvalidDocument, "not a document we book")
 	// ErrInvalid: the document cannot be read or lacks something. Correct the document.
-	ErrInvalid = errors.New("invalid document")
+	ErrInvalid = failure.New(failure.InvalidDocument, "invalid document")
 	// ErrInvalidMapping: a mapping file cannot be used. The error in the chain is a *MappingError that lists the problems.
-	ErrInvalidMapping = errors.New("invalid mapping")
+	ErrInvalidMapping = failure.New(failure.Failure, "invalid mapping")
 	// ErrNoFiles: of all the paths that were named, none leads to a file of the wanted kind.
-	ErrNoFiles = errors.New("no file to import")
+	ErrNoFiles = failure.New(failure.Failure, "no file to import")
 )
 
 // NotBookableError says what kind of document was refused. errors.Is(err, ErrNotBookable) holds for it.

@@ -11,33 +11,34 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // Errors that a request can lead to. They are compared with errors.Is; the database's own words are wrapped.
 var (
 	// ErrInvalid: the request itself is wrong (empty or long id, negative version, unknown priority).
-	ErrInvalid = errors.New("invalid request")
+	ErrInvalid = failure.New(failure.Invalid, "invalid request")
 	// ErrJobNotFound: there is no job for the document; enqueue it first.
-	ErrJobNotFound = errors.New("no such job")
+	ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
 	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or deleted instead.
-	ErrJobCompleted = errors.New("job is completed")
+	ErrJobCompleted = failure.New(failure.JobCompleted, "job is completed")
 	// ErrDocumentNotFound: there is no such document; write it in the same transaction first.
-	ErrDocumentNotFound = errors.New("no such document")
+	ErrDocumentNotFound = failure.New(failure.DocumentNotFound, "no such document")
 	// ErrDocumentDeleted: the document is deleted and cannot be marked ready.
-	ErrDocumentDeleted = errors.New("document is deleted")
+	ErrDocumentDeleted = failure.New(failure.DocumentDeleted, "document is deleted")
 	// ErrPayloadTooLarge: a background job's payload has more than models.MaxPayloadBytes.
 	ErrPayloadTooLarge = models.ErrPayloadTooLarge
 	// ErrPayloadInvalid: a background job's payload is no JSON object, is nested too deep, or has too many keys.
 	ErrPayloadInvalid = models.ErrPayloadInvalid
 	// ErrKeyReused: the idempotency key was used before with another type or payload.
-	ErrKeyReused = errors.New("the idempotency key was used for other input")
+	ErrKeyReused = failure.New(failure.KeyReused, "the idempotency key was used for other input")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
-	ErrNotMigrated = errors.New("the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
+	ErrNotMigrated = failure.New(failure.SchemaOld, "the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
 	// ErrLeaseLost: a row that was to be settled is no longer the turn's; the transaction is rolled back.
-	ErrLeaseLost = errors.New("lease lost")
+	ErrLeaseLost = failure.New(failure.LeaseLost, "lease lost")
 	// ErrRowHeld: somebody holds the row of a job that was to be settled locked, or it is no longer the turn's.
-	ErrRowHeld = errors.New("somebody holds the job's row locked")
+	ErrRowHeld = failure.New(failure.DatabaseUnavailable, "somebody holds the job's row locked")
 )
 
 // SQLSTATEs that Daybook's own functions and triggers raise.

@@ -11,11 +11,12 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // ErrOperationNotFound: there is no such bulk operation; finished ones are kept for a month.
-var ErrOperationNotFound = errors.New("no such bulk operation")
+var ErrOperationNotFound = failure.New(failure.OperationNotFound, "no such bulk operation")
 
 // BulkJobs is a request for every background job that a filter means.
 type BulkJobs struct {

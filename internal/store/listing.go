@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -20,9 +21,9 @@ import (
 var (
 	// ErrOrganizationNotFound: Daybook does not know the organization; applying rules, adding accounts or importing a
 	// document makes it known.
-	ErrOrganizationNotFound = errors.New("no such organization")
+	ErrOrganizationNotFound = failure.New(failure.OrganizationNotFound, "no such organization")
 	// ErrNoRuleSet: the organization has no active rule set; apply one.
-	ErrNoRuleSet = errors.New("no active rule set")
+	ErrNoRuleSet = failure.New(failure.NoRuleSet, "no active rule set")
 )
 
 // DefaultLimit is how many rows a list has when its filter does not say.

@@ -2,16 +2,16 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // ErrPeriodNotFound: no period of the organization begins on that day; list the periods.
-var ErrPeriodNotFound = errors.New("no such period")
+var ErrPeriodNotFound = failure.New(failure.PeriodNotFound, "no such period")
 
 const bumpConfig = `UPDATE daybook.organizations SET config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
 

@@ -10,11 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/failure"
 )
 
 // ErrSchemaAway: the schema that the worker verified is not there, is another one, or is not whole: for instance a dump is
 // being restored. No job is to blame.
-var ErrSchemaAway = errors.New("the database's schema was replaced, or is not whole")
+var ErrSchemaAway = failure.New(failure.DatabaseUnavailable, "the database's schema was replaced, or is not whole")
 
 // verifyEvery is how often a schema that did not fit is verified again, at most.
 const verifyEvery = time.Second

@@ -14,15 +14,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // Errors of tokens.
 var (
 	// ErrTokenRefused: the token is unknown or revoked. Which of the two is nobody's business who does not hold it.
-	ErrTokenRefused = errors.New("the token is unknown or revoked: create one with `daybook tokens create`")
+	ErrTokenRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
 	// ErrTokenNotFound: there is no token with that id; `daybook tokens list` shows those there are.
-	ErrTokenNotFound = errors.New("no such token")
+	ErrTokenNotFound = failure.New(failure.TokenNotFound, "no such token")
 )
 
 // Scope is something that a token of the HTTP API allows. None contains another.

@@ -1,0 +1,83 @@
+package failure_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// callers' packages: each error that they export, and each of the two programs' own, has a class. An error of another package
+// that is exported under a name of its own is looked up there.
+var declaring = map[string]string{
+	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
+	"activities": "Err", "workflows": "Err", "queue/queuetest": "Err",
+	"internal/store": "Err", "internal/importer": "Err", "internal/export": "Err", "internal/devstack": "Err",
+	"internal/httpapi": "err", "cmd/daybook": "err",
+}
+
+// An error gets its class where it is declared: that is the one place.
+func TestEveryErrorHasAClass(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for folder, prefix := range declaring {
+		for name, value := range declared(t, folder, prefix) {
+			found++
+			assert.True(t, classed(t, value), "%s.%s: declare it by failure.New with its class, in place of errors.New", folder, name)
+		}
+	}
+	assert.Greater(t, found, 60)
+}
+
+// classed reports whether a value is failure.New(…), or the name of an error of another package that is.
+func classed(t *testing.T, value ast.Expr) bool {
+	t.Helper()
+	switch v := value.(type) {
+	case *ast.CallExpr:
+		f, ok := v.Fun.(*ast.SelectorExpr)
+		return ok && f.Sel.Name == "New" && f.X.(*ast.Ident).Name == "failure"
+	case *ast.SelectorExpr:
+		from := v.X.(*ast.Ident).Name
+		for _, folder := range []string{from, "internal/" + from} {
+			if there, ok := declared(t, folder, "Err")[v.Sel.Name]; ok {
+				return classed(t, there)
+			}
+		}
+	}
+	return false
+}
+
+// declared are the package-level error variables of a folder whose names begin with prefix.
+func declared(t *testing.T, folder, prefix string) map[string]ast.Expr {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
+	require.NoError(t, err)
+	values := map[string]ast.Expr{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.VAR {
+				continue
+			}
+			for _, s := range group.Specs {
+				spec := s.(*ast.ValueSpec)
+				for i, name := range spec.Names {
+					if after, ok := strings.CutPrefix(name.Name, prefix); ok && after != "" && ast.IsExported(after) && i < len(spec.Values) {
+						values[name.Name] = spec.Values[i]
+					}
+				}
+			}
+		}
+	}
+	return values
+}
