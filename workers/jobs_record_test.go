@@ -164,6 +164,6 @@ func TestRecordScheduleHistories(t *testing.T) {
 
 	job.Type = "not a type"
 	run = byHand("refused", job)
-	require.ErrorContains(t, run.Get(t.Context(), nil), "PAYLOAD_INVALID")
+	require.ErrorContains(t, run.Get(t.Context(), nil), "type: INVALID,")
 	b.record("schedule-refused", run.GetID(), run.GetRunID())
 }

@@ -231,7 +231,7 @@ func TestFiringWithoutASchedule(t *testing.T) {
 	run, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "wrong", TaskQueue: workflows.JobsTaskQueue},
 		workflows.ScheduledJobWorkflow, job)
 	require.NoError(t, err)
-	assert.ErrorContains(t, run.Get(t.Context(), nil), "PAYLOAD_INVALID")
+	assert.ErrorContains(t, run.Get(t.Context(), nil), "type: INVALID,")
 }
 
 func TestScheduleIsChecked(t *testing.T) {
