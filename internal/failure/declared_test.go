@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// callers' packages: each error that they export, and each of the two programs' own, has a class. An error of another package
+// Each error that they export, and each of the two programs' own, has a class. An error of another package
 // that is exported under a name of its own is looked up there.
 var declaring = map[string]string{
 	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
