@@ -13,9 +13,10 @@ import (
 
 // The databases that those of the runs are copied from.
 const (
-	daybookTemplate = "bench_daybook"
-	riverTemplate   = "bench_river"
-	byHandTemplate  = "bench_by_hand"
+	daybookTemplate  = "bench_daybook"
+	riverTemplate    = "bench_river"
+	byHandTemplate   = "bench_by_hand"
+	graphileTemplate = "bench_graphile"
 )
 
 // benchConns is how many connections a scenario itself may open to a run's database.

@@ -18,7 +18,8 @@ func init() {
 		about: "50,000 background jobs of ten organizations wait; a worker that this process embeds works them through `syncJobQueueWorkflow` with default settings, as River's client " +
 			"is embedded. The clock runs from the start of the workflow, or of River's client, until the last job is completed in the database. First the jobs do " +
 			"nothing. Then each posts three ledger rows: with Daybook by a bulk handler, and by a handler that asks for the transaction that completes its own job; with River " +
-			"in a transaction a job with `JobCompleteTx`, which is what both are compared with.",
+			"in a transaction a job with `JobCompleteTx`, which is what both are compared with. Where node is found, jobs that do nothing are also worked by graphile-worker, with its local queue and " +
+			"in two processes; its clock runs from when both, which are loaded, are told to begin until its table is empty. The peers' best settings are looked for first.",
 		run: runJobs,
 	})
 }
@@ -26,7 +27,14 @@ func init() {
 func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	n, runs := b.sized(50_000, 1_000), b.repeated(3)
 	single := max(1, n/5)
-	noopBest, postBest := riverNoopVariants[0], riverBusy
+	noopBest, postBest, nodeBest := riverNoopVariants[0], riverBusy, graphileVariants[0]
+	g, noGraphile := b.useGraphile(ctx)
+	if !b.smoke && g != nil {
+		var err error
+		if nodeBest, err = fastest(ctx, b, graphileVariants, func(ctx context.Context, s graphileSettings) (float64, error) { return b.graphileRate(ctx, g, s, n) }); err != nil {
+			return nil, err
+		}
+	}
 	if !b.smoke && !b.alone {
 		var err error
 		if noopBest, err = fastest(ctx, b, riverNoopVariants, func(ctx context.Context, s riverSettings) (float64, error) { return b.riverNoopRate(ctx, s, n) }); err != nil {
@@ -35,6 +43,10 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 		if postBest, err = fastest(ctx, b, riverVariants, func(ctx context.Context, s riverSettings) (float64, error) { return b.riverRate(ctx, s, single) }); err != nil {
 			return nil, err
 		}
+	}
+	var node measurement
+	if g != nil {
+		node = func(ctx context.Context) (float64, error) { return b.graphileRate(ctx, g, nodeBest, n) }
 	}
 	rates, err := alternate(ctx, runs,
 		func(ctx context.Context) (float64, error) {
@@ -48,6 +60,7 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 			return b.jobsRate(ctx, "handler with its own transaction", single, 3, func(i int) queue.Payload { return singleJob{newBenchJob(i)} })
 		},
 		b.peer(func(ctx context.Context) (float64, error) { return b.riverRate(ctx, postBest, single) }),
+		node,
 	)
 	if err != nil {
 		return nil, err
@@ -56,11 +69,18 @@ func runJobs(ctx context.Context, b *bench) ([]report.Row, error) {
 	row := func(name string, figure, peer, target float64, note string) report.Row {
 		return report.Row{Name: name, Daybook: figure, Unit: "jobs/s", Target: report.TimesPeer(target), Runs: runs, Note: note}.Beside(riverName, peer)
 	}
-	return []report.Row{
-		row("that do nothing", median(rates[0]), noop, 1, fmt.Sprintf("%s jobs; River: %s.", report.Figure(float64(n)), noopBest)),
+	rows := []report.Row{row("that do nothing", median(rates[0]), noop, 1.6, fmt.Sprintf("%s jobs; River: %s.", report.Figure(float64(n)), noopBest))}
+	if g != nil {
+		beside := row("that do nothing, beside graphile-worker", median(rates[0]), 0, 1, fmt.Sprintf("%s jobs; graphile-worker %s on node %s: %s; it deletes a job that is completed.",
+			report.Figure(float64(n)), g.version, g.nodeVersion, nodeBest))
+		rows = append(rows, beside.Beside(graphileName, median(rates[5])))
+	} else {
+		rows[0].Note += fmt.Sprintf(" %s: %s.", graphileName, noGraphile)
+	}
+	return append(rows,
 		row("bulk handler, three rows each", median(rates[2]), post, 8, fmt.Sprintf("%s jobs; River: %s jobs with JobCompleteTx, %s.", report.Figure(float64(n)), report.Figure(float64(single)), postBest)),
-		row("own transaction, three rows each", median(rates[3]), post, 1, fmt.Sprintf("%s jobs; River: the same, %s.", report.Figure(float64(single)), postBest)),
-	}, nil
+		row("own transaction, three rows each", median(rates[3]), post, 1.2, fmt.Sprintf("%s jobs; River: the same, %s.", report.Figure(float64(single)), postBest)),
+	), nil
 }
 
 // jobsRate is jobs/s of Daybook on a database of its own. rows is how many ledger rows each job is to leave.

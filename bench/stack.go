@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,11 @@ type bench struct {
 	admin *pgxpool.Pool
 	// counted numbers databases, workers and workflow runs.
 	counted int
+
+	graphileOnce sync.Once
+	graphile     *graphile
+	// noGraphile is why graphile-worker cannot be run here.
+	noGraphile string
 }
 
 // newBench starts the servers, with the durability that PostgreSQL has by default, builds the program, and makes the

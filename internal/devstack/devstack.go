@@ -40,6 +40,8 @@ type Options struct {
 	// FastAndUnsafe turns PostgreSQL's durability off (fsync, synchronous_commit, full_page_writes). For tests only: a crash of
 	// the machine may leave a database that does not start.
 	FastAndUnsafe bool
+	// PostgresSettings holds further settings of PostgreSQL, each "name=value". They come last and win.
+	PostgresSettings []string
 	// DynamicConfig holds further settings of the Temporal server, each "key=value" with value in JSON.
 	DynamicConfig []string
 	// NoTemporal, NoPostgres and NoUI leave out a part.

@@ -87,7 +87,7 @@ func (s *Stack) launchPostgres(ctx context.Context, bin, data, password string, 
 			return 0, err
 		}
 		c := command{
-			name: "PostgreSQL", path: filepath.Join(bin, "postgres"), args: serverArgs(data, ports[0], o.FastAndUnsafe),
+			name: "PostgreSQL", path: filepath.Join(bin, "postgres"), args: serverArgs(data, ports[0], o),
 			env: environment([]string{"LC_ALL=C"}, "PG", "LC_"), dir: filepath.Dir(data), user: user, out: log,
 			// Fast shutdown leaves a clean database; without fsync only speed matters.
 			onDeath: syscall.SIGINT,
@@ -112,7 +112,7 @@ func (s *Stack) launchPostgres(ctx context.Context, bin, data, password string, 
 }
 
 // serverArgs are the settings of the server. What is not named has PostgreSQL's default, durability above all.
-func serverArgs(data string, port int, fastAndUnsafe bool) []string {
+func serverArgs(data string, port int, o Options) []string {
 	settings := []string{
 		"listen_addresses=" + loopback,
 		fmt.Sprintf("port=%d", port),
@@ -123,11 +123,11 @@ func serverArgs(data string, port int, fastAndUnsafe bool) []string {
 		"logging_collector=off",
 		"log_line_prefix=%m [%p] ",
 	}
-	if fastAndUnsafe {
+	if o.FastAndUnsafe {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=64MB")
 	}
 	args := []string{"-D", data}
-	for _, setting := range settings {
+	for _, setting := range append(settings, o.PostgresSettings...) {
 		args = append(args, "-c", setting)
 	}
 	return args
