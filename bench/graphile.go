@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
@@ -70,42 +72,49 @@ func (b *bench) useGraphile(ctx context.Context) (*graphile, string) {
 	return b.graphile, b.noGraphile
 }
 
-// errNoNode says that node, or what installs its packages, is not there.
-var errNoNode = errors.New("node not found: row left out")
-
-func (b *bench) findGraphile(ctx context.Context) (*graphile, error) {
+func (b *bench) findGraphile(ctx context.Context) (_ *graphile, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w: row left out", err)
+		}
+	}()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return nil, errNoNode
+		return nil, errors.New("node not found")
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		return nil, errors.New("npm not found: row left out")
+		return nil, errors.New("npm not found")
 	}
 	g := &graphile{node: node}
-	output, err := exec.CommandContext(ctx, node, "--version").Output()
+	if g.dir, err = b.installGraphile(ctx, npm); err != nil {
+		return nil, err
+	}
+	// The node that is pinned beside graphile-worker is there on most platforms.
+	pinned, err := filepath.Glob(filepath.Join(g.dir, "node_modules", "node-*-*", "bin", "node"))
+	if err == nil && len(pinned) == 1 {
+		g.node = pinned[0]
+	}
+	output, err := exec.CommandContext(ctx, g.node, "--version").Output()
 	if err != nil {
-		return nil, fmt.Errorf("ask for node's version: %w: row left out", err)
+		return nil, fmt.Errorf("ask for node's version: %w", err)
 	}
-	g.nodeVersion = string(output[:max(0, len(output)-1)])
-	if g.dir, err = installGraphile(ctx, npm); err != nil {
-		return nil, fmt.Errorf("%w: row left out", err)
-	}
+	g.nodeVersion = strings.TrimSpace(string(output))
 	if g.version, err = g.installedVersion(); err != nil {
-		return nil, fmt.Errorf("%w: row left out", err)
+		return nil, err
 	}
 	address, err := b.createDatabase(ctx, graphileTemplate, "template0")
 	if err != nil {
-		return nil, fmt.Errorf("%w: row left out", err)
+		return nil, err
 	}
 	if output, err := g.command(ctx, address, graphileSettings{}, true).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("make graphile-worker's schema: %w: %s: row left out", err, output)
+		return nil, fmt.Errorf("make graphile-worker's schema: %w: %s", err, output)
 	}
 	return g, nil
 }
 
 // installGraphile installs the pinned packages into the user's cache, once for each text of the lock file, and returns the folder.
-func installGraphile(ctx context.Context, npm string) (string, error) {
+func (b *bench) installGraphile(ctx context.Context, npm string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("look for the user's cache: %w", err)
@@ -122,6 +131,7 @@ func installGraphile(ctx context.Context, npm string) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
+	b.say("  Installing graphile-worker into %s.", dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // a cache of public packages
 		return "", err
 	}
@@ -160,6 +170,22 @@ func (g *graphile) installedVersion() (string, error) {
 	}
 	err = json.Unmarshal(text, &p)
 	return p.Version, err
+}
+
+// graphilePinned is the version of a package that graphile/package.json names.
+func graphilePinned(name string) string {
+	text, err := graphileSource.ReadFile("graphile/package.json")
+	if err != nil {
+		return ""
+	}
+	var p struct {
+		Dependencies         map[string]string `json:"dependencies"`
+		OptionalDependencies map[string]string `json:"optionalDependencies"`
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return ""
+	}
+	return cmp.Or(p.Dependencies[name], p.OptionalDependencies[name])
 }
 
 // command is a process of worker.mjs.

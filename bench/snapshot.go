@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,8 +68,9 @@ func runSnapshot(ctx context.Context, b *bench) ([]report.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []report.Row{report.Row{
-		Name: "rate that is left", Daybook: median(kept[0]), Unit: "last 15 s / first 15 s", Target: report.AtLeast(0.85), Runs: runs,
+	row := report.Row{Name: "rate that is left, lowest run", Daybook: slices.Min(kept[0]), Unit: "last 15 s / first 15 s", Target: report.AtLeast(0.9), Runs: runs}
+	return []report.Row{row, report.Row{
+		Name: "rate that is left", Daybook: median(kept[0]), Unit: row.Unit, Runs: runs,
 		Note: fmt.Sprintf("in the last run Daybook went from %s to %s documents/s, River from %s to %s jobs/s (%s).", report.Figure(last.first), report.Figure(last.last),
 			report.Figure(riverLast.first), report.Figure(riverLast.last), riverBusy),
 	}.Beside(riverName, median(kept[1]))}, nil

@@ -95,6 +95,12 @@ func TestDurableUnlessAskedOtherwise(t *testing.T) {
 	require.Equal(t, "off off off", queryString(t, fast.DatabaseURL, q))
 }
 
+func TestPostgresSettingsComeLast(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{NoTemporal: true, FastAndUnsafe: true, PostgresSettings: []string{"track_commit_timestamp=on", "shared_buffers=32MB"}})
+	require.Equal(t, "on 32MB", queryString(t, s.DatabaseURL, `SELECT current_setting('track_commit_timestamp') || ' ' || current_setting('shared_buffers')`))
+}
+
 func TestStopFreesPortsAndRemovesATemporaryDirectory(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, Options{InMemory: true, FastAndUnsafe: true})
