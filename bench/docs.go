@@ -59,7 +59,7 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	facts = append(facts, report.Fact{Name: "PostgreSQL", Value: version})
 	var settings []string
 	for _, name := range []string{
-		"fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size", "checkpoint_timeout", "max_connections",
+		"fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers", "max_wal_size", "checkpoint_timeout", "max_connections", "track_commit_timestamp",
 	} {
 		value, err := one[string](ctx, b.admin, `SELECT current_setting($1)`, name)
 		if err != nil {

@@ -14,19 +14,19 @@ type phaseFigures struct {
 	figures [][]float64
 }
 
-// faultQueues are the queues of a phase, Daybook first, then River with its usual and with its tuned settings.
-func (b *bench) faultQueues(p faultPhase) []faultQueue {
-	queues := []faultQueue{daybookUnderFault(b.lasting(60*time.Second, 5*time.Second))}
+// faultSides are the queues of a phase, Daybook first, then River with its usual and with its tuned settings.
+func (b *bench) faultSides(p faultPhase) []loadedQueue {
+	queues := []loadedQueue{daybookLoaded(b.lasting(60*time.Second, 5*time.Second))}
 	if b.alone || p.alone || b.smoke && !p.killed {
 		return queues
 	}
 	// River's usual settings leave a dead worker's jobs for an hour: nothing is gained by waiting for them.
 	patience := b.lasting(10*time.Second, time.Second)
-	queues = append(queues, riverUnderFault("River's default client", riverDefault, patience))
+	queues = append(queues, riverLoaded("River's default client", riverDefault, patience))
 	if p.killed {
 		patience = b.lasting(50*time.Second, time.Second)
 	}
-	return append(queues, riverUnderFault("River's tuned client", riverTuned, patience))
+	return append(queues, riverLoaded("River's tuned client", riverTuned, patience))
 }
 
 func runFaults(ctx context.Context, b *bench) ([]report.Row, error) {
@@ -38,7 +38,7 @@ func runFaults(ctx context.Context, b *bench) ([]report.Row, error) {
 			continue
 		}
 		measured := phaseFigures{phase: p}
-		for _, q := range b.faultQueues(p) {
+		for _, q := range b.faultSides(p) {
 			figures, err := medians(ctx, runs, func(ctx context.Context) ([]float64, error) { return b.underFault(ctx, q, p) })
 			if err != nil {
 				return nil, err
@@ -46,7 +46,7 @@ func runFaults(ctx context.Context, b *bench) ([]report.Row, error) {
 			measured.figures = append(measured.figures, figures)
 		}
 		all = append(all, measured)
-		rows = append(rows, measured.rows(b.faultQueues(p), runs)...)
+		rows = append(rows, measured.rows(b.faultSides(p), runs)...)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no phase is called %q", b.part)
@@ -59,7 +59,7 @@ func runFaults(ctx context.Context, b *bench) ([]report.Row, error) {
 
 // rows are those of a phase. The slowest job has one beside each of River's settings, the others have one beside the tuned ones. The
 // first row's note tells all figures.
-func (m phaseFigures) rows(queues []faultQueue, runs int) []report.Row {
+func (m phaseFigures) rows(queues []loadedQueue, runs int) []report.Row {
 	var rows []report.Row
 	for _, of := range m.phase.rows {
 		row := report.Row{Name: m.phase.name + ": " + of.name, Daybook: m.figures[0][of.figure] * of.scale, Unit: of.unit, Target: of.target, Runs: runs}

@@ -2,61 +2,26 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
 // createEffects makes the table of what the handlers have done: one row a call.
 const createEffects = `CREATE TABLE effects (job bigint, invocation bigint, PRIMARY KEY (job, invocation))`
 
-// faultQueue is a queue under fault: Daybook, or River with some settings.
-type faultQueue struct {
-	name, template string
-	// river are River's settings; nil: it is Daybook.
-	river *riverSettings
-	// patience is how long after the load the queue may take to be empty.
-	patience time.Duration
-	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, found lists all jobs.
-	open, held, found string
-}
-
-func daybookUnderFault(patience time.Duration) faultQueue {
-	return faultQueue{
-		name: "Daybook", template: daybookTemplate, patience: patience,
-		open:  `SELECT count(*) FROM daybook.jobs WHERE state IN ('pending', 'leased')`,
-		held:  `SELECT (payload->>'number')::bigint FROM daybook.jobs WHERE state = 'leased' AND worker = $1`,
-		found: `SELECT (payload->>'number')::bigint, state NOT IN ('pending', 'leased'), run_count > 1 FROM daybook.jobs`,
-	}
-}
-
-func riverUnderFault(name string, s riverSettings, patience time.Duration) faultQueue {
-	return faultQueue{
-		name: name, template: riverTemplate, river: &s, patience: patience,
-		open:  `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`,
-		held:  `SELECT (args->>'number')::bigint FROM river_job WHERE state = 'running' AND attempted_by[array_upper(attempted_by, 1)] = $1`,
-		found: `SELECT (args->>'number')::bigint, finalized_at IS NOT NULL, attempt > 1 FROM river_job`,
-	}
-}
-
 // faultRun is one phase with one queue while it runs.
 type faultRun struct {
 	b     *bench
 	d     *database
-	q     faultQueue
+	q     loadedQueue
 	phase faultPhase
 	// url is the database's address for the workers and for the programs that enqueue: it may lead through the proxy.
 	url      string
@@ -66,19 +31,13 @@ type faultRun struct {
 	workflow client.WorkflowRun
 
 	mu      sync.Mutex
-	workers []*faultProcess
+	workers []*queueProcess
 	windows []window
 	held    map[int]time.Time
 }
 
-// faultProcess is a worker process, and whether all that it told is read.
-type faultProcess struct {
-	*worker
-	ready, read chan struct{}
-}
-
 // underFault runs one phase with one queue on a database of its own and returns its figures.
-func (b *bench) underFault(ctx context.Context, q faultQueue, p faultPhase) (figures []float64, err error) {
+func (b *bench) underFault(ctx context.Context, q loadedQueue, p faultPhase) (figures []float64, err error) {
 	err = b.withDatabase(ctx, q.template, func(d *database) error {
 		if _, err := d.pool.Exec(ctx, createEffects); err != nil {
 			return fmt.Errorf("create the table of effects: %w", err)
@@ -122,7 +81,7 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 	}
 	defer pool.Close()
 	r.load = &load{pool: pool, committed: map[int]time.Time{}}
-	if r.load.enqueue, err = r.q.enqueue(r); err != nil {
+	if r.load.enqueue, err = r.q.enqueue(pool); err != nil {
 		return nil, err
 	}
 	for range 2 {
@@ -131,7 +90,7 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 		}
 	}
 	for _, w := range r.workers {
-		if err := r.awaitWorker(ctx, w); err != nil {
+		if err := r.b.awaitProcess(ctx, r.q, w); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +104,7 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 	if err = errors.Join(err, <-striking); err != nil {
 		return nil, err
 	}
-	if err := r.awaitEmpty(ctx); err != nil {
+	if err := awaitOpen(ctx, r.d, r.q); err != nil {
 		return nil, err
 	}
 	return r.figures(ctx)
@@ -173,71 +132,18 @@ func (r *faultRun) stop(ctx context.Context) error {
 
 // startWorker starts a process of this program that works the queue, and does not wait until it does.
 func (r *faultRun) startWorker(ctx context.Context) error {
-	self, err := os.Executable()
+	w, err := r.b.startProcess(ctx, r.q.process(r.url, processConfig{Idle: r.phase.idle}), r.journal)
 	if err != nil {
 		return err
 	}
-	name := r.b.unique()
-	w := &faultProcess{worker: &worker{name: name, log: filepath.Join(r.b.dir, name+".log"), done: make(chan struct{})}, ready: make(chan struct{}), read: make(chan struct{})}
-	config := faultWorkerConfig{Name: name, DatabaseURL: r.url, TemporalAddress: r.b.stack.TemporalAddress, Idle: r.phase.idle}
-	if s := r.q.river; s != nil {
-		config.River, config.MaxWorkers, config.Pool, config.FetchCooldown, config.RescueAfter = true, s.maxWorkers, s.pool, s.fetchCooldown, s.rescueAfter
-	}
-	text, err := json.Marshal(config)
-	if err != nil {
-		return err
-	}
-	lines, tells, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self)
-	cmd.Env = append(workerEnvironment(r.url, r.b.stack.TemporalAddress), faultWorkerEnv+"="+string(text))
-	cmd.Stdout = tells
-	err = w.launch(cmd)
-	_ = tells.Close() // it is the worker's now
-	if err != nil {
-		_ = lines.Close()
-		return err
-	}
-	go func() {
-		defer close(w.read)
-		r.journal.follow(name, lines, func() { close(w.ready) })
-		_ = lines.Close()
-	}()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workers = append(r.workers, w)
 	return nil
 }
 
-// awaitWorker returns when the worker asks for work.
-func (r *faultRun) awaitWorker(ctx context.Context, w *faultProcess) error {
-	ended := func() error {
-		select {
-		case <-w.done:
-			return fmt.Errorf("the worker ended while it started: %w\n%s", w.err, w.tail())
-		default:
-			return nil
-		}
-	}
-	if r.q.river == nil {
-		return r.b.awaitPolls(ctx, workflows.JobsTaskQueue, w.name, ended)
-	}
-	ctx, cancel := context.WithTimeout(ctx, workerStart)
-	defer cancel()
-	select {
-	case <-w.ready:
-		return nil
-	case <-w.done:
-		return ended()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // kill ends a worker as a crash does, and notes what it held.
-func (r *faultRun) kill(ctx context.Context, w *faultProcess) error {
+func (r *faultRun) kill(ctx context.Context, w *queueProcess) error {
 	process, err := os.FindProcess(w.pid)
 	if err != nil {
 		return err
@@ -269,23 +175,6 @@ func (r *faultRun) without(from, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.windows = append(r.windows, window{from, until})
-}
-
-// awaitEmpty returns when all jobs are finished, or when the queue's patience has ended.
-func (r *faultRun) awaitEmpty(ctx context.Context) error {
-	waiting, stop := context.WithTimeout(ctx, r.q.patience)
-	defer stop()
-	for waiting.Err() == nil {
-		n, err := one[int](ctx, r.d.pool, r.q.open)
-		if err != nil {
-			return fmt.Errorf("count what is open: %w", err)
-		}
-		if n == 0 {
-			return nil
-		}
-		pause(waiting, 200*time.Millisecond)
-	}
-	return ctx.Err()
 }
 
 // figures come to the figures of what was seen.
@@ -326,40 +215,4 @@ func (r *faultRun) figures(ctx context.Context) ([]float64, error) {
 		}
 	}
 	return o.figures(), nil
-}
-
-// enqueue is how the queue takes jobs in a transaction of the application.
-func (q faultQueue) enqueue(r *faultRun) (func(context.Context, pgx.Tx, []faultJob) error, error) {
-	if q.river == nil {
-		orgs := organizations()
-		return func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error {
-			if len(jobs) == 1 {
-				_, err := queue.EnqueueJob(ctx, tx, orgs[jobs[0].Number%len(orgs)], jobs[0], queue.JobOptions{})
-				return err
-			}
-			some := make([]queue.NewJob, len(jobs))
-			for i, j := range jobs {
-				some[i] = queue.NewJob{OrgID: orgs[j.Number%len(orgs)], Payload: j}
-			}
-			_, err := queue.EnqueueJobs(ctx, tx, some)
-			return err
-		}, nil
-	}
-	// A client announces at most one insert a queue in its FetchCooldown.
-	inserts, err := river.NewClient(riverpgxv5.New(r.load.pool), &river.Config{FetchCooldown: q.river.fetchCooldown})
-	if err != nil {
-		return nil, fmt.Errorf("make River's client that inserts: %w", err)
-	}
-	return func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error {
-		if len(jobs) == 1 {
-			_, err := inserts.InsertTx(ctx, tx, jobs[0], nil)
-			return err
-		}
-		some := make([]river.InsertManyParams, len(jobs))
-		for i, j := range jobs {
-			some[i].Args = j
-		}
-		_, err := inserts.InsertManyTx(ctx, tx, some)
-		return err
-	}, nil
 }

@@ -172,7 +172,7 @@ func TestRowsOfAPhase(t *testing.T) {
 	own[figureSlowest], usual[figureSlowest], tuned[figureSlowest] = 0.4, 0.3, 0
 	own[figureP99], own[figureLost], tuned[figureLost] = 0.02, 1, 2
 	m := phaseFigures{phase: faultPhase{name: "storm", rows: []faultRow{p99(report.AtMost(50)), slowest(report.AtMost(0.5))}}, figures: [][]float64{own, usual, tuned}}
-	queues := []faultQueue{{name: "Daybook"}, {name: "usual"}, {name: "tuned"}}
+	queues := []loadedQueue{{name: "Daybook"}, {name: "usual"}, {name: "tuned"}}
 	rows := m.rows(queues, 1)
 	require.Len(t, rows, 3)
 	assert.Equal(t, "storm: p99", rows[0].Name)

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/daybook-dev/daybook/bench/report"
 )
@@ -21,6 +22,10 @@ type options struct {
 	scenarios, part     string
 	runs, size, samples int
 	smoke, json, write  bool
+	// held is how long a steady load is held, instead of what the scenario says.
+	held time.Duration
+	// statements: tell what PostgreSQL's statements cost.
+	statements bool
 	// alone leaves the peers out; best, unless it is zero, replaces the settings for throughput.
 	alone              bool
 	best               settings
@@ -30,8 +35,8 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if config := os.Getenv(faultWorkerEnv); config != "" {
-		err = runFaultWorker(ctx, config, os.Stdout)
+	if config := os.Getenv(processEnv); config != "" {
+		err = runProcess(ctx, config, os.Stdout)
 	} else {
 		err = start(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -54,6 +59,8 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.runs, "runs", 0, "how often each side of a scenario runs (default 3, or what the scenario says)")
 	flags.IntVar(&o.size, "size", 0, "how many documents or jobs, instead of what the scenario says")
 	flags.IntVar(&o.samples, "samples", 0, "how many samples of a latency, instead of what the scenario says")
+	flags.DurationVar(&o.held, "held", 0, "how long steady, snapshot-steady, snapshot-busy and readers are measured, instead of what they say")
+	flags.BoolVar(&o.statements, "statements", false, "tell what PostgreSQL's statements cost in those scenarios, by pg_stat_statements")
 	flags.BoolVar(&o.smoke, "smoke", false, "a short run of everything that can be short; no target is judged")
 	flags.BoolVar(&o.json, "json", false, "print each row as a line of JSON, and everything else to stderr")
 	flags.BoolVar(&o.write, "write", false, "write the rows to docs/performance.md, which a run of all scenarios does anyway")
@@ -67,7 +74,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no option: see bench -help", flags.Arg(0))
 	}
-	other := o.part != "" || o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.best != (settings{})
+	other := o.part != "" || o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.held > 0 || o.statements || o.best != (settings{})
 	if o.write && other {
 		return errors.New("-write goes with no option that changes what is measured: the documentation says how the figures come about")
 	}

@@ -39,6 +39,8 @@ func TestTargets(t *testing.T) {
 	}{
 		{report.TimesPeer(8), "≥ 8 × peer", 800, true},
 		{report.TimesPeer(8), "≥ 8 × peer", 799, false},
+		{report.AtMostTimesPeer(0.8), "≤ 0.8 × peer", 80, true},
+		{report.AtMostTimesPeer(0.8), "≤ 0.8 × peer", 81, false},
 		{report.AtLeast(4_000), "≥ 4,000", 4_000, true},
 		{report.AtLeast(0.85), "≥ 0.85", 0.84, false},
 		{report.AtMost(100), "≤ 100", 100.1, false},

@@ -76,6 +76,11 @@ func TimesPeer(factor float64) Target {
 	return Target{"≥ " + plain(factor) + " × peer", func(r Row) bool { return r.Ratio() != nil && *r.Ratio() >= factor }, true}
 }
 
+// AtMostTimesPeer asks for at most a multiple of the peer's figure.
+func AtMostTimesPeer(factor float64) Target {
+	return Target{"≤ " + plain(factor) + " × peer", func(r Row) bool { return r.Ratio() != nil && *r.Ratio() <= factor }, true}
+}
+
 // AtLeast asks for a figure of that size or more.
 func AtLeast(figure float64) Target {
 	return Target{"≥ " + plain(figure), func(r Row) bool { return r.Daybook >= figure }, false}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// faultWorkerEnv makes a process of this program a worker that may be killed: it holds a faultWorkerConfig as JSON.
-const faultWorkerEnv = "BENCH_FAULT_WORKER"
+// processEnv makes a process of this program a worker that may be killed: it holds a processConfig as JSON.
+const processEnv = "BENCH_WORKER"
 
 const (
 	// faultPause is how long a handler takes besides writing its effect.
@@ -39,8 +40,8 @@ const (
 	workersName = "bench-worker"
 )
 
-// faultWorkerConfig says what a worker process works.
-type faultWorkerConfig struct {
+// processConfig says what a worker process works.
+type processConfig struct {
 	Name, DatabaseURL, TemporalAddress string
 	// River: it is a worker of River; MaxWorkers to RescueAfter are its settings.
 	River                      bool
@@ -48,6 +49,10 @@ type faultWorkerConfig struct {
 	FetchCooldown, RescueAfter time.Duration
 	// Idle: the handlers do nothing and write nothing.
 	Idle bool
+	// Record: what the handlers do is kept, and told when the process ends, so that telling costs nothing meanwhile.
+	Record bool
+	// Economy is what Daybook's worker trades latency for processor time by, where it has such a setting.
+	Economy time.Duration
 }
 
 // faultJob is a job of the faults: one of Daybook, and one of River.
@@ -63,22 +68,23 @@ func (faultJob) JobType() string { return "fault" }
 // Kind implements river.JobArgs.
 func (faultJob) Kind() string { return "fault" }
 
-// faultWork is a worker process at work.
-type faultWork struct {
-	config  faultWorkerConfig
+// processWork is a worker process at work.
+type processWork struct {
+	config  processConfig
 	effects *pgxpool.Pool
 	// tells is how the process tells what its handlers do: a line is one write, so that what was told is not lost with the process.
 	tells *os.File
 	mu    sync.Mutex
+	kept  strings.Builder
 	// invocations numbers the calls of the handler.
 	invocations atomic.Int64
 }
 
-// runFaultWorker works until ctx ends.
-func runFaultWorker(ctx context.Context, text string, tells *os.File) error {
-	w := &faultWork{tells: tells}
+// runProcess works until ctx ends.
+func runProcess(ctx context.Context, text string, tells *os.File) error {
+	w := &processWork{tells: tells}
 	if err := json.Unmarshal([]byte(text), &w.config); err != nil {
-		return fmt.Errorf("read %s: %w", faultWorkerEnv, err)
+		return fmt.Errorf("read %s: %w", processEnv, err)
 	}
 	address, err := withApplicationName(w.config.DatabaseURL, "bench-effects")
 	if err != nil {
@@ -88,6 +94,7 @@ func runFaultWorker(ctx context.Context, text string, tells *os.File) error {
 		return fmt.Errorf("open the pool for effects: %w", err)
 	}
 	defer w.effects.Close()
+	defer func() { _, _ = w.tells.WriteString(w.kept.String()) }() // when the reader is gone, nothing wants it
 	if address, err = withApplicationName(w.config.DatabaseURL, workersName); err != nil {
 		return err
 	}
@@ -97,7 +104,7 @@ func runFaultWorker(ctx context.Context, text string, tells *os.File) error {
 	return w.daybook(ctx, address)
 }
 
-func (w *faultWork) daybook(ctx context.Context, address string) error {
+func (w *processWork) daybook(ctx context.Context, address string) error {
 	pool, err := openPool(ctx, address, faultConns)
 	if err != nil {
 		return fmt.Errorf("open the worker's pool: %w", err)
@@ -124,7 +131,7 @@ func (w *faultWork) daybook(ctx context.Context, address string) error {
 // faultRiverWorker is the handler for River.
 type faultRiverWorker struct {
 	river.WorkerDefaults[faultJob]
-	w *faultWork
+	w *processWork
 }
 
 // Work implements river.Worker.
@@ -132,7 +139,7 @@ func (f *faultRiverWorker) Work(ctx context.Context, job *river.Job[faultJob]) e
 	return f.w.handle(ctx, job.Args, job.Attempt)
 }
 
-func (w *faultWork) river(ctx context.Context, address string) error {
+func (w *processWork) river(ctx context.Context, address string) error {
 	s := riverSettings{maxWorkers: w.config.MaxWorkers, pool: w.config.Pool, fetchCooldown: w.config.FetchCooldown, rescueAfter: w.config.RescueAfter}
 	pool, err := openPool(ctx, address, s.pool)
 	if err != nil {
@@ -157,9 +164,9 @@ func (w *faultWork) river(ctx context.Context, address string) error {
 }
 
 // handle is the handler of both: it takes some time and writes a row, again and again until that is done. It never fails by itself.
-func (w *faultWork) handle(ctx context.Context, job faultJob, attempt int) error {
+func (w *processWork) handle(ctx context.Context, job faultJob, attempt int) error {
 	invocation := int64(os.Getpid())<<32 | w.invocations.Add(1)
-	w.tell("b " + strconv.Itoa(job.Number) + " " + strconv.FormatInt(time.Now().UnixNano(), 10))
+	w.note("b", job.Number)
 	if w.config.Idle {
 		return nil
 	}
@@ -179,12 +186,24 @@ func (w *faultWork) handle(ctx context.Context, job faultJob, attempt int) error
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
-	w.tell("e " + strconv.Itoa(job.Number) + " " + strconv.FormatInt(time.Now().UnixNano(), 10))
+	w.note("e", job.Number)
 	return nil
 }
 
+// note tells, or keeps, that a handler begins (b) or ends (e) now.
+func (w *processWork) note(what string, number int) {
+	line := what + " " + strconv.Itoa(number) + " " + strconv.FormatInt(time.Now().UnixNano(), 10)
+	if !w.config.Record {
+		w.tell(line)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = w.kept.WriteString(line + "\n")
+}
+
 // tell writes a line for the process that started this one.
-func (w *faultWork) tell(line string) {
+func (w *processWork) tell(line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, _ = w.tells.WriteString(line + "\n") // when the reader is gone, this process ends too
