@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -30,7 +29,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// check refuses names that cannot stand in a statement.
+// check refuses what is no name.
 func (a Abilities) check() error {
 	for _, s := range slices.Concat(a.Sources, a.Hooks) {
 		if err := CheckName(s); err != nil {
@@ -39,20 +38,6 @@ func (a Abilities) check() error {
 	}
 	return nil
 }
-
-// needsOfOrganization are an organization's source and hooks, where o is its row or null.
-const needsOfOrganization = `coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks`
-
-// covers is the condition that a worker with these abilities may work an organization's documents, where o is its row or
-// null. The names are part of the text: it is the same for as long as the worker lives, and every statement about leases
-// keeps its parameters for what differs from call to call. CheckName lets nothing through that would have to be quoted.
-func (a Abilities) covers() string {
-	return `coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) = ANY (` + literal(a.Sources) + `)` +
-		` AND coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) <@ ` + literal(a.Hooks)
-}
-
-// literal is an array of names in SQL.
-func literal(names []string) string { return `'{` + strings.Join(names, ",") + `}'::text[]` }
 
 // Needs are where an organization's documents are, and what its postings are told to.
 type Needs struct {
@@ -63,8 +48,9 @@ type Needs struct {
 // NeedsOf reads the needs of each organization, known to Daybook or not, as they are on record now.
 func NeedsOf(ctx context.Context, q Querier, orgs []string) (map[string]Needs, error) {
 	const stmt = `
-SELECT k.id, ` + needsOfOrganization + `
-  FROM unnest($1::text[]) AS k (id)
+SELECT k.id, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks)
+  FROM daybook.defaults d
+ CROSS JOIN unnest($1::text[]) AS k (id)
   LEFT JOIN daybook.organizations o ON o.id = k.id`
 	rows, err := q.Query(ctx, stmt, orgs)
 	if err != nil {
@@ -96,38 +82,47 @@ type Left struct {
 	Jobs          int64 `json:"jobs"`
 }
 
-// anyLeft is the condition that there are organizations at all which the worker leaves: looking at them costs less than at jobs.
-const anyLeft = `(EXISTS (SELECT 1 FROM daybook.organizations o WHERE NOT ({covered}))
-        OR EXISTS (SELECT 1 FROM (VALUES (NULL::text, NULL::text[])) AS o (source, hooks) WHERE NOT ({covered})))`
-
 // Left counts the jobs that are due and that the worker leaves, by what they need.
 func (s *Store) Left(ctx context.Context) ([]Left, error) {
 	const stmt = `
-SELECT ` + needsOfOrganization + `, count(DISTINCT q.org_id), count(*)
-  FROM {queue} q
+SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT q.org_id), count(*)
+  FROM daybook.accounting_work_queue q
+ CROSS JOIN daybook.defaults d
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE ` + anyLeft + `
-   AND q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND NOT ({covered})
+ WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
+   AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)
  GROUP BY 1, 2
  ORDER BY 1, 2`
-	return readLeft(ctx, s.pool, s.kind.sql(stmt))
+	if left, err := s.HasLeft(ctx); !left {
+		return nil, err
+	}
+	return readLeft(ctx, s.pool, stmt, s.kind.able(args{}))
 }
 
-// HasLeft reports whether there is any such job.
+// HasLeft reports whether there is any such job. It looks at the organizations first: most often the worker leaves none of them, and there
+// are fewer of them than jobs.
 func (s *Store) HasLeft(ctx context.Context) (bool, error) {
 	const stmt = `
-SELECT ` + anyLeft + ` AND EXISTS (
+SELECT EXISTS (
        SELECT 1
-         FROM {queue} q
+         FROM daybook.defaults d
+         LEFT JOIN daybook.organizations o ON true
+        WHERE NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)
+           OR NOT (d.source = ANY (@sources) AND d.hooks <@ @hooks))
+   AND EXISTS (
+       SELECT 1
+         FROM daybook.accounting_work_queue q
+        CROSS JOIN daybook.defaults d
          LEFT JOIN daybook.organizations o ON o.id = q.org_id
-        WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND NOT ({covered}))`
+        WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
+          AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks))`
 	if s.kind.abilities == nil {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var left bool
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&left)
+	err := s.pool.QueryRow(ctx, stmt, s.kind.able(args{})).Scan(&left)
 	return left, wrap("look for jobs of other workers", err)
 }
 
@@ -135,12 +130,12 @@ SELECT ` + anyLeft + ` AND EXISTS (
 // empty: of all organizations. Jobs of paused organizations wait for something else.
 func WaitingFor(ctx context.Context, q Querier, org string) ([]Left, error) {
 	const stmt = `
-SELECT ` + needsOfOrganization + `, count(DISTINCT q.org_id), count(*)
+SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT q.org_id), count(*)
   FROM daybook.accounting_work_queue q
+ CROSS JOIN daybook.defaults d
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
  WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND ($1 = '' OR q.org_id = $1)
-   AND (coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) <> 'daybook'
-        OR coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) <> '{}')
+   AND (coalesce(o.source, d.source) <> 'daybook' OR coalesce(o.hooks, d.hooks) <> '{}')
  GROUP BY 1, 2
  ORDER BY 1, 2`
 	return readLeft(ctx, q, stmt, org)

@@ -11,13 +11,13 @@ import (
 // MarkWaiting says that leased jobs are not being worked yet: should the turn end with its worker, they are not charged.
 func (s *Store) MarkWaiting(ctx context.Context, turn Turn, ids []string) error {
 	const stmt = `
-UPDATE {queue} q
+UPDATE daybook.jobs q
    SET working = false
- WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
-                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2
-                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
+ WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.jobs
+                          WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence
+                          ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.ID, turn.Fence, ids)
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.args(args{"ids": ids}))
 	return wrap("mark waiting", err)
 }
 
@@ -34,35 +34,24 @@ type Begun struct {
 // BeginWaiting says that jobs which MarkWaiting named are worked now. What was cancelled while it waited, or is no longer the
 // turn's, is in neither list: it must not be begun.
 func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
-	const begin = `
-UPDATE {queue} q
-   SET working = true, last_attempted_at = clock_timestamp(), attempt_started_at = clock_timestamp()
- WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
-                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2 AND NOT cancel_requested
-                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING q.id`
-	const cancel = `
-UPDATE {queue} q
-   SET ` + givenBack + `
- WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
-                          WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2 AND cancel_requested
-                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING q.id`
-	const held = `SELECT id FROM {queue} WHERE id = ANY ($3) AND turn_id = $1 AND fence = $2 AND state = 'leased' AND NOT working`
+	const held = `
+SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND state = 'leased' AND NOT working`
 	var b Begun
 	var err error
-	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(begin), turn.ID, turn.Fence, ids); err != nil {
+	a := turn.args(args{"ids": ids, "cancelled": false})
+	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(beginStmt), a); err != nil {
 		return b, wrap("begin jobs", err)
 	}
 	if len(b.Working) == len(ids) {
 		return b, nil
 	}
-	cancelled, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(cancel), turn.ID, turn.Fence, ids)
+	a["cancelled"], a["delay"] = true, 0.0
+	cancelled, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt), a)
 	if err != nil {
 		return b, wrap("cancel jobs before they begin", err)
 	}
 	b.Cancelled = len(cancelled)
-	b.Held, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(held), turn.ID, turn.Fence, ids)
+	b.Held, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(held), a)
 	return b, wrap("read jobs that wait", err)
 }
 
@@ -73,16 +62,17 @@ const OutlivedPrefix = "outlived/"
 // none. It may be called again after an error that left its result unknown: what was handed over already counts as such.
 func (s *Store) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	const stmt = `
-UPDATE {queue} q
-   SET turn_id = $4, last_attempted_at = clock_timestamp()
- WHERE q.id = ANY (ARRAY(SELECT id FROM {queue}
-                          WHERE id = ANY ($3) AND turn_id IN ($1, $4) AND fence = $2
-                          ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED))
+UPDATE daybook.jobs q
+   SET turn_id = @to, detached = @detached, last_attempted_at = clock_timestamp()
+ WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.jobs
+                          WHERE id = ANY (@ids) AND turn_id IN (@turn, @to) AND fence = @fence
+                          ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	err := s.InTx(ctx, func(tx pgx.Tx) error {
-		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), from.ID, from.Fence, ids, to.ID)
+		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt),
+			from.args(args{"to": to.ID, "detached": to.Detached, "ids": ids}))
 		if err == nil && len(handed) < len(ids) {
 			err = ErrRowHeld
 		}

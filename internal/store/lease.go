@@ -131,31 +131,35 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 
 // leaseStmt picks from each place, from its mark on, and leases what it picked. The ids go through one array, so that the
 // plan stays the same. What a place may give is bounded by its organization's cap where the caller holds that
-// organization's lock ($10); without it a capped organization gives nothing.
+// organization's lock (@locked); without it a capped organization gives nothing.
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id
-      FROM unnest($4::smallint[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::integer[], $10::boolean[])
+      FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[], @locked::boolean[])
            WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, locked, n)
       LEFT JOIN daybook.organizations o ON o.id = s.org_id
      CROSS JOIN LATERAL (
            SELECT q.id
-             FROM {queue} q
-            WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id AND {of type}
+             FROM daybook.jobs q
+            WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.ready_at, q.id
-            LIMIT CASE WHEN NOT ({workable}) THEN 0
+            LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
+                       /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+                                                AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks) THEN 0 */
                        WHEN o.max_in_flight IS NULL THEN s.quota
                        WHEN NOT s.locked THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (
-                            SELECT count(*) FROM {queue} l
+                            SELECT count(*) FROM daybook.jobs l
                              WHERE l.state = 'leased' AND l.capped AND l.org_id = s.org_id))) END
               FOR NO KEY UPDATE SKIP LOCKED) j
      ORDER BY s.n
 )
-UPDATE {queue} q
-   SET state = 'leased', turn_id = $1, fence = $2, worker = $3, leased_generation = generation, run_count = run_count + 1,
+UPDATE daybook.jobs q
+   SET state = 'leased', turn_id = @turn, detached = @detached, fence = @fence, worker = @worker, leased_generation = generation, run_count = run_count + 1,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
-       working = $12, capped = q.org_id = ANY ($11::text[]){leased}
+       working = @begins, capped = q.org_id = ANY (@capped::text[])/* jobs */, counted = q.type = ANY (@counted::text[])/* accounting: */
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
-RETURNING q.priority, q.ready_at, {columns}`
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.takeovers, q.cancel_requested,
+          /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
+          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`

@@ -121,7 +121,7 @@ func limitedTypes(shares []share, room Room) []string {
 func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []share, room Room) (open []share, full []string, err error) {
 	const lock = `SELECT t FROM unnest($1::text[]) AS t WHERE pg_try_advisory_xact_lock(1684109669, hashtext(t))`
 	const count = `
-SELECT t.type, (SELECT count(*) FROM {queue} q WHERE q.state = 'leased' AND q.counted AND q.type = t.type)
+SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.state = 'leased' AND q.counted AND q.type = t.type)
   FROM unnest($1::text[]) AS t (type)`
 	types := limitedTypes(shares, room)
 	if len(types) == 0 {
@@ -139,7 +139,7 @@ SELECT t.type, (SELECT count(*) FROM {queue} q WHERE q.state = 'leased' AND q.co
 		err := row.Scan(&jobType, &n)
 		left[jobType] = room.Everywhere(jobType) - n
 		return struct{}{}, err
-	}, s.kind.sql(count), locked); err != nil {
+	}, count, locked); err != nil {
 		return nil, nil, err
 	}
 	for _, sh := range shares {
@@ -164,16 +164,14 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 	for i, sh := range shares {
 		mine[i] = slices.Contains(orgs, sh.key.org)
 	}
-	args := append([]any{turn.ID, turn.Fence, turn.Worker}, shareColumns(shares)...)
-	args = append(args, mine, orgs, turn.Begins)
-	if s.kind.counts {
-		args = append(args, types)
-	}
-	batch.Queue(s.kind.sql(leaseStmt), args...)
+	a := s.kind.able(shareColumns(shares))
+	a["worker"], a["detached"], a["begins"] = turn.Worker, turn.Detached, turn.Begins
+	a["locked"], a["capped"], a["counted"] = mine, orgs, types
+	batch.Queue(s.kind.sql(leaseStmt), turn.args(a))
 }
 
 // shareColumns are priority, organization, type, mark and quota of each share, as arrays.
-func shareColumns(shares []share) []any {
+func shareColumns(shares []share) args {
 	n := len(shares)
 	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	ids, quotas := make([]string, n), make([]int32, n)
@@ -184,7 +182,7 @@ func shareColumns(shares []share) []any {
 			ats[i].InfinityModifier = pgtype.NegativeInfinity
 		}
 	}
-	return []any{prios, orgs, types, ats, ids, quotas}
+	return args{"priorities": prios, "orgs": orgs, "types": types, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
 // takeShares sends a batch whose last statement returns jobs of the shares, each after its priority and ready_at, and moves

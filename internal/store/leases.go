@@ -28,7 +28,7 @@ func (s *Store) Leases(ctx context.Context) ([]LeaseGroup, error) {
 	const stmt = `
 SELECT coalesce(worker, ''), turn_id, count(*), count(*) FILTER (WHERE working),
        count(*) FILTER (WHERE last_attempted_at < statement_timestamp() - make_interval(secs => $1)), min(last_attempted_at)
-  FROM {queue}
+  FROM daybook.jobs
  WHERE state = 'leased'
  GROUP BY worker, turn_id
  ORDER BY min(last_attempted_at), turn_id`

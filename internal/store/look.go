@@ -135,15 +135,15 @@ func (s *Store) look(ctx context.Context, idle bool, room Room) (o Outlook, err 
 	return o, nil
 }
 
-// glanceStmt reads the rows that have fallen due within $1 seconds, the youngest $2 of them, as one row a place. The row
-// without a place says whether there may be older ones, and, if $3 asks for that, in how many seconds the next one falls due.
+// glanceStmt reads the rows that have fallen due within @since seconds, the youngest @most of them, as one row a place. The row
+// without a place says whether there may be older ones, and, if @next asks for that, in how many seconds the next one falls due.
 const glanceStmt = `
 WITH recent AS MATERIALIZED (
-    SELECT q.priority, q.org_id, {type} AS type, q.ready_at, q.id
-      FROM {queue} q
-     WHERE q.state = 'pending' AND q.ready_at > statement_timestamp() - make_interval(secs => $1) AND q.ready_at <= statement_timestamp()
+    SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
+      FROM daybook.jobs q
+     WHERE q.state = 'pending' AND q.ready_at > statement_timestamp() - make_interval(secs => @since) AND q.ready_at <= statement_timestamp()
      ORDER BY q.ready_at DESC
-     LIMIT $2
+     LIMIT @most
 ), firsts AS MATERIALIZED (
     SELECT DISTINCT ON (r.priority, r.org_id, r.type) r.*
       FROM recent r
@@ -152,12 +152,14 @@ WITH recent AS MATERIALIZED (
 SELECT f.priority, f.org_id, f.type, f.ready_at, f.id, o.max_in_flight IS NOT NULL, 0::float8
   FROM firsts f
   LEFT JOIN daybook.organizations o ON o.id = f.org_id
- WHERE {workable}
+ WHERE o.paused_at IS NULL
+   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */
  UNION ALL
-SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = $2,
+SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most,
        coalesce((SELECT extract(epoch FROM least(q.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())
-                   FROM {queue} q
-                  WHERE $3 AND q.state = 'pending' AND q.ready_at > statement_timestamp()
+                   FROM daybook.jobs q
+                  WHERE @next AND q.state = 'pending' AND q.ready_at > statement_timestamp()
                   ORDER BY q.ready_at
                   LIMIT 1), 0)::float8`
 
@@ -188,7 +190,7 @@ func (s *Store) glance(ctx context.Context, now time.Time, next bool, room Room)
 			due = max(time.Duration(in*float64(time.Second))+time.Millisecond, leastDue)
 		}
 		return struct{}{}, err
-	}, s.kind.sql(glanceStmt), since.Seconds(), glanceRows, next)
+	}, s.kind.sql(glanceStmt), s.kind.able(args{"since": since.Seconds(), "most": glanceRows, "next": next}))
 	if err != nil {
 		return 0, false, err
 	}
@@ -199,28 +201,32 @@ func (s *Store) glance(ctx context.Context, now time.Time, next bool, room Room)
 	return due, full, nil
 }
 
-// scanStmt goes through $4 places behind the one of $1, $2 and $3, with the first pending row of each. There is one look at the
+// scanStmt goes through @places places behind the one of @priority, @org and @type, with the first pending row of each. There is one look at the
 // index for each: the row after all rows of a place is the first of the next one.
 const scanStmt = `
 WITH RECURSIVE place AS (
-    (SELECT q.priority, q.org_id, {type} AS type, q.ready_at, q.id, 1 AS n
-       FROM {queue} q
-      WHERE q.state = 'pending' AND {behind}
-      ORDER BY {places}, q.ready_at, q.id
+    (SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id, 1 AS n
+       FROM daybook.jobs q
+      WHERE q.state = 'pending'
+        AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @type::text/* accounting: */)
+      ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
       LIMIT 1)
     UNION ALL
     SELECT next.*, place.n + 1
       FROM place
      CROSS JOIN LATERAL (
-           SELECT q.priority, q.org_id, {type} AS type, q.ready_at, q.id
-             FROM {queue} q
-            WHERE q.state = 'pending' AND {behind place}
-            ORDER BY {places}, q.ready_at, q.id
+           SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
+             FROM daybook.jobs q
+            WHERE q.state = 'pending'
+              AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (place.priority, place.org_id/* jobs */, place.type/* accounting: */)
+            ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
             LIMIT 1) next
-     WHERE place.n < $4
+     WHERE place.n < @places
 )
 SELECT p.priority, p.org_id, p.type, p.ready_at, p.id, o.max_in_flight IS NOT NULL,
-       {workable} AND p.ready_at <= statement_timestamp()
+       o.paused_at IS NULL AND p.ready_at <= statement_timestamp()
+       /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+                      AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */
   FROM place p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
  ORDER BY p.n`
@@ -244,7 +250,9 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) error {
 			due = append(due, f)
 		}
 		return f.key, err
-	}, s.kind.sql(scanStmt), l.cursor.priority, l.cursor.org, l.cursor.jobType, l.places)
+	}, s.kind.sql(scanStmt), s.kind.able(args{
+		"priority": l.cursor.priority, "org": l.cursor.org, "type": l.cursor.jobType, "places": l.places,
+	}))
 	if err != nil {
 		return err
 	}

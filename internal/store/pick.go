@@ -69,22 +69,26 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
-  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[])
+  FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
        WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, n)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
  CROSS JOIN LATERAL (
-       SELECT q.priority, q.ready_at, {picked columns}
-         FROM {queue} q
-        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id AND {of type}
+       SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.takeovers, q.cancel_requested,
+              /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
+              /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */
+         FROM daybook.jobs q
+        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
-        LIMIT CASE WHEN {workable} AND o.max_in_flight IS NULL THEN s.quota ELSE 0 END
+        LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
+                   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+                                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */ THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
 	for next := p.shares; len(next) > 0; {
 		batch := &pgx.Batch{}
 		batch.Queue(idleLimit)
 		batch.Queue(planByKey)
-		batch.Queue(p.store.kind.sql(stmt), shareColumns(next)...)
+		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
 		// The marks move at once: the others go on behind these rows, instead of trying each of them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next)
 		if p.store.kind.blamesRow(err) {

@@ -87,11 +87,13 @@ SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text, j.run_count
 func (s *Store) CountDue(ctx context.Context) (int, error) {
 	const stmt = `
 SELECT count(*)
-  FROM {queue} q
+  FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND {workable}`
+ WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND o.paused_at IS NULL
+   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */`
 	var n int
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&n)
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(args{})).Scan(&n)
 	return n, wrap("count what is due", err)
 }
 
@@ -99,11 +101,13 @@ SELECT count(*)
 func (s *Store) NextDue(ctx context.Context) (d time.Duration, ok bool, err error) {
 	const stmt = `
 SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
-  FROM {queue} q
+  FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND {workable}`
+ WHERE q.state = 'pending' AND o.paused_at IS NULL
+   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */`
 	var seconds *float64
-	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt)).Scan(&seconds); err != nil || seconds == nil {
+	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(args{})).Scan(&seconds); err != nil || seconds == nil {
 		return 0, false, wrap("look for what is due next", err)
 	}
 	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
@@ -112,7 +116,7 @@ SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
 // PassTime brings every job that waits for its time nearer to it, as if so much time had passed.
 func (s *Store) PassTime(ctx context.Context, d time.Duration) error {
 	const stmt = `
-UPDATE {queue} q
+UPDATE daybook.jobs q
    SET ready_at = greatest(q.ready_at - make_interval(secs => $1), clock_timestamp())
  WHERE q.state = 'pending' AND q.ready_at > clock_timestamp()`
 	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())

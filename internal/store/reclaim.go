@@ -42,44 +42,43 @@ type suspect struct {
 func (s *Store) reclaim(ctx context.Context, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
 	const find = `
 SELECT id, last_attempted_at, working
-  FROM {queue}
- WHERE state = 'leased' AND last_attempted_at >= $1 AND last_attempted_at < statement_timestamp() - make_interval(secs => $2)
+  FROM daybook.jobs
+ WHERE state = 'leased' AND last_attempted_at >= @from AND last_attempted_at < statement_timestamp() - make_interval(secs => @age)
  ORDER BY last_attempted_at
- LIMIT $3
+ LIMIT @most
    FOR NO KEY UPDATE SKIP LOCKED`
 	var got Reclaimed
 	var left []suspect
 	var places []seen
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	var ids []string
+	var ending locked
 	attempt := func(tx pgx.Tx) error {
-		got, left, places, ids = Reclaimed{}, nil, nil, nil
-		var working []bool
+		got, left, places, ending = Reclaimed{}, nil, nil, locked{}
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
 			var renewed time.Time
-			var works bool
-			err := row.Scan(&id, &renewed, &works)
+			var working bool
+			err := row.Scan(&id, &renewed, &working)
 			if end(id, renewed) {
-				ids, working = append(ids, id), append(working, works)
+				ending.add(id, working)
 			} else {
 				left = append(left, suspect{id, renewed.UnixMicro()})
 			}
 			return struct{}{}, err
-		}, s.kind.sql(find), from, age.Seconds(), maxSuspects)
-		if err == nil && len(ids) == 0 {
+		}, s.kind.sql(find), args{"from": from, "age": age.Seconds(), "most": maxSuspects})
+		if err == nil && len(ending.ids) == 0 {
 			return errNothing // a rollback gives the locks back without waiting for the disk
 		}
 		if err != nil {
 			return err
 		}
-		got, places, err = s.endLeases(ctx, tx, ids, working)
+		got, places, err = s.endLeases(ctx, tx, ending)
 		return err
 	}
 	err := s.InTx(ctx, attempt)
 	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
-		s.doubt(ids...)
+		s.doubt(ending.ids...)
 		s.weed(ctx)
 		err = s.InTx(ctx, attempt)
 	}
@@ -97,57 +96,78 @@ var errNothing = errors.New("nothing to reclaim")
 // maxSuspects bounds how many leases one transaction looks at.
 const maxSuspects = 5000
 
-// logLost logs the attempts of locked rows as lost.
-const logLost = `
-INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
-SELECT q.id, q.org_id, {lost log}, q.run_count, 'lost', '{lost code}', 'the worker ended while it worked on this job',
-       q.attempt_started_at, coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
-  FROM unnest($1::text[], $2::boolean[]) AS held (id, logged)
-  JOIN {queue} q ON q.id = held.id
- WHERE held.logged`
+// locked are rows that the transaction holds locked. The attempts of those that are charged are lost.
+type locked struct {
+	ids     []string
+	charged []bool
+}
 
-// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order.
-func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, ids []string, working []bool) (Reclaimed, []seen, error) {
+func (l *locked) add(id string, charged bool) {
+	l.ids, l.charged = append(l.ids, id), append(l.charged, charged)
+}
+
+// logLost logs the attempts of charged rows as lost, and returns how many there are.
+func (s *Store) logLost(ctx context.Context, tx pgx.Tx, rows locked) (int, error) {
+	const stmt = `
+INSERT INTO daybook.attempts (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
+                              worker, turn_id, fence, workflow_run_id)
+SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accounting', NULL, q.document_id, q.version_hint */,
+       q.run_count, 'lost', @lost_code, 'the worker ended while it worked on this job', q.attempt_started_at,
+       coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)
+  FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
+  JOIN daybook.jobs q ON q.id = held.id
+ WHERE held.charged`
+	tag, err := tx.Exec(ctx, s.kind.sql(stmt), args{"ids": rows.ids, "charged": rows.charged, "lost_code": s.kind.lostCode})
+	return int(tag.RowsAffected()), err
+}
+
+// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order. A document's take-overs all
+// count, a background job's only those that charged it: what was not begun cannot have ended its worker.
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked) (Reclaimed, []seen, error) {
 	const stmt = `
 WITH held AS (
     SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,
-           q.generation = q.leased_generation AND NOT q.cancel_requested AND h.charged AND q.run_count >= {max attempts} AS fails
-      FROM unnest($1::text[], $2::boolean[]) AS h (id, charged)
-      JOIN {queue} q ON q.id = h.id
+           q.generation = q.leased_generation AND NOT q.cancel_requested AND h.charged
+           AND q.run_count >= /* jobs */coalesce(q.max_attempts, greatest(@max_attempts::integer, 1000))/* accounting: @max_attempts */ AS fails
+      FROM unnest(@ids::text[], @charged::boolean[]) AS h (id, charged)
+      JOIN daybook.jobs q ON q.id = h.id
 )
-UPDATE {queue} q
-   SET state = CASE WHEN q.cancel_requested THEN 'cancelled' WHEN held.fails THEN 'failed' ELSE 'pending' END::{state},
+UPDATE daybook.jobs q
+   SET state = CASE WHEN q.cancel_requested THEN 'cancelled' WHEN held.fails THEN 'failed' ELSE 'pending' END::daybook.job_state,
        finished_at = CASE WHEN q.cancel_requested OR held.fails THEN clock_timestamp() END,
        run_count = CASE WHEN held.again AND NOT q.cancel_requested THEN 0
                         WHEN held.charged THEN q.run_count
                         ELSE greatest(q.run_count - 1, 0) END,
        ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.ready_at END,
        first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
-       takeovers      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0 ELSE least(q.takeovers, 999999) + {taken over} END,
+       takeovers      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0
+                             ELSE least(q.takeovers, 999999) + /* jobs */CASE WHEN held.charged THEN 1 ELSE 0 END/* accounting: 1 */ END,
        last_error = CASE WHEN held.fails THEN 'the worker ended while it worked on this job, for the last time that it may be tried'
                          WHEN held.charged THEN 'the worker ended while it worked on this job'
                          ELSE q.last_error END,
-       last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END,{given back}
+       last_error_code = CASE WHEN held.charged THEN @lost_code ELSE q.last_error_code END,
+       /* accounting: not_ready_count = CASE WHEN held.again THEN 0 ELSE q.not_ready_count END, */
        cancel_requested = false, working = false, updated_at = clock_timestamp(),
-       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+       turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM held
  WHERE q.id = held.id
-RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'failed', q.priority, q.org_id, {type}, q.ready_at, q.id,
-          EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL)`
-	got := Reclaimed{Jobs: len(ids)}
-	tag, err := tx.Exec(ctx, s.kind.sql(logLost), ids, working)
-	if err != nil {
+RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'failed', q.priority, q.org_id, /* jobs */q.type/* accounting: '' */,
+          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL)`
+	got := Reclaimed{Jobs: len(rows.ids)}
+	var err error
+	if got.Lost, err = s.logLost(ctx, tx, rows); err != nil {
 		return got, nil, err
 	}
-	got.Lost = int(tag.RowsAffected())
-	rows, err := tx.Query(ctx, s.kind.sql(stmt), ids, working, models.MaxAttempts)
+	ended, err := tx.Query(ctx, s.kind.sql(stmt), args{
+		"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode,
+	})
 	if err != nil {
 		return got, nil, err
 	}
 	var places []seen
 	var due, failed bool
 	var at seen
-	_, err = pgx.ForEachRow(rows, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
+	_, err = pgx.ForEachRow(ended, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
 		if failed {
 			got.Failed++
 		}
@@ -160,6 +180,6 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 	if err != nil || len(places) == 0 {
 		return got, nil, err
 	}
-	_, err = tx.Exec(ctx, s.kind.sql(`SELECT {wake}()`))
+	_, err = tx.Exec(ctx, s.kind.sql(`SELECT daybook.wake_job_queue()`))
 	return got, places, err
 }

@@ -145,14 +145,14 @@ type oldest struct {
 func (s *Store) oldestLease(ctx context.Context, from *time.Time, limit time.Duration) (oldest, error) {
 	const stmt = `
 SELECT statement_timestamp(), pg_postmaster_start_time(), (
-       SELECT last_attempted_at FROM {queue}
-        WHERE state = 'leased' AND last_attempted_at >= coalesce($1, statement_timestamp() - make_interval(secs => $2)) AND last_attempted_at < 'infinity'
+       SELECT last_attempted_at FROM daybook.jobs
+        WHERE state = 'leased' AND last_attempted_at >= coalesce(@from, statement_timestamp() - make_interval(secs => @window)) AND last_attempted_at < 'infinity'
         ORDER BY last_attempted_at LIMIT 1)`
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var o oldest
 	var renewed *time.Time
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), from, leaseWindow.Seconds()).Scan(&o.now, &o.started, &renewed)
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now, &o.started, &renewed)
 	if renewed != nil {
 		o.any, o.renewed = true, *renewed
 	}

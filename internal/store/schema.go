@@ -82,7 +82,7 @@ func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var table *uint32
-	name := s.kind.sql("{queue}")
+	name := s.kind.table
 	if err := s.pool.QueryRow(ctx, `SELECT to_regclass($1::text)::oid`, name).Scan(&table); err != nil {
 		return "", err
 	}

@@ -18,18 +18,19 @@ import (
 // The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `
-SELECT {locked columns}
-  FROM {queue} q
- WHERE q.id = ANY ($3) AND q.turn_id = $1 AND q.fence = $2
- ORDER BY {order}
+SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.takeovers, q.cancel_requested
+       /* accounting: , q.document_id, q.version_hint, q.not_ready_count, q.epoch */
+  FROM daybook.jobs q
+ WHERE q.id = ANY (@ids) AND q.turn_id = @turn AND q.fence = @fence
+ ORDER BY q.org_id, q.id
    FOR NO KEY UPDATE SKIP LOCKED`
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
 	batch.Queue(planByKey)
-	batch.Queue(k.sql(stmt), turn.ID, turn.Fence, ids)
+	batch.Queue(k.sql(stmt), turn.args(args{"ids": ids}))
 	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (Job, error) {
 		var j Job
-		err := row.Scan(leaseFields(&j)...)
+		err := row.Scan(k.locked(&j)...)
 		return j, err
 	})
 	return jobs, wrap("lock the chunk", err)
@@ -123,7 +124,7 @@ type access struct {
 	wait time.Duration
 }
 
-// settle ends attempts. What was not leased has no generation to compare: nobody could ask for anything since it was locked.
+// settleStmt ends attempts. What was not leased (@picked) has no generation to compare: nobody could ask for anything since it was locked.
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
@@ -131,18 +132,17 @@ type access struct {
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's settlement would walk all of them for each job.
-func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, a access) (Settled, error) {
-	const stmt = `
+const settleStmt = `
 WITH v AS (
-    SELECT * FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::bigint[], $10::boolean[],
-                         $11::integer[], $12::timestamptz[], $13::bigint[], $16::text[])
-        AS v (id, outcome, code, error, delay, version, unlogged, attempt, started_at, old_version, result)
+    SELECT * FROM unnest(@ids::text[], @outcomes::text[], @codes::text[], @errors::text[], @delays::float8[], @versions::bigint[], @results::text[],
+                         @unlogged::boolean[], @attempts::integer[], @started::timestamptz[], @old_versions::bigint[])
+        AS v (id, outcome, code, error, delay, version, result, unlogged, attempt, started_at, old_version)
 ), settled AS (
-    UPDATE {queue} q
+    UPDATE daybook.jobs q
        SET state = CASE
                WHEN q.cancel_requested THEN 'cancelled'
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN 'pending'
-               ELSE v.outcome END::{state},
+               ELSE v.outcome END::daybook.job_state,
            run_count = CASE
                WHEN q.generation <> q.leased_generation AND NOT q.cancel_requested THEN 0
                WHEN v.outcome = 'rescheduled' THEN v.attempt - 1
@@ -155,36 +155,48 @@ WITH v AS (
            finished_at = CASE
                WHEN q.cancel_requested THEN clock_timestamp()
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN NULL
-               ELSE clock_timestamp() END,{settled}
+               ELSE clock_timestamp() END,
+           /* jobs */result = CASE WHEN v.outcome = 'completed' THEN v.result::jsonb ELSE q.result END,
+           /* accounting: version_hint = CASE WHEN v.version IS NULL OR q.generation <> q.leased_generation THEN q.version_hint ELSE v.version END,
+           not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0
+                                  ELSE least(q.not_ready_count, 999999) + 1 END, */
            last_error = v.error, last_error_code = v.code,
            cancel_requested = false, working = false, takeovers = 0,
-           turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
-           last_attempted_at = CASE WHEN $15 THEN v.started_at ELSE q.last_attempted_at END,
+           turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
+           last_attempted_at = CASE WHEN @picked THEN v.started_at ELSE q.last_attempted_at END,
            updated_at = clock_timestamp()
       FROM v
-     WHERE q.id = v.id AND CASE WHEN $15 THEN q.turn_id IS NULL ELSE q.turn_id = $1 AND q.fence = $2 AND q.run_count = v.attempt AND NOT ($17 AND q.cancel_requested) END
-    RETURNING q.id AS job_id, q.org_id, {settled log}, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
+     WHERE q.id = v.id
+       AND CASE WHEN @picked THEN q.turn_id IS NULL
+                ELSE q.turn_id = @turn AND q.fence = @fence AND q.run_count = v.attempt AND NOT (@unlocked AND q.cancel_requested) END
+    RETURNING q.id AS job_id, q.org_id, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
+              /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
+              /* accounting: 'accounting' AS kind, NULL::text AS type, q.document_id, v.old_version AS version */,
               q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again
 ), again AS (
     SELECT s.job_id, s.error, s.started_at, a.id AS log_id
       FROM settled s
      CROSS JOIN LATERAL (SELECT * FROM daybook.attempts a WHERE a.job_id = s.job_id ORDER BY a.id DESC LIMIT 1) a
      WHERE s.outcome = 'rescheduled' AND NOT s.unlogged AND a.outcome = 'rescheduled' AND a.attempt = s.attempt
-       AND a.error_code IS NOT DISTINCT FROM s.code AND a.{log version} = s.log_2
+       AND a.error_code IS NOT DISTINCT FROM s.code AND a.version IS NOT DISTINCT FROM s.version
 ), folded AS (
     UPDATE daybook.attempts a
        SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at),
            error = (SELECT g.error FROM again g WHERE g.log_id = a.id), started_at = (SELECT g.started_at FROM again g WHERE g.log_id = a.id),
-           ended_at = clock_timestamp(), worker = $3, turn_id = $1, fence = $2, workflow_run_id = $14
+           ended_at = clock_timestamp(), worker = @worker, turn_id = @turn, fence = @fence, workflow_run_id = @run
      WHERE a.id = ANY (ARRAY(SELECT g.log_id FROM again g))
     RETURNING a.job_id
 ), logged AS (
-    INSERT INTO daybook.attempts (job_id, org_id, {log columns}, attempt, outcome, error_code, error, started_at, worker, turn_id, fence, workflow_run_id)
-    SELECT job_id, org_id, log_1, log_2, attempt, outcome::daybook.attempt_outcome, code, error, started_at, $3, $1, $2, $14
+    INSERT INTO daybook.attempts (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
+                                  worker, turn_id, fence, workflow_run_id)
+    SELECT job_id, org_id, kind, type, document_id, version, attempt, outcome::daybook.attempt_outcome, code, error, started_at,
+           @worker, @turn, @fence, @run
       FROM settled s
      WHERE NOT unlogged AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
 )
 SELECT count(*), count(*) FILTER (WHERE asked_again) FROM settled`
+
+func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, a access) (Settled, error) {
 	n := len(settlements)
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
@@ -211,8 +223,11 @@ SELECT count(*), count(*) FILTER (WHERE asked_again) FROM settled`
 		batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(a.wait.Milliseconds(), 10))
 	}
 	batch.Queue(planByKey)
-	batch.Queue(k.sql(stmt), turn.ID, turn.Fence, turn.Worker, ids, outcomes, codes, errs, delays, versions, unlogged,
-		attempts, started, oldVersions, turn.WorkflowRunID, a.picked, results, a.wait > 0)
+	batch.Queue(k.sql(settleStmt), turn.args(args{
+		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
+		"ids": ids, "outcomes": outcomes, "codes": codes, "errors": errs, "delays": delays, "versions": versions, "results": results,
+		"unlogged": unlogged, "attempts": attempts, "started": started, "old_versions": oldVersions,
+	}))
 	done, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (d [2]int, err error) { return d, row.Scan(&d[0], &d[1]) })
 	if err != nil {
 		return nil, wrap("settle", err)

@@ -63,8 +63,16 @@ type Turn struct {
 	Worker string
 	// WorkflowRunID is the run of the workflow that the turn belongs to.
 	WorkflowRunID string
+	// Detached says that no activity works the turn: its process alone holds it.
+	Detached bool
 	// Begins says that background jobs which it leases are begun at once: they are charged if the worker ends.
 	Begins bool
+}
+
+// args adds the turn and its fence to the arguments of a statement.
+func (t Turn) args(a args) args {
+	a["turn"], a["fence"] = t.ID, t.Fence
+	return a
 }
 
 // NextFence draws the next fence. It fails with ErrSchemaAway while the schema is not the one that GuardSchema wants.

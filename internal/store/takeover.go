@@ -23,129 +23,115 @@ type Taken struct {
 	Others int
 }
 
-// TakeOver makes every job of the named turns that has a lower fence the turn's own. Rows that somebody holds locked are
-// left for a later sweep.
+// TakeOver makes every job of the named turns that has a lower fence the turn's own. Rows that another transaction holds locked are
+// left for a later sweep. What was asked for anew while it was leased is due when the request said, or never, if it was a Cancel.
 //
 // crashed says that the activity before did not end by itself. Then the rows that it was working alone are charged: their
 // attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last. What the running activity
 // took under a fence that it drew before is not charged again.
 func (s *Store) TakeOver(ctx context.Context, turn Turn, from []string, crashed bool) (Taken, error) {
 	const held = `
-SELECT id, working AND $3 AND fence < $4 AS charged, working AND $3 AND fence < $4 AS logged
-  FROM {queue}
- WHERE turn_id = ANY ($1) AND state = 'leased' AND fence < $2
- ORDER BY {order}
-   FOR NO KEY UPDATE SKIP LOCKED`
-	return s.take(ctx, turn, crashed, held, from, turn.Fence, crashed, cmp.Or(turn.FirstFence, turn.Fence))
-}
-
-// take locks the rows that the query finds and leases them to the turn, in one transaction.
-func (s *Store) take(ctx context.Context, turn Turn, crashed bool, find string, args ...any) (Taken, error) {
+SELECT q.id, c.charged,
+       q.generation <> q.leased_generation
+       OR c.charged AND q.run_count >= /* jobs */coalesce(q.max_attempts, greatest(@max_attempts::integer, 1000))/* accounting: @max_attempts */ AS ends
+  FROM daybook.jobs q
+ CROSS JOIN LATERAL (SELECT q.working AND @crashed AND q.fence < @first_fence) AS c (charged)
+ WHERE q.turn_id = ANY (@from) AND q.state = 'leased' AND q.fence < @fence
+ ORDER BY q.org_id, q.id
+   FOR NO KEY UPDATE OF q SKIP LOCKED`
 	var t Taken
+	var due []seen
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	var ids []string
+	var going, ending locked
 	attempt := func(tx pgx.Tx) error {
-		t, ids = Taken{}, nil
-		var charged, logged []bool
+		t, due, going, ending = Taken{}, nil, locked{}, locked{}
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
-			var charge, log bool
-			err := row.Scan(&id, &charge, &log)
-			ids, charged, logged = append(ids, id), append(charged, charge), append(logged, log)
+			var charged, ends bool
+			err := row.Scan(&id, &charged, &ends)
+			if ends {
+				ending.add(id, charged)
+			} else {
+				going.add(id, charged)
+			}
 			return struct{}{}, err
-		}, s.kind.sql(find), args...)
-		if err != nil || len(ids) == 0 {
-			return err
+		}, s.kind.sql(held), args{
+			"from": from, "fence": turn.Fence, "crashed": crashed, "first_fence": cmp.Or(turn.FirstFence, turn.Fence), "max_attempts": models.MaxAttempts,
+		})
+		if err == nil && len(ending.ids) > 0 {
+			var ended Reclaimed
+			ended, due, err = s.endLeases(ctx, tx, ending)
+			t.Lost, t.Failed = ended.Lost, ended.Failed
 		}
-		t, err = s.takeRows(ctx, tx, turn, crashed, ids, charged, logged)
+		if err == nil && len(going.ids) > 0 {
+			err = s.takeRows(ctx, tx, turn, crashed, going, &t)
+		}
 		return err
 	}
 	err := s.InTx(ctx, attempt)
 	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
-		s.doubt(ids...)
+		s.doubt(going.ids...)
+		s.doubt(ending.ids...)
 		s.weed(ctx)
 		err = s.InTx(ctx, attempt)
 	}
 	s.weed(ctx)
+	if err == nil {
+		s.ring.found(due, nil)
+	}
 	return t, wrap("take over", err)
 }
 
-func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, ids []string, charged, logged []bool) (Taken, error) {
-	const fail = `
-UPDATE {queue} q
-   SET state = 'failed', last_error = 'the worker ended while it worked on this job, for the last time that it may be tried',
-       last_error_code = '{lost code}', finished_at = clock_timestamp(), updated_at = clock_timestamp(), takeovers = 0,
-       working = false,
-       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
-  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
- WHERE q.id = held.id AND held.charged AND q.run_count >= {max attempts}`
-	// What was asked for while the job was leased is due when the request said, or never, if it was a Cancel.
-	const giveBack = `
-UPDATE {queue} q
-   SET ` + givenBack + `,
-       ready_at = greatest(q.ready_at, clock_timestamp()), takeovers = 0,
-       last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
-       last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END
-  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
- WHERE q.id = held.id AND q.generation <> q.leased_generation`
+// takeRows leases locked rows to the turn.
+func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *Taken) error {
+	// A background job that is taken over is begun at once; a document is worked later, and one that is worked alone is marked then.
 	const lease = `
-UPDATE {queue} q
-   SET turn_id = $4, fence = $5, worker = $6,
-       run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = {working},
-       takeovers = least(q.takeovers, 999999) + CASE WHEN $3 THEN 1 ELSE 0 END,
+UPDATE daybook.jobs q
+   SET turn_id = @turn, detached = @detached, fence = @fence, worker = @worker,
+       run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = /* jobs */true/* accounting: false */,
+       takeovers = least(q.takeovers, 999999) + CASE WHEN @crashed THEN 1 ELSE 0 END,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
-       last_error_code = CASE WHEN held.charged THEN '{lost code}' ELSE q.last_error_code END,
+       last_error_code = CASE WHEN held.charged THEN @lost_code ELSE q.last_error_code END,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
-  FROM unnest($1::text[], $2::boolean[]) AS held (id, charged)
- WHERE q.id = held.id AND q.turn_id IS NOT NULL
-RETURNING {columns}`
-
-	var t Taken
-	tag, err := tx.Exec(ctx, s.kind.sql(logLost), ids, logged)
+  FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
+ WHERE q.id = held.id
+RETURNING q.id, q.org_id, q.run_count, q.attempt_started_at, q.takeovers, q.cancel_requested,
+          /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
+          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
+	const others = `
+SELECT q.id
+  FROM daybook.accounting_work_queue q
+  LEFT JOIN daybook.organizations o ON o.id = q.org_id
+ WHERE q.turn_id = @turn AND q.fence = @fence AND q.state = 'leased'
+   AND NOT (coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
+            AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks)`
+	lost, err := s.logLost(ctx, tx, rows)
 	if err != nil {
-		return t, err
+		return err
 	}
-	t.Lost = int(tag.RowsAffected())
-	if _, err := tx.Exec(ctx, s.kind.sql(giveBack), ids, charged); err != nil {
-		return t, err
-	}
-	if t.Lost > 0 {
-		tag, err = tx.Exec(ctx, s.kind.sql(fail), ids, charged, models.MaxAttempts)
-		if err != nil {
-			return t, err
-		}
-		t.Failed = int(tag.RowsAffected())
-	}
-	rows, err := tx.Query(ctx, s.kind.sql(lease), ids, charged, crashed, turn.ID, turn.Fence, turn.Worker)
+	t.Lost += lost
+	a := s.kind.able(turn.args(args{
+		"worker": turn.Worker, "detached": turn.Detached, "crashed": crashed, "lost_code": s.kind.lostCode, "ids": rows.ids, "charged": rows.charged,
+	}))
+	leased, err := tx.Query(ctx, s.kind.sql(lease), a)
 	if err != nil {
-		return t, err
+		return err
 	}
-	if t.Jobs, err = s.readJobs(rows); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
-		return t, err
+	if t.Jobs, err = s.readJobs(leased); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
+		return err
 	}
-	others, err := s.giveBackOthers(ctx, tx, turn)
-	t.Others = len(others)
-	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return slices.Contains(others, j.ID) })
-	return t, err
-}
-
-// giveBackOthers gives back, uncounted, what the turn holds of organizations that this worker may not work: another worker
-// leased it. What counts take-overs stays, so that a document that ends its workers is found among those that can read it.
-func (s *Store) giveBackOthers(ctx context.Context, tx pgx.Tx, turn Turn) ([]string, error) {
-	const stmt = `
-UPDATE {queue} q
-   SET ` + givenBack + `,
-       ready_at = greatest(q.ready_at, clock_timestamp())
- WHERE q.id = ANY (ARRAY(
-       SELECT h.id
-         FROM {queue} h
-         LEFT JOIN daybook.organizations o ON o.id = h.org_id
-        WHERE h.turn_id = $1 AND h.fence = $2 AND h.state = 'leased' AND NOT ({covered})))
-RETURNING q.id`
-	rows, err := tx.Query(ctx, s.kind.sql(stmt), turn.ID, turn.Fence)
-	if err != nil {
-		return nil, err
+	// Another worker leased what this one may not work: it is given back, uncounted. What counts take-overs stays, so that a document that
+	// ends its workers is found among those that can read it.
+	notMine, err := byKey(ctx, tx, pgx.RowTo[string], others, a)
+	if err != nil || len(notMine) == 0 {
+		return err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	a["ids"], a["delay"], a["cancelled"] = notMine, 0.0, false
+	if _, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(giveBackStmt), a); err != nil {
+		return err
+	}
+	t.Others = len(notMine)
+	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return slices.Contains(notMine, j.ID) })
+	return nil
 }

@@ -116,7 +116,7 @@ func (k *Kind) blamesRow(err error) bool {
 	case pg == nil:
 		return false
 	case strings.HasPrefix(pg.Code, "23"):
-		return pg.SchemaName+"."+pg.TableName == k.sql("{queue}")
+		return pg.SchemaName+"."+pg.TableName == k.table
 	default:
 		return strings.HasPrefix(pg.Code, "22") || pg.Code == "XX001"
 	}
@@ -182,15 +182,15 @@ type weeder struct {
 // lock locks the rows of the ids, and those that a lease of the shares would take, and returns their ids.
 func (w *weeder) lock(ctx context.Context, ids []string, shares []share) ([]string, error) {
 	const byID = `
-SELECT id FROM {queue} WHERE id = ANY ($1) AND state IN ('pending', 'leased') ORDER BY {order} FOR NO KEY UPDATE SKIP LOCKED`
+SELECT id FROM daybook.jobs WHERE id = ANY ($1) AND state IN ('pending', 'leased') ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`
 	const byShare = `
 SELECT j.id
-  FROM unnest($1::smallint[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[])
+  FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
        AS s (priority, org_id, type, at, id, quota)
  CROSS JOIN LATERAL (
        SELECT q.id
-         FROM {queue} q
-        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id AND {of type}
+         FROM daybook.jobs q
+        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT s.quota
@@ -203,7 +203,7 @@ SELECT j.id
 	if err != nil || len(shares) == 0 {
 		return held, err
 	}
-	if rows, err = w.tx.Query(ctx, w.kind.sql(byShare), shareColumns(shares)...); err != nil {
+	if rows, err = w.tx.Query(ctx, w.kind.sql(byShare), shareColumns(shares)); err != nil {
 		return nil, err
 	}
 	due, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -236,10 +236,12 @@ func (w *weeder) probe(ctx context.Context, ids []string) error {
 // try leases and reads rows, and rolls that back. It returns the statement's error; rows that cannot be read it keeps itself.
 func (w *weeder) try(ctx context.Context, ids []string) error {
 	const stmt = `
-UPDATE {queue} q
+UPDATE daybook.jobs q
    SET run_count = q.run_count + 1, updated_at = clock_timestamp()
  WHERE q.id = ANY ($1)
-RETURNING q.priority, q.ready_at, {picked columns}`
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.takeovers, q.cancel_requested,
+          /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
+          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
 	point, err := w.tx.Begin(ctx)
 	if err != nil {
 		return err
@@ -268,25 +270,25 @@ RETURNING q.priority, q.ready_at, {picked columns}`
 // attempt that a lease counted was never begun.
 func (w *weeder) setAside(ctx context.Context) error {
 	const stmt = `
-UPDATE {queue} q
-   SET state = 'failed', last_error_code = 'ROW_UNREADABLE', last_error = $2,
+UPDATE daybook.jobs q
+   SET state = 'failed', last_error_code = 'ROW_UNREADABLE', last_error = @why,
        run_count = CASE WHEN q.run_count NOT BETWEEN 0 AND 999999 THEN 0
                         WHEN q.state = 'leased' THEN greatest(q.run_count - 1, 0)
                         ELSE q.run_count END,
-       takeovers = 0,{readable}
-       created_at     = CASE WHEN q.created_at BETWEEN $3 AND $4 THEN q.created_at ELSE clock_timestamp() END,
-       ready_at       = CASE WHEN q.ready_at BETWEEN $3 AND $4 THEN q.ready_at ELSE clock_timestamp() END,
-       first_ready_at = CASE WHEN q.first_ready_at BETWEEN $3 AND $4 THEN q.first_ready_at ELSE clock_timestamp() END,
-       last_attempted_at = CASE WHEN q.last_attempted_at BETWEEN $3 AND $4 THEN q.last_attempted_at END,
+       takeovers = 0, /* accounting: not_ready_count = 0, */
+       created_at     = CASE WHEN q.created_at BETWEEN @first AND @last THEN q.created_at ELSE clock_timestamp() END,
+       ready_at       = CASE WHEN q.ready_at BETWEEN @first AND @last THEN q.ready_at ELSE clock_timestamp() END,
+       first_ready_at = CASE WHEN q.first_ready_at BETWEEN @first AND @last THEN q.first_ready_at ELSE clock_timestamp() END,
+       last_attempted_at = CASE WHEN q.last_attempted_at BETWEEN @first AND @last THEN q.last_attempted_at END,
        finished_at = clock_timestamp(), updated_at = clock_timestamp(), cancel_requested = false, working = false,
-       turn_id = NULL, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
- WHERE q.id = $1`
+       turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+ WHERE q.id = @id`
 	for id, why := range w.bad {
 		point, err := w.tx.Begin(ctx)
 		if err != nil {
 			return err
 		}
-		if _, failed := point.Exec(ctx, w.kind.sql(stmt), id, clip(why), firstReadable, lastReadable); failed != nil {
+		if _, failed := point.Exec(ctx, w.kind.sql(stmt), args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}); failed != nil {
 			delete(w.bad, id)
 			w.log.Error("a job's row can neither be read nor set aside: repair it", "queue", w.kind.Name, "job", id, "why", why, "error", failed)
 			err = point.Rollback(ctx)
