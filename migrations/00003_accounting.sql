@@ -69,6 +69,8 @@ CREATE TABLE daybook.accounting_work_queue (
     attempt_started_at timestamptz,
     -- Set while the row alone is being worked: whoever takes the lease over charges the row with the lost attempt.
     working           boolean NOT NULL DEFAULT false,
+    -- Held by its process, under a turn of its own that no activity works.
+    detached          boolean NOT NULL DEFAULT false,
     -- Take-overs since the last settlement: the more, the smaller the chunk.
     takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
     -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
@@ -81,7 +83,7 @@ CREATE TABLE daybook.accounting_work_queue (
                           AND attempt_started_at IS NOT NULL AND last_attempted_at IS NOT NULL AND run_count > 0)
         OR
         (state <> 'leased' AND turn_id IS NULL AND fence IS NULL AND leased_generation IS NULL
-                           AND worker IS NULL AND attempt_started_at IS NULL AND NOT working)),
+                           AND worker IS NULL AND attempt_started_at IS NULL AND NOT working AND NOT detached)),
     CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
     CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),

@@ -187,6 +187,7 @@ AS $$
                takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
                turn_id            = CASE WHEN j.working THEN j.turn_id END,
+               detached           = j.working AND j.detached,
                fence              = CASE WHEN j.working THEN j.fence END,
                worker             = CASE WHEN j.working THEN j.worker END,
                leased_generation  = CASE WHEN j.working THEN j.leased_generation END,

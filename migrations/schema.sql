@@ -171,6 +171,7 @@ CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integ
                takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
                turn_id            = CASE WHEN j.working THEN j.turn_id END,
+               detached           = j.working AND j.detached,
                fence              = CASE WHEN j.working THEN j.fence END,
                worker             = CASE WHEN j.working THEN j.worker END,
                leased_generation  = CASE WHEN j.working THEN j.leased_generation END,
@@ -900,6 +901,7 @@ CREATE TABLE daybook.jobs (
     worker text,
     attempt_started_at timestamp with time zone,
     working boolean DEFAULT false NOT NULL,
+    detached boolean DEFAULT false NOT NULL,
     takeovers integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
     counted boolean DEFAULT false NOT NULL,
@@ -916,7 +918,7 @@ CREATE TABLE daybook.jobs (
     CONSTRAINT jobs_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
     CONSTRAINT jobs_takeovers_check CHECK (((takeovers >= 0) AND (takeovers <= 1000000))),
     CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
     CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
@@ -1560,6 +1562,7 @@ CREATE TABLE daybook.accounting_work_queue (
     worker text,
     attempt_started_at timestamp with time zone,
     working boolean DEFAULT false NOT NULL,
+    detached boolean DEFAULT false NOT NULL,
     takeovers integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
     CONSTRAINT accounting_work_queue_deleted_version_check CHECK ((deleted_version >= 0)),
@@ -1574,7 +1577,7 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
     CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
     CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working)))),
+    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
     CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');

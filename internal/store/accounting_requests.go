@@ -11,9 +11,9 @@ import (
 
 // EnqueueAccountingJob asks for a document version to be posted. A nil readyAt is now; priority 0 is normal.
 func EnqueueAccountingJob(ctx context.Context, q Querier, org, document string, version int64, readyAt *time.Time, priority models.Priority) (Requested, error) {
-	const stmt = `SELECT job_id, result FROM daybook.enqueue_accounting_job($1, $2, $3, $4, NULLIF($5::integer, 0))`
+	const stmt = `SELECT job_id, result FROM daybook.enqueue_accounting_job(@org, @document, @version, @ready_at, NULLIF(@priority::integer, 0))`
 	var r Requested
-	err := q.QueryRow(ctx, stmt, org, document, version, readyAt, int32(priority)).Scan(&r.JobID, &r.Result)
+	err := queryRow(ctx, q, stmt, args{"org": org, "document": document, "version": version, "ready_at": readyAt, "priority": int32(priority)}).Scan(&r.JobID, &r.Result)
 	return r, wrap("enqueue", err)
 }
 
@@ -27,8 +27,10 @@ type AccountingJobRows struct {
 
 // EnqueueAccountingJobs asks for many document versions in one statement; the answers are in the order of the rows.
 func EnqueueAccountingJobs(ctx context.Context, q Querier, rows AccountingJobRows) ([]Requested, error) {
-	const stmt = `SELECT ordinal, job_id, result FROM daybook.enqueue_accounting_jobs($1, $2, $3, $4, $5)`
-	res, err := q.Query(ctx, stmt, rows.Orgs, rows.Documents, rows.Versions, rows.ReadyAts, rows.Priorities)
+	const stmt = `SELECT ordinal, job_id, result FROM daybook.enqueue_accounting_jobs(@orgs, @documents, @versions, @ready_ats, @priorities)`
+	res, err := query(ctx, q, stmt, args{
+		"orgs": rows.Orgs, "documents": rows.Documents, "versions": rows.Versions, "ready_ats": rows.ReadyAts, "priorities": rows.Priorities,
+	})
 	if err != nil {
 		return nil, wrap("enqueue many", err)
 	}

@@ -24,17 +24,19 @@ func MarkAccountingJobsPending(ctx context.Context, q Querier, f AccountingRetry
 WITH matching AS MATERIALIZED (
     SELECT org_id, document_id
       FROM daybook.accounting_work_queue
-     WHERE state = $1::daybook.job_state AND updated_at < $2
-       AND ($3 = '' OR org_id = $3) AND ($4 = '' OR last_error_code = $4)
+     WHERE state = @state::daybook.job_state AND updated_at < @before
+       AND (@org = '' OR org_id = @org) AND (@code = '' OR last_error_code = @code)
      ORDER BY org_id, document_id
-     LIMIT $5
+     LIMIT @most
        FOR NO KEY UPDATE SKIP LOCKED
 )
 SELECT count(r.job_id)
   FROM matching m
- CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, $6) r`
+ CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, @delay) r`
 	var n int
-	err := q.QueryRow(ctx, stmt, string(f.State), f.Before, f.OrgID, string(f.Code), limit, delay.Seconds()).Scan(&n)
+	err := queryRow(ctx, q, stmt, args{
+		"state": string(f.State), "before": f.Before, "org": f.OrgID, "code": string(f.Code), "most": limit, "delay": delay.Seconds(),
+	}).Scan(&n)
 	return n, wrap("mark many pending", err)
 }
 

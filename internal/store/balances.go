@@ -24,6 +24,12 @@ type BalanceFilter struct {
 	To models.Date
 }
 
+// args adds what to sum to the arguments of a statement.
+func (f BalanceFilter) args(a args) args {
+	a["org"], a["account"], a["currency"], a["from"], a["to"] = f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To)
+	return a
+}
+
 // SpanBalance is how an account stood before and after a span of days, and what was posted in it, in minor units of the
 // currency. Balances are debits less credits. The sums may be greater than 64 bits hold.
 type SpanBalance struct {
@@ -45,13 +51,13 @@ func Balances(ctx context.Context, q Querier, f BalanceFilter) ([]SpanBalance, e
 	const stmt = `
 WITH sums AS (
     SELECT e.org_id, e.account_code, e.currency,
-           coalesce(sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) FILTER (WHERE i.posting_date < $4), 0) AS opening,
-           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit' AND (i.posting_date < $4) IS NOT TRUE), 0) AS debit,
-           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit' AND (i.posting_date < $4) IS NOT TRUE), 0) AS credit
+           coalesce(sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) FILTER (WHERE i.posting_date < @from), 0) AS opening,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit' AND (i.posting_date < @from) IS NOT TRUE), 0) AS debit,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit' AND (i.posting_date < @from) IS NOT TRUE), 0) AS credit
       FROM daybook.entries e
       JOIN daybook.impacts i ON i.id = e.impact_id
-     WHERE ($1 = '' OR e.org_id = $1) AND ($2 = '' OR e.account_code = $2) AND ($3 = '' OR e.currency = $3)
-       AND (i.posting_date > $5) IS NOT TRUE
+     WHERE (@org = '' OR e.org_id = @org) AND (@account = '' OR e.account_code = @account) AND (@currency = '' OR e.currency = @currency)
+       AND (i.posting_date > @to) IS NOT TRUE
      GROUP BY e.org_id, e.account_code, e.currency
 )
 SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''), s.currency,
@@ -60,7 +66,7 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	rows, err := q.Query(ctx, stmt, f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To))
+	rows, err := query(ctx, q, stmt, f.args(args{}))
 	if err != nil {
 		return nil, wrap("read balances", err)
 	}
@@ -145,11 +151,11 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
        i.job_id, i.attempt, i.workflow_run_id
   FROM daybook.entries e
   JOIN daybook.impacts i ON i.id = e.impact_id
- WHERE e.org_id = $1 AND e.account_code = $2 AND ($3 = '' OR e.currency = $3)
-   AND (i.posting_date < $4) IS NOT TRUE AND (i.posting_date > $5) IS NOT TRUE
+ WHERE e.org_id = @org AND e.account_code = @account AND (@currency = '' OR e.currency = @currency)
+   AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
  ORDER BY i.posting_date, e.impact_id, e.line_no
- LIMIT $6`
-	rows, err := tx.Query(ctx, stmt, f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To), limit)
+ LIMIT @most`
+	rows, err := tx.Query(ctx, stmt, f.args(args{"most": limit}))
 	if err != nil {
 		return nil, err
 	}

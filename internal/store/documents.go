@@ -197,7 +197,7 @@ const (
 func PutDocument(ctx context.Context, tx pgx.Tx, d *models.Document) (PutResult, error) {
 	const stmt = `
 INSERT INTO daybook.documents AS d (org_id, id, type, direction, currency, issue_date, value_date, content)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+VALUES (@org, @id, @type, @direction, @currency, @issue_date, @value_date, @content)
 ON CONFLICT (org_id, id) DO UPDATE
    SET type = excluded.type, direction = excluded.direction, currency = excluded.currency, issue_date = excluded.issue_date,
        value_date = excluded.value_date, content = excluded.content, updated_at = clock_timestamp()
@@ -216,7 +216,10 @@ RETURNING d.xmax = 0`
 		value = &t
 	}
 	var inserted bool
-	err = tx.QueryRow(ctx, stmt, d.OrgID, d.ID, string(d.Type), string(d.Direction), d.Currency, d.IssueDate.Time(), value, content).Scan(&inserted)
+	err = tx.QueryRow(ctx, stmt, args{
+		"org": d.OrgID, "id": d.ID, "type": string(d.Type), "direction": string(d.Direction), "currency": d.Currency,
+		"issue_date": d.IssueDate.Time(), "value_date": value, "content": content,
+	}).Scan(&inserted)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return PutUnchanged, nil

@@ -35,3 +35,9 @@ func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T]
 
 // HurryFull bounds the next check that looks at everything.
 func (r *Reclaimer) HurryFull(limit time.Duration) { r.fullLimit = limit }
+
+// SQL returns a shared statement as it is for the kind.
+func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
+
+// Number returns a statement with numbers in the place of its arguments' names.
+func Number(stmt string) string { return number(stmt).text }

@@ -123,25 +123,30 @@ func queuePosting(batch *pgx.Batch, p Posting) {
 WITH inserted AS (
     INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, rule_id, document_date, posting_date,
                                  entry_count, job_id, attempt, workflow_run_id, epoch, content_hash)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::daybook.impact_kind[], $7::bigint[], $8::text[],
-                         $9::date[], $10::date[], $11::integer[], $12::text[], $13::integer[], $14::text[], $15::integer[], $16::bytea[])
+    SELECT * FROM unnest(@ids::bigint[], @orgs::text[], @documents::text[], @versions::bigint[], @seqs::integer[], @kinds::daybook.impact_kind[],
+                         @rule_sets::bigint[], @rules::text[], @document_dates::date[], @posting_dates::date[], @entry_counts::integer[],
+                         @jobs::text[], @attempts::integer[], @runs::text[], @epochs::integer[], @hashes::bytea[])
 )
 INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
-SELECT * FROM unnest($17::bigint[], $18::integer[], $19::text[], $20::text[], $21::daybook.entry_side[], $22::bigint[], $23::text[], $24::text[], $25::integer[])
+SELECT * FROM unnest(@entry_impacts::bigint[], @entry_lines::integer[], @entry_orgs::text[], @entry_accounts::text[], @entry_sides::daybook.entry_side[],
+                     @entry_amounts::bigint[], @entry_currencies::text[], @entry_rule_lines::text[], @entry_document_lines::integer[])
 UNION ALL
 SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
        e.amount_minor, e.currency, e.rule_line_id, e.document_line
-  FROM unnest($26::bigint[], $27::bigint[]) AS r (id, mirrored)
+  FROM unnest(@reversing::bigint[], @mirrored::bigint[]) AS r (id, mirrored)
   JOIN daybook.entries e ON e.impact_id = r.mirrored`
-	args := append(impactColumns(p.Impacts), entryColumns(p.Entries)...)
 	reversing, mirrored := make([]int64, len(p.Reversals)), make([]int64, len(p.Reversals))
 	for i, r := range p.Reversals {
 		reversing[i], mirrored[i] = r.ID, r.Of
 	}
-	batch.Queue(stmt, append(args, reversing, mirrored)...)
+	a := args{"reversing": reversing, "mirrored": mirrored}
+	addImpacts(a, p.Impacts)
+	addEntries(a, p.Entries)
+	batch.Queue(stmt, a)
 }
 
-func impactColumns(impacts []models.Impact) []any {
+// addImpacts adds impacts to the arguments of a statement, column by column.
+func addImpacts(a args, impacts []models.Impact) {
 	n := len(impacts)
 	ids, versions, ruleSets := make([]int64, n), make([]int64, n), make([]*int64, n)
 	orgs, docs, kinds, rules := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -156,10 +161,13 @@ func impactColumns(impacts []models.Impact) []any {
 		seqs[i], counts[i], attempts[i], epochs[i] = int32(m.Seq), int32(m.EntryCount), int32(m.Attempt), int32(m.Epoch)
 		docDates[i], postDates[i] = m.DocumentDate, m.PostingDate
 	}
-	return []any{ids, orgs, docs, versions, seqs, kinds, ruleSets, rules, dates(docDates), dates(postDates), counts, jobs, attempts, runs, epochs, hashes}
+	a["ids"], a["orgs"], a["documents"], a["versions"], a["seqs"], a["kinds"] = ids, orgs, docs, versions, seqs, kinds
+	a["rule_sets"], a["rules"], a["document_dates"], a["posting_dates"] = ruleSets, rules, dates(docDates), dates(postDates)
+	a["entry_counts"], a["jobs"], a["attempts"], a["runs"], a["epochs"], a["hashes"] = counts, jobs, attempts, runs, epochs, hashes
 }
 
-func entryColumns(entries []models.Entry) []any {
+// addEntries adds entries to the arguments of a statement, column by column.
+func addEntries(a args, entries []models.Entry) {
 	n := len(entries)
 	impacts, amounts := make([]int64, n), make([]int64, n)
 	lines, docLines := make([]int32, n), make([]*int32, n)
@@ -172,13 +180,14 @@ func entryColumns(entries []models.Entry) []any {
 			docLines[i] = new(int32(*e.DocumentLine))
 		}
 	}
-	return []any{impacts, lines, orgs, accounts, sides, amounts, currencies, ruleLines, docLines}
+	a["entry_impacts"], a["entry_lines"], a["entry_orgs"], a["entry_accounts"], a["entry_sides"] = impacts, lines, orgs, accounts, sides
+	a["entry_amounts"], a["entry_currencies"], a["entry_rule_lines"], a["entry_document_lines"] = amounts, currencies, ruleLines, docLines
 }
 
 func queueConfirmations(batch *pgx.Batch, confirmations []models.Confirmation) {
 	const stmt = `
 INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt, workflow_run_id)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::integer[], $6::text[])`
+SELECT * FROM unnest(@impacts::bigint[], @versions::bigint[], @rule_sets::bigint[], @jobs::text[], @attempts::integer[], @runs::text[])`
 	n := len(confirmations)
 	impacts, versions, ruleSets := make([]int64, n), make([]int64, n), make([]int64, n)
 	jobs, attempts, runs := make([]string, n), make([]int32, n), make([]string, n)
@@ -186,5 +195,5 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::i
 		impacts[i], versions[i], ruleSets[i] = c.ImpactID, c.DocumentVersion, c.RuleSetVersion
 		jobs[i], attempts[i], runs[i] = c.JobID, int32(c.Attempt), c.WorkflowRunID
 	}
-	batch.Queue(stmt, impacts, versions, ruleSets, jobs, attempts, runs)
+	batch.Queue(stmt, args{"impacts": impacts, "versions": versions, "rule_sets": ruleSets, "jobs": jobs, "attempts": attempts, "runs": runs})
 }

@@ -127,7 +127,7 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 func (l *Listing) chooseBulk(ctx context.Context, f JobFilter, op *models.BulkOperation) error {
 	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
 	const begin = `
-INSERT INTO daybook.bulk_operations (org_id, action, mode, delay_seconds, states) VALUES (?, ?, ?, ?, string_to_array(?, ' '))
+INSERT INTO daybook.bulk_operations (org_id, action, mode, delay_seconds, states) VALUES (@org, @action, @mode, @delay, string_to_array(@states, ' '))
 RETURNING id, created_at, updated_at`
 	const choose = `
 INSERT INTO daybook.bulk_batches (operation_id, n, job_ids)
@@ -142,7 +142,9 @@ RETURNING matched`
 	if err := l.db.Exec(forget).Error; err != nil {
 		return err
 	}
-	if err := l.db.Raw(begin, op.OrgID, string(op.Action), op.Mode, op.DelaySeconds, strings.Join(op.States, " ")).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
+	if err := l.db.Raw(begin, map[string]any{
+		"org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds, "states": strings.Join(op.States, " "),
+	}).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}
 	if err := l.db.Exec(choose, op.ID, l.jobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {

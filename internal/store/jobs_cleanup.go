@@ -17,6 +17,12 @@ type Retention struct {
 	Batch int
 }
 
+// args adds what may be removed to the arguments of a statement.
+func (r Retention) args(a args) args {
+	a["org"], a["before"], a["keep"], a["batch"] = r.OrgID, r.Before, r.Keep, r.Batch
+	return a
+}
+
 // CleanupCursor is how far cleaning up has come. The zero value is the beginning.
 type CleanupCursor struct {
 	time time.Time
@@ -38,14 +44,14 @@ func CleanJobs(ctx context.Context, q Querier, r Retention, from CleanupCursor) 
 WITH looked AS MATERIALIZED (
     SELECT id, finished_at
       FROM daybook.jobs
-     WHERE state IN ('completed', 'cancelled') AND finished_at < $2 AND (finished_at, id) > ($5, $6)
+     WHERE state IN ('completed', 'cancelled') AND finished_at < @before AND (finished_at, id) > (@time, @id)
      ORDER BY finished_at, id
-     LIMIT $4
+     LIMIT @batch
 ), doomed AS MATERIALIZED (
     SELECT j.id
       FROM daybook.jobs j
       JOIN looked l ON l.id = j.id
-     WHERE ($1 = '' OR j.org_id = $1) AND j.id <> $3 AND j.state IN ('completed', 'cancelled') AND j.finished_at < $2
+     WHERE (@org = '' OR j.org_id = @org) AND j.id <> @keep AND j.state IN ('completed', 'cancelled') AND j.finished_at < @before
        FOR UPDATE OF j SKIP LOCKED
 ), attempts AS (
     DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
@@ -55,11 +61,11 @@ WITH looked AS MATERIALIZED (
     DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
 )
 SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM receipts),
-       coalesce((SELECT max(finished_at) FROM looked), $5), coalesce((SELECT id FROM looked ORDER BY finished_at DESC, id DESC LIMIT 1), $6)`
+       coalesce((SELECT max(finished_at) FROM looked), @time), coalesce((SELECT id FROM looked ORDER BY finished_at DESC, id DESC LIMIT 1), @id)`
 	var looked int
 	var c Cleaned
 	to := from
-	err := q.QueryRow(ctx, stmt, r.OrgID, r.Before, r.Keep, r.Batch, from.time, from.id).
+	err := queryRow(ctx, q, stmt, r.args(args{"time": from.time, "id": from.id})).
 		Scan(&looked, &c.Jobs, &c.Attempts, &c.Receipts, &to.time, &to.id)
 	c.Done = looked < r.Batch
 	return c, to, wrap("clean up jobs", err)
@@ -72,24 +78,24 @@ func CleanReceipts(ctx context.Context, q Querier, r Retention, from CleanupCurs
 WITH looked AS MATERIALIZED (
     SELECT job_id, attempt, sent_at
       FROM daybook.webhook_deliveries
-     WHERE (job_id, attempt) > ($5, $6)
+     WHERE (job_id, attempt) > (@id, @n)
      ORDER BY job_id, attempt
-     LIMIT $4
+     LIMIT @batch
 ), gone AS (
     DELETE FROM daybook.webhook_deliveries w
      USING looked l
       LEFT JOIN daybook.jobs j ON j.id = l.job_id
-     WHERE w.job_id = l.job_id AND w.attempt = l.attempt AND l.sent_at < $2 AND l.job_id <> $3
-       AND ($1 = '' OR j.org_id = $1) AND (j.id IS NULL OR j.state IN ('completed', 'cancelled'))
+     WHERE w.job_id = l.job_id AND w.attempt = l.attempt AND l.sent_at < @before AND l.job_id <> @keep
+       AND (@org = '' OR j.org_id = @org) AND (j.id IS NULL OR j.state IN ('completed', 'cancelled'))
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
-       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), $5),
-       coalesce((SELECT attempt FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), $6)`
+       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), @id),
+       coalesce((SELECT attempt FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), @n)`
 	var looked int
 	var c Cleaned
 	to := from
-	err := q.QueryRow(ctx, stmt, r.OrgID, r.Before, r.Keep, r.Batch, from.id, int32(from.n)).
+	err := queryRow(ctx, q, stmt, r.args(args{"id": from.id, "n": int32(from.n)})).
 		Scan(&looked, &c.Receipts, &to.id, &to.n)
 	c.Done = looked < r.Batch
 	return c, to, wrap("clean up webhook receipts", err)
@@ -102,24 +108,24 @@ func CleanAttempts(ctx context.Context, q Querier, r Retention, from CleanupCurs
 WITH looked AS MATERIALIZED (
     SELECT job_id, id, ended_at, org_id, kind
       FROM daybook.attempts
-     WHERE (job_id, id) > ($5, $6)
+     WHERE (job_id, id) > (@id, @n)
      ORDER BY job_id, id
-     LIMIT $4
+     LIMIT @batch
 ), gone AS (
     DELETE FROM daybook.attempts a
      USING looked l
       JOIN daybook.accounting_work_queue q ON q.id = l.job_id
-     WHERE a.job_id = l.job_id AND a.id = l.id AND l.kind = 'accounting' AND l.ended_at < $2 AND l.job_id <> $3
-       AND ($1 = '' OR l.org_id = $1) AND q.state IN ('completed', 'cancelled')
+     WHERE a.job_id = l.job_id AND a.id = l.id AND l.kind = 'accounting' AND l.ended_at < @before AND l.job_id <> @keep
+       AND (@org = '' OR l.org_id = @org) AND q.state IN ('completed', 'cancelled')
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
-       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), $5),
-       coalesce((SELECT id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), $6)`
+       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), @id),
+       coalesce((SELECT id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), @n)`
 	var looked int
 	var c Cleaned
 	to := from
-	err := q.QueryRow(ctx, stmt, r.OrgID, r.Before, r.Keep, r.Batch, from.id, from.n).
+	err := queryRow(ctx, q, stmt, r.args(args{"id": from.id, "n": from.n})).
 		Scan(&looked, &c.Attempts, &to.id, &to.n)
 	c.Done = looked < r.Batch
 	return c, to, wrap("clean up attempts", err)

@@ -47,18 +47,18 @@ func (s *Store) FailMissing(ctx context.Context, id string, age time.Duration) (
 	const stmt = `
 WITH gone AS MATERIALIZED (
     SELECT j.id
-      FROM unnest($1::smallint[], $2::text[], $3::text[]) AS p (priority, org_id, type)
+      FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[]) AS p (priority, org_id, type)
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
             WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.type = p.type
-              AND q.ready_at <= statement_timestamp() - make_interval(secs => $4)
+              AND q.ready_at <= statement_timestamp() - make_interval(secs => @age)
             ORDER BY q.ready_at, q.id
-            LIMIT $6
+            LIMIT @most
               FOR NO KEY UPDATE SKIP LOCKED) j
-     WHERE $4 = 0
-        OR EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.id = $5 AND w.first_seen <= statement_timestamp() - make_interval(secs => $4))
-       AND NOT EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.last_seen > statement_timestamp() - make_interval(secs => $4) AND p.type = ANY (w.types))
+     WHERE @age = 0
+        OR EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.id = @worker AND w.first_seen <= statement_timestamp() - make_interval(secs => @age))
+       AND NOT EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.last_seen > statement_timestamp() - make_interval(secs => @age) AND p.type = ANY (w.types))
 )
 UPDATE daybook.jobs q
    SET state = 'failed', last_error_code = 'HANDLER_MISSING',
@@ -74,7 +74,9 @@ RETURNING q.type`
 			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
 		}
 		for {
-			gone, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, priorities, orgs, types, age.Seconds(), id, missingBatch)
+			gone, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, args{
+				"priorities": priorities, "orgs": orgs, "types": types, "age": age.Seconds(), "worker": id, "most": missingBatch,
+			})
 			if err != nil {
 				return failed, wrap("look for jobs without a handler", err)
 			}

@@ -40,10 +40,13 @@ type EnqueuedJob struct {
 func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 	const stmt = `
 SELECT job_id, duplicate, result
-  FROM daybook.enqueue_job($1, $2, $3::text::jsonb, NULLIF($4::text, ''), $5, NULLIF($6::integer, 0), NULLIF($7::integer, 0), $8::text::jsonb, $9)`
+  FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
+                           NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique)`
 	var r EnqueuedJob
-	err := q.QueryRow(ctx, stmt, j.OrgID, j.Type, string(j.Payload), j.IdempotencyKey, j.ReadyAt, int32(j.Priority), int32(j.MaxAttempts),
-		textOrNil(j.Links), j.Unique).Scan(&r.JobID, &r.Duplicate, &r.Result)
+	err := queryRow(ctx, q, stmt, args{
+		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
+		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
+	}).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, wrap("enqueue the job", err)
 }
 
@@ -75,7 +78,7 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int, out []EnqueuedJob) error {
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
-  FROM daybook.enqueue_jobs($1, $2, $3::text[]::jsonb[], $4, $5, $6, $7, $8::text[]::jsonb[], $9)`
+  FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// What nobody asks for is not sent.
@@ -98,7 +101,10 @@ SELECT ordinal, job_id, duplicate, result
 			unique[i] = true
 		}
 	}
-	rows, err := q.Query(ctx, stmt, orgs, types, payloads, keys, due, priorities, attempts, links, unique)
+	rows, err := query(ctx, q, stmt, args{
+		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
+		"max_attempts": attempts, "links": links, "are_unique": unique,
+	})
 	if err != nil {
 		return err
 	}

@@ -78,8 +78,8 @@ type Activated struct {
 func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account) (Activated, error) {
 	const put = `
 INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies)
-SELECT $1, code, name, type, currencies::text[]
-  FROM unnest($2::text[], $3::text[], $4::daybook.account_type[], $5::text[]) AS n (code, name, type, currencies)
+SELECT @org, code, name, type, currencies::text[]
+  FROM unnest(@codes::text[], @names::text[], @types::daybook.account_type[], @currencies::text[]) AS n (code, name, type, currencies)
 ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.type, currencies = excluded.currencies
  WHERE (a.name, a.type, a.currencies) IS DISTINCT FROM (excluded.name, excluded.type, excluded.currencies)`
 
@@ -100,7 +100,7 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 		codes[i], names[i], types[i] = a.Code, a.Name, string(a.Type)
 		currencies[i] = "{" + strings.Join(a.Currencies, ",") + "}"
 	}
-	tag, err := tx.Exec(ctx, put, org, codes, names, types, currencies)
+	tag, err := tx.Exec(ctx, put, args{"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies})
 	if err != nil {
 		return Activated{}, wrap("write accounts", err)
 	}

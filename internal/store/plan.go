@@ -18,7 +18,9 @@ const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config
 const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
 
 // planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan, jit, plan_cache_mode.
-const planFreely = `SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $2, true), set_config('enable_seqscan', $3, true), set_config('jit', $4, true), set_config('plan_cache_mode', $5, true)`
+const planFreely = `
+SELECT set_config('enable_hashjoin', @hashjoin, true), set_config('enable_mergejoin', @mergejoin, true), set_config('enable_seqscan', @seqscan, true),
+       set_config('jit', @jit, true), set_config('plan_cache_mode', @cache_mode, true)`
 
 // batcher sends a batch: a pool (which makes it one transaction), a connection or a transaction.
 type batcher interface {

@@ -64,7 +64,7 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 		sessionPlans.Store(key, own)
 	}
 	v, _ := own.([5]string)
-	_, err := tx.Exec(ctx, planFreely, v[0], v[1], v[2], v[3], v[4])
+	_, err := tx.Exec(ctx, planFreely, args{"hashjoin": v[0], "mergejoin": v[1], "seqscan": v[2], "jit": v[3], "cache_mode": v[4]})
 	return wrap("reset the planner", err)
 }
 

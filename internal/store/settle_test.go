@@ -183,16 +183,24 @@ func TestPlanOfTheLease(t *testing.T) {
 			_, err = store.New(pool).Lease(t.Context(), b.turn("run/0/1"), 1)
 			require.NoError(t, err)
 			if due > 0 {
-				quotas := got.lease.args[8].([]int32)
-				for i := range quotas {
-					quotas[i] = 50
-				}
+				got.lease.ask(50)
 				b.assertByIndex(got.lease, "accounting_work_queue_due")
 				return
 			}
 			b.assertByIndex(got.scan, "accounting_work_queue_due")
 			b.assertByIndex(got.glance, "accounting_work_queue_ready")
 		})
+	}
+}
+
+// ask has a captured lease ask each place for so many jobs.
+func (s sent) ask(n int32) {
+	for _, arg := range s.args {
+		if quotas, ok := arg.([]int32); ok {
+			for i := range quotas {
+				quotas[i] = n
+			}
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func (n *NewToken) check() error {
 func CreateToken(ctx context.Context, q Querier, n NewToken) (t Token, secret string, err error) {
 	const stmt = `
 INSERT INTO daybook.api_tokens (id, org_id, name, scopes, hash, types, requests_per_minute, jobs_per_minute, run_by_get)
-VALUES (daybook.new_id(), NULLIF($1, ''), $2, $3, $4, $5, NULLIF($6, 0), NULLIF($7, 0), $8)
+VALUES (daybook.new_id(), NULLIF(@org, ''), @name, @scopes, @hash, @types, NULLIF(@requests, 0), NULLIF(@jobs, 0), @run_by_get)
 RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get`
 	if err := n.check(); err != nil {
 		return t, "", err
@@ -146,7 +146,10 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types,
 	random := make([]byte, tokenBytes)
 	_, _ = rand.Read(random) // it never fails
 	secret = TokenPrefix + base64.RawURLEncoding.EncodeToString(random)
-	t, err = oneToken(ctx, q, "create the token", stmt, n.OrgID, n.Name, scopeNames(n.Scopes), hashToken(secret), types, n.RequestsPerMinute, n.JobsPerMinute, n.RunByGet)
+	t, err = oneToken(ctx, q, "create the token", stmt, args{
+		"org": n.OrgID, "name": n.Name, "scopes": scopeNames(n.Scopes), "hash": hashToken(secret), "types": types,
+		"requests": n.RequestsPerMinute, "jobs": n.JobsPerMinute, "run_by_get": n.RunByGet,
+	})
 	if err != nil {
 		return t, "", err
 	}
@@ -212,17 +215,17 @@ func RevokeToken(ctx context.Context, q Querier, id string) (Token, error) {
 	const stmt = `
 UPDATE daybook.api_tokens
    SET revoked_at = coalesce(revoked_at, clock_timestamp())
- WHERE id = $1
+ WHERE id = @id
 RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get`
-	t, err := oneToken(ctx, q, "revoke the token", stmt, id)
+	t, err := oneToken(ctx, q, "revoke the token", stmt, args{"id": id})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, fmt.Errorf("%w: %s", ErrTokenNotFound, id)
 	}
 	return t, err
 }
 
-func oneToken(ctx context.Context, q Querier, doing, stmt string, args ...any) (Token, error) {
-	t, err := scanToken(q.QueryRow(ctx, stmt, args...))
+func oneToken(ctx context.Context, q Querier, doing, stmt string, a args) (Token, error) {
+	t, err := scanToken(queryRow(ctx, q, stmt, a))
 	return t, wrap(doing, err)
 }
 

@@ -31,13 +31,16 @@ type WebhookReceipt struct {
 func WriteWebhookReceipt(ctx context.Context, q batcher, r WebhookReceipt) error {
 	const stmt = `
 INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at)
-VALUES ($1, $2, $3, nullif($4, 0), $5, nullif($6, ''), $7, $8)
+VALUES (@job, @attempt, @url, nullif(@status, 0), @ok, nullif(@error_code, ''), @duration_ms, @sent_at)
 ON CONFLICT (job_id, attempt) DO UPDATE
    SET url = excluded.url, status = excluded.status, ok = excluded.ok, error_code = excluded.error_code,
        duration_ms = excluded.duration_ms, sent_at = excluded.sent_at
  WHERE NOT w.ok
 RETURNING w.job_id`
-	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, r.JobID, r.Attempt, r.URL, r.Status, r.OK, string(r.ErrorCode), r.Duration.Milliseconds(), r.SentAt)
+	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, args{
+		"job": r.JobID, "attempt": r.Attempt, "url": r.URL, "status": r.Status, "ok": r.OK, "error_code": string(r.ErrorCode),
+		"duration_ms": r.Duration.Milliseconds(), "sent_at": r.SentAt,
+	})
 	return wrap("write the webhook's receipt", err)
 }
 

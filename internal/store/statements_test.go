@@ -1,0 +1,141 @@
+package store_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// statement is one of the package's statements, as its source has it.
+type statement struct {
+	at, text string
+	// shared: the kinds of queue share it.
+	shared bool
+}
+
+// noPackages has the sources of this package checked without those that it imports: constants need none of them.
+type noPackages struct{}
+
+func (noPackages) Import(string) (*types.Package, error) {
+	return nil, errors.New("it is not wanted")
+}
+
+var startsStatement = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM)\s`)
+
+// statements reads all SQL statements from the sources of the package.
+func statements(t *testing.T) map[string]statement {
+	t.Helper()
+	set := token.NewFileSet()
+	packages, err := parser.ParseDir(set, ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // the files of one folder are all that is wanted
+	require.NoError(t, err)
+	var files []*ast.File
+	for _, f := range packages["store"].Files {
+		files = append(files, f)
+	}
+	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
+	_, _ = config.Check("store", set, files, &info) //nolint:errcheck // what it imports is missing
+	found := map[string]statement{}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "sql" && len(call.Args) == 1 {
+					text := textOf(info, call.Args[0])
+					found[text] = statement{set.Position(n.Pos()).String(), text, true}
+				}
+			}
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			text := textOf(info, e)
+			if known := found[text]; startsStatement.MatchString(text) && known.text == "" {
+				found[text] = statement{set.Position(n.Pos()).String(), text, false}
+			}
+			// The parts of a text that is put together are no statements.
+			_, sum := e.(*ast.BinaryExpr)
+			return !sum
+		})
+	}
+	delete(found, "")
+	return found
+}
+
+func textOf(info types.Info, e ast.Expr) string {
+	if v := info.Types[e].Value; v != nil && v.Kind() == constant.String {
+		return constant.StringVal(v)
+	}
+	return ""
+}
+
+// TestStatementsFitTheSchema has PostgreSQL prepare every statement, those that kinds share for each kind, so that none is noticed only
+// when it runs.
+func TestStatementsFitTheSchema(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn, err := db.Pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	all := statements(t)
+	assert.Greater(t, len(all), 100, "statements that were found")
+	for _, s := range all {
+		texts := []string{s.text}
+		if s.shared {
+			texts = []string{store.Jobs.SQL(s.text), store.Accounting.SQL(s.text)}
+		}
+		for _, text := range texts {
+			_, err := conn.Conn().Prepare(t.Context(), "", numberAsGORM(store.Number(text)))
+			assert.NoError(t, err, "%s:\n%s", s.at, text)
+		}
+	}
+}
+
+// numberAsGORM writes numbers in the place of GORM's question marks, and some query in the place of one that is put in.
+func numberAsGORM(text string) string {
+	text = strings.ReplaceAll(text, "(?)", "(SELECT id FROM daybook.jobs)")
+	for n := 1; strings.Contains(text, "?"); n++ {
+		text = strings.Replace(text, "?", "$"+strconv.Itoa(n), 1)
+	}
+	return text
+}
+
+var (
+	inBraces = regexp.MustCompile(`\{[a-z][a-z _]*\}`)
+	numbered = regexp.MustCompile(`\$([5-9]|[1-9][0-9])`)
+	named    = regexp.MustCompile(`@[a-z]`)
+)
+
+// TestStatementsCanBeRead: what kinds have instead of each other stands in the statement, and many arguments have names.
+func TestStatementsCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, s := range statements(t) {
+		assert.NotRegexp(t, inBraces, s.text, "%s: a word in braces stands for text that is elsewhere", s.at)
+		assert.NotRegexp(t, numbered, s.text, "%s: more than four arguments want names", s.at)
+		if named.MatchString(s.text) {
+			assert.NotContains(t, s.text, "$1", "%s: arguments have names or numbers, not both", s.at)
+		}
+		if !s.shared {
+			assert.NotContains(t, s.text, "/*", "%s: a statement of one kind has no variants", s.at)
+			continue
+		}
+		for _, k := range []*store.Kind{store.Jobs, store.Accounting} {
+			assert.NotContains(t, k.SQL(s.text), "/*", "%s: a variant that does not end, or is of an unknown kind", s.at)
+			assert.NotContains(t, k.SQL(s.text), "*/", "%s: a variant that does not begin", s.at)
+		}
+		assert.NotEqual(t, store.Jobs.SQL(s.text), store.Accounting.SQL(s.text), "%s: the kinds have the same text: it needs no variants", s.at)
+	}
+}
