@@ -145,8 +145,8 @@ WITH due AS MATERIALIZED (
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
-                       /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-                                                AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks) THEN 0 */
+                       /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                                                AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks) THEN 0 */
                        WHEN o.max_in_flight IS NULL THEN s.quota
                        WHEN NOT s.locked THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (

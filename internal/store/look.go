@@ -153,8 +153,8 @@ SELECT f.priority, f.org_id, f.type, f.ready_at, f.id, o.max_in_flight IS NOT NU
   FROM firsts f
   LEFT JOIN daybook.organizations o ON o.id = f.org_id
  WHERE o.paused_at IS NULL
-   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */
+   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
  UNION ALL
 SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most,
        coalesce((SELECT extract(epoch FROM least(q.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())
@@ -225,8 +225,8 @@ WITH RECURSIVE place AS (
 )
 SELECT p.priority, p.org_id, p.type, p.ready_at, p.id, o.max_in_flight IS NOT NULL,
        o.paused_at IS NULL AND p.ready_at <= statement_timestamp()
-       /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-                      AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */
+       /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                      AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
   FROM place p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
  ORDER BY p.n`

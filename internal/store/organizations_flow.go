@@ -116,7 +116,7 @@ func OrganizationFlows(ctx context.Context, q Querier) ([]OrganizationFlow, erro
 	const stmt = `
 SELECT coalesce(o.id, j.org_id), o.id IS NOT NULL, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight,
        coalesce(j.pending, 0), coalesce(j.leased, 0), coalesce(j.failed, 0),
-       coalesce(o.source, (SELECT source FROM daybook.defaults)), coalesce(o.hooks, (SELECT hooks FROM daybook.defaults))
+       coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)), coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one))
   FROM daybook.organizations o
   FULL JOIN (
         SELECT org_id, sum(pending)::bigint AS pending, sum(leased)::bigint AS leased, sum(failed)::bigint AS failed

@@ -81,8 +81,8 @@ SELECT j.*
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
-                   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-                                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */ THEN s.quota ELSE 0 END
+                   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */ THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
 	for next := p.shares; len(next) > 0; {
 		batch := &pgx.Batch{}

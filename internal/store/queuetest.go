@@ -90,8 +90,8 @@ SELECT count(*)
   FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
  WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND o.paused_at IS NULL
-   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */`
+   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var n int
 	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(args{})).Scan(&n)
 	return n, wrap("count what is due", err)
@@ -104,8 +104,8 @@ SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
   FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
  WHERE q.state = 'pending' AND o.paused_at IS NULL
-   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks */`
+   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var seconds *float64
 	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(args{})).Scan(&seconds); err != nil || seconds == nil {
 		return 0, false, wrap("look for what is due next", err)

@@ -104,8 +104,8 @@ SELECT q.id
   FROM daybook.accounting_work_queue q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
  WHERE q.turn_id = @turn AND q.fence = @fence AND q.state = 'leased'
-   AND NOT (coalesce(o.source, (SELECT source FROM daybook.defaults)) = ANY (@sources)
-            AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults)) <@ @hooks)`
+   AND NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+            AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks)`
 	lost, err := s.logLost(ctx, tx, rows)
 	if err != nil {
 		return err
