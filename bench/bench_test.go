@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -15,8 +18,13 @@ func TestChoose(t *testing.T) {
 	all, err := choose("")
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
-	names := map[string]bool{}
+	names, topics := map[string]bool{}, map[string]bool{}
 	for i, s := range all {
+		assert.NotEmpty(t, s.takes, s.name)
+		if i == 0 || all[i-1].topic != s.topic {
+			assert.False(t, topics[s.topic], "the scenarios of %q follow each other", s.topic)
+			topics[s.topic] = true
+		}
 		assert.False(t, names[s.name], "%s is there twice", s.name)
 		names[s.name] = true
 		assert.NotEmpty(t, s.about, s.name)
@@ -32,6 +40,18 @@ func TestChoose(t *testing.T) {
 	require.ErrorContains(t, err, `there is no scenario "dryn": choose among drain, `)
 }
 
+func TestTheReadmeAndTheHelpListEveryScenario(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var help, out bytes.Buffer
+	require.ErrorIs(t, start(t.Context(), []string{"-help"}, &out, &help), flag.ErrHelp)
+	for _, s := range scenarios() {
+		assert.Contains(t, string(readme), fmt.Sprintf("| `%s` | %s | %s |", s.name, s.topic, s.takes))
+		assert.Contains(t, help.String(), "  "+s.name+"  ")
+	}
+}
+
 func TestWrongOptionsAreRefusedBeforeAnythingStarts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -42,6 +62,7 @@ func TestWrongOptionsAreRefusedBeforeAnythingStarts(t *testing.T) {
 		{[]string{"-write", "-smoke"}, "-write goes with no option"},
 		{[]string{"-write", "-scenario", "faults", "-part", "killed"}, "-write goes with no option"},
 		{[]string{"-write", "-scenario", "drain", "-size", "5"}, "-write goes with no option"},
+		{[]string{"-write", "-scenario", "readers", "-held", "5s"}, "-write goes with no option"},
 		{[]string{"drain"}, "is no option"},
 	} {
 		var out bytes.Buffer

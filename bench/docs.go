@@ -17,32 +17,52 @@ import (
 
 // writeDown puts the rows into docs/performance.json, .md and .svg, in the place of what was there of the same scenarios.
 func (b *bench) writeDown(ctx context.Context, rows []report.Row) error {
-	docs := filepath.Join(b.root, "docs")
-	file, err := report.Load(filepath.Join(docs, "performance.json"))
+	file, err := report.Load(performanceFile(b.root, "json"))
 	if err != nil {
 		return err
-	}
-	var order []string
-	var explained []report.Explained
-	for _, s := range scenarios() {
-		order = append(order, s.name)
-		explained = append(explained, report.Explained{Group: s.name, About: s.about, Command: "make bench SCENARIO=" + s.name})
 	}
 	if file.Facts, err = b.facts(ctx); err != nil {
 		return err
 	}
+	var order []string
+	for _, s := range scenarios() {
+		order = append(order, s.name)
+	}
 	file.Merge(rows, order, time.Now().UTC().Format(time.DateOnly), b.commit(ctx))
-	if err := file.Save(filepath.Join(docs, "performance.json")); err != nil {
+	if err := file.Save(performanceFile(b.root, "json")); err != nil {
 		return err
 	}
-	if err := file.WriteChart(filepath.Join(docs, "performance.svg")); err != nil {
-		return err
-	}
-	if err := file.WriteMarkdown(filepath.Join(docs, "performance.md"), "performance.svg", explained); err != nil {
+	if err := writePage(b.root, file); err != nil {
 		return err
 	}
 	b.say("Written to docs/performance.md.")
 	return nil
+}
+
+// render writes the page from the rows that are kept.
+func render(root string) error {
+	file, err := report.Load(performanceFile(root, "json"))
+	if err != nil {
+		return err
+	}
+	return writePage(root, file)
+}
+
+// performanceFile is the path of one of the files that hold the figures.
+func performanceFile(root, ending string) string {
+	return filepath.Join(root, "docs", "performance."+ending)
+}
+
+// writePage writes docs/performance.md and its picture.
+func writePage(root string, file report.File) error {
+	var explained []report.Explained
+	for _, s := range scenarios() {
+		explained = append(explained, report.Explained{Topic: s.topic, Group: s.name, About: s.about, Takes: s.takes})
+	}
+	if err := file.WriteChart(performanceFile(root, "svg")); err != nil {
+		return err
+	}
+	return file.WriteMarkdown(performanceFile(root, "md"), "performance.svg", explained)
 }
 
 // facts are what the figures depend on.

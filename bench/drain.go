@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(scenario{
-		order: 10, name: "drain",
+		order: 10, name: "drain", topic: topicDocuments, takes: "6 minutes",
 		about: "50,000 invoices of net, tax and gross, spread over ten organizations, wait in the queue; a `daybook worker` with the options that it has by " +
 			"default polls a stock Temporal development server. The clock runs from the start of `syncAccountingQueueWorkflow` until no job is pending or leased. " +
 			"Rules are evaluated, three entries a document are written under the balance trigger, attempts are logged. Then it is checked that each document has " +

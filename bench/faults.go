@@ -24,7 +24,7 @@ var riverTuned = riverSettings{maxWorkers: 100, pool: 16, fetchCooldown: time.Mi
 
 func init() {
 	register(scenario{
-		order: 150, name: "faults",
+		order: 190, name: "faults", topic: topicFaults, takes: "10 minutes",
 		about: "Two worker processes of Daybook, or of River, and 600 jobs a second, each enqueued in a transaction of its own whether or not the ones before it are done. A handler takes 10 ms and writes a row " +
 			"(one a call, in a transaction of its own), so that what was lost or done twice is counted. The clock runs from just before COMMIT is sent until the " +
 			"handler begins. *No fault*. *One worker killed*: after a while one of the two processes gets SIGKILL and is not replaced; ten jobs that take 12 s are in hand then, and what it held is " +

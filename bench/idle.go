@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(scenario{
-		order: 80, name: "idle",
+		order: 170, name: "idle", topic: topicFootprint, takes: "3 minutes",
 		about: "A worker and the workflow with default settings, and nothing to do: after 20 seconds, how many transactions the database counts in 60 seconds " +
 			"(`pg_stat_database`, commits and rollbacks, read from another database so that the reading does not count; PostgreSQL's own vacuuming does). The same with " +
 			"River's default client.",

@@ -14,7 +14,7 @@ import (
 
 func init() {
 	register(scenario{
-		order: 110, name: "jobs",
+		order: 40, name: "jobs", topic: topicJobs, takes: "5 minutes",
 		about: "50,000 background jobs of ten organizations wait; a worker that this process embeds works them through `syncJobQueueWorkflow` with default settings, as River's client " +
 			"is embedded. The clock runs from the start of the workflow, or of River's client, until the last job is completed in the database. First the jobs do " +
 			"nothing. Then each posts three ledger rows: with Daybook by a bulk handler, and by a handler that asks for the transaction that completes its own job; with River " +

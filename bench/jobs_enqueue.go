@@ -12,7 +12,7 @@ import (
 
 func init() {
 	register(scenario{
-		order: 120, name: "jobs-enqueue",
+		order: 60, name: "jobs-enqueue", topic: topicEnqueuing, takes: "3 minutes",
 		about: "As `enqueue`, for background jobs: `queue.EnqueueJob` beside `InsertTx`, `queue.EnqueueJobs` beside `InsertManyFast`.",
 		run:   runJobsEnqueue,
 	})

@@ -20,7 +20,7 @@ const (
 
 func init() {
 	register(scenario{
-		order: 130, name: "jobs-latency",
+		order: 90, name: "jobs-latency", topic: topicLatency, takes: "1 minute",
 		about: "As `latency`, for a background job every 50 ms: from just before COMMIT is sent until the handler begins. River's client once with its default settings, once with a " +
 			"FetchCooldown of 1 ms.",
 		run: runJobsLatency,

@@ -17,7 +17,7 @@ const latencyWarmUp = 10
 
 func init() {
 	register(scenario{
-		order: 50, name: "latency",
+		order: 70, name: "latency", topic: topicLatency, takes: "2 minutes",
 		about: "One document every 50 ms, 200 in all, after ten that do not count, with default settings and a stock Temporal development server: written, marked " +
 			"ready and committed as domain code does. The clock runs from just before COMMIT is sent until `attempts.started_at`, the moment at which the database " +
 			"leased the job; it is one machine's clock. River runs with its default client; its clock ends where `Work` begins.",
@@ -28,7 +28,7 @@ func init() {
 		},
 	})
 	register(scenario{
-		order: 60, name: "latency-idle",
+		order: 80, name: "latency-idle", topic: topicLatency, takes: "22 minutes",
 		about: "The same after 30 seconds in which nothing came, 20 times.",
 		skip: func(b *bench) string {
 			if b.smoke {

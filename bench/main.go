@@ -26,6 +26,8 @@ type options struct {
 	held time.Duration
 	// statements: tell what PostgreSQL's statements cost.
 	statements bool
+	// render: only the page is written, from the rows that are kept.
+	render bool
 	// alone leaves the peers out; best, unless it is zero, replaces the settings for throughput.
 	alone              bool
 	best               settings
@@ -54,6 +56,11 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o := options{onlineRetail: os.Getenv("ONLINE_RETAIL")}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		_, _ = fmt.Fprintln(stderr, "Usage of bench:") // there is nobody to tell that nothing can be told
+		flags.PrintDefaults()
+		_ = list(stderr)
+	}
 	flags.StringVar(&o.scenarios, "scenario", "", "the `names` of the scenarios to run, separated by commas (default all)")
 	flags.StringVar(&o.part, "part", "", "only the parts of the scenarios organizations and faults whose name contains `text`")
 	flags.IntVar(&o.runs, "runs", 0, "how often each side of a scenario runs (default 3, or what the scenario says)")
@@ -64,6 +71,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&o.smoke, "smoke", false, "a short run of everything that can be short; no target is judged")
 	flags.BoolVar(&o.json, "json", false, "print each row as a line of JSON, and everything else to stderr")
 	flags.BoolVar(&o.write, "write", false, "write the rows to docs/performance.md, which a run of all scenarios does anyway")
+	flags.BoolVar(&o.render, "render", false, "measure nothing; write docs/performance.md anew from docs/performance.json")
 	flags.BoolVar(&o.alone, "alone", false, "leave the peers out, as for tuning")
 	flags.IntVar(&o.best.batch, "batch", 0, "batchSize where a scenario wants throughput, instead of looking for the best")
 	flags.IntVar(&o.best.lanes, "concurrency", 0, "the same for concurrency")
@@ -77,6 +85,9 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	other := o.part != "" || o.smoke || o.size > 0 || o.samples > 0 || o.alone || o.held > 0 || o.statements || o.best != (settings{})
 	if o.write && other {
 		return errors.New("-write goes with no option that changes what is measured: the documentation says how the figures come about")
+	}
+	if o.render {
+		return render(o.root)
 	}
 	if o.scenarios == "" && !other {
 		o.write = true

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(scenario{
-		order: 140, name: "organizations",
+		order: 160, name: "organizations", topic: topicFairness, takes: "5 minutes",
 		about: "Many organizations, and neighbours that are slow. *Trickle*: a million jobs of 10,000 organizations are due tomorrow; a job that is due at once comes every 30 ms, " +
 			"in turn of one of these organizations and of one that has nothing else, 300 in all, first in the queue of background jobs, then in that of documents; the clock " +
 			"runs as in `jobs-latency` and `latency`. *With one large*: 2,000 organizations with one document each, and one with 10,000. *One document each*: 100,000 " +

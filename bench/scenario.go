@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -15,6 +16,10 @@ type scenario struct {
 	// order is its place in the table; smaller is earlier.
 	order int
 	name  string
+	// topic is the heading under which its rows stand in docs/performance.md. The scenarios of a topic follow each other.
+	topic string
+	// takes is about how long it takes at full size.
+	takes string
 	// about says in a sentence how the figure comes about, for docs/performance.md.
 	about string
 	// skip returns why it cannot run here; nil or an empty answer: it can.
@@ -22,6 +27,19 @@ type scenario struct {
 	// run measures, and fails when anything was not posted exactly once.
 	run func(ctx context.Context, b *bench) ([]report.Row, error)
 }
+
+// The topics.
+const (
+	topicDocuments = "Posting documents"
+	topicJobs      = "Background jobs"
+	topicEnqueuing = "Enqueuing"
+	topicLatency   = "Latency"
+	topicSteady    = "Processor time under steady load"
+	topicSnapshots = "Old snapshots and long reads"
+	topicFairness  = "Fairness and many organizations"
+	topicFootprint = "Idle workers and memory"
+	topicFaults    = "Faults"
+)
 
 var registered []scenario
 
@@ -56,4 +74,15 @@ func choose(list string) ([]scenario, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// list tells all scenarios and how long they take.
+func list(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("Scenarios, and about how long they take at full size:\n")
+	for _, s := range scenarios() {
+		fmt.Fprintf(&b, "  %-16s  %-34s  %s\n", s.name, s.topic, s.takes)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	register(scenario{
-		order: 135, name: "steady",
+		order: 100, name: "steady", topic: topicSteady, takes: "13 minutes",
 		about: steadyAbout + "800 jobs/s, one a transaction, for a minute. River's client is tuned to the same latency: among several values of FetchCooldown that is taken whose median from commit to the handler's beginning is nearest to " +
 			"Daybook's. River completes jobs in batches every 50 ms at most, so its completions come later. Its default client is shown too.",
 		skip: func(*bench) string {

@@ -35,19 +35,19 @@ func init() {
 		return ""
 	}
 	register(scenario{
-		order: 32, name: "snapshot-steady", skip: linux,
+		order: 120, name: "snapshot-steady", topic: topicSnapshots, takes: "11 minutes a run; HELD=2m shortens it", skip: linux,
 		about: steadyAbout + "800 jobs/s, one a transaction, beside a REPEATABLE READ transaction that has read a row and stays open for ten minutes. What a job costs PostgreSQL in the last minute is divided by what " +
 			"it cost in the first; the percentiles are those of the last minute.",
 		run: runSnapshotSteady,
 	})
 	register(scenario{
-		order: 34, name: "snapshot-busy", skip: linux,
+		order: 130, name: "snapshot-busy", topic: topicSnapshots, takes: "16 minutes; HELD=1m shortens it", skip: linux,
 		about: steadyAbout + "2,500 jobs/s, ten a transaction, beside a snapshot that is held for three minutes, and once without one. The rate is jobs completed a second of those three minutes; what is in flight at their end may lack. River runs with its tuned client; what it has not " +
 			"done ten seconds after the load counts as if it were done then.",
 		run: runSnapshotBusy,
 	})
 	register(scenario{
-		order: 36, name: "readers", skip: linux,
+		order: 140, name: "readers", topic: topicSnapshots, takes: "7 minutes; HELD=30s shortens it", skip: linux,
 		about: steadyAbout + "100,000 jobs have been completed. Then 800 jobs/s, one a transaction, for 100 seconds, beside four connections that each hold a REPEATABLE READ transaction and read the whole table of jobs in it, again and again, " +
 			"without a pause.",
 		run: runReaders,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -17,11 +18,15 @@ const (
 //go:embed skeleton.md
 var skeleton string
 
-// Explained says how a group's figures come about.
-type Explained struct{ Group, About, Command string }
+// Explained says how a group's figures come about, and under which topic they stand.
+type Explained struct {
+	Topic, Group, About string
+	// Takes is about how long measuring it takes.
+	Takes string
+}
 
-// WriteMarkdown puts the figures between the marks of the file at path, and leaves the rest of it as it is. A file that does not
-// exist is begun. chart is how the file names the picture.
+// WriteMarkdown puts the figures between the marks of the file at path, one table a topic, and leaves the rest of it as it is. A file
+// that does not exist is begun. chart is how the file names the picture. The groups of a topic follow each other in explained.
 func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -39,10 +44,52 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n![Daybook's figures beside those of its peers](%s)\n\n", chart)
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
+	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's.\n")
+	for len(explained) > 0 {
+		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
+		if n < 0 {
+			n = len(explained)
+		}
+		f.topic(&b, explained[:n])
+		explained = explained[n:]
+	}
+	fmt.Fprintf(&b, "\n### The figures that have a peer\n\n![Daybook's figures beside those of its peers](%s)\n", chart)
+	b.WriteString("\n### The machine\n\n| | |\n|---|---|\n")
+	for _, fact := range f.Facts {
+		fmt.Fprintf(&b, "| %s | %s |\n", fact.Name, fact.Value)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// topic writes one topic: its command, its table, the notes, and how each figure comes about.
+func (f File) topic(b *strings.Builder, explained []Explained) {
+	var groups []string
+	for _, e := range explained {
+		groups = append(groups, e.Group)
+	}
+	fmt.Fprintf(b, "\n### %s\n\n    make bench SCENARIO=%s WRITE=1\n\n", explained[0].Topic, strings.Join(groups, ","))
+	var records []Record
 	for _, r := range f.Records {
-		peer, ratio, met, target := "", "", "", r.Target
+		if slices.Contains(groups, r.Group) {
+			records = append(records, r)
+		}
+	}
+	if len(records) == 0 {
+		b.WriteString("Not measured yet.\n")
+	} else {
+		table(b, records)
+	}
+	for _, e := range explained {
+		fmt.Fprintf(b, "\n**%s** (`make bench SCENARIO=%s`, about %s). %s\n", e.Group, e.Group, e.Takes, e.About)
+	}
+}
+
+func table(b *strings.Builder, records []Record) {
+	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
+	noted := false
+	for _, r := range records {
+		peer, ratio, met := "", "", ""
 		if r.Peer != nil {
 			peer = Figure(*r.Peer) + " (" + r.PeerName + ")"
 		}
@@ -50,25 +97,18 @@ func (f File) markdown(chart string, explained []Explained) string {
 			ratio = Figure(*r.Ratio)
 		}
 		if r.Met != nil {
-			met = map[bool]string{true: "yes", false: "**no**"}[*r.Met]
+			met = map[bool]string{true: "met", false: "**missed**"}[*r.Met]
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %d | %s, %s |\n",
-			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, target, met, r.Runs, r.Date, r.Commit)
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %s, %s |\n",
+			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, r.Date, r.Commit)
+		noted = noted || r.Note != ""
 	}
-	b.WriteString("\nEach figure is the median of its runs; the ratio is Daybook's figure divided by the peer's.\n\n")
-	for _, r := range f.Records {
+	if noted {
+		b.WriteString("\n")
+	}
+	for _, r := range records {
 		if r.Note != "" {
-			fmt.Fprintf(&b, "- *%s*: %s\n", r.Scenario, r.Note)
+			fmt.Fprintf(b, "- *%s*: %s\n", r.Scenario, r.Note)
 		}
 	}
-	b.WriteString("\n### The machine\n\n| | |\n|---|---|\n")
-	for _, fact := range f.Facts {
-		fmt.Fprintf(&b, "| %s | %s |\n", fact.Name, fact.Value)
-	}
-	b.WriteString("\n### How each figure comes about\n")
-	for _, e := range explained {
-		fmt.Fprintf(&b, "\n**%s** (`%s`). %s\n", e.Group, e.Command, e.About)
-	}
-	b.WriteString("\n")
-	return b.String()
 }
