@@ -82,6 +82,13 @@ func (l *load) add(ctx context.Context, jobs []faultJob) {
 	}
 }
 
+// count is how many jobs were enqueued until now.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.committed)
+}
+
 // result is what was committed, and how many jobs were refused.
 func (l *load) result() (committed map[int]time.Time, refused int, err error) {
 	l.mu.Lock()

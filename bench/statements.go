@@ -35,7 +35,7 @@ func (d *database) resetStatements(ctx context.Context) error {
 
 // sayStatements tells what statements cost most since they were last forgotten, a job. A statement that a function runs is counted
 // within the one that calls the function, too.
-func (d *database) sayStatements(ctx context.Context, when string, jobs float64) error {
+func (d *database) sayStatements(ctx context.Context, when string, jobs int) error {
 	if !d.b.statements {
 		return nil
 	}
@@ -46,7 +46,7 @@ SELECT calls, total_exec_time, mean_exec_time, max_exec_time, rows, shared_blks_
 	if err != nil {
 		return err
 	}
-	d.b.say("  %s, statements by their time; of %s jobs:", when, report.Figure(jobs))
+	d.b.say("  %s, statements by their time; of %s jobs:", when, report.Count(jobs))
 	d.b.say("    %9s %9s %9s %9s %9s %9s %11s", "µs/job", "calls", "mean ms", "max ms", "rows", "blocks", "blocks/call")
 	var calls, count, blocks int64
 	var total, mean, slowest float64
@@ -57,7 +57,7 @@ SELECT calls, total_exec_time, mean_exec_time, max_exec_time, rows, shared_blks_
 		if !top {
 			text = "… " + text
 		}
-		d.b.say("    %9.1f %9d %9.3f %9.1f %9d %9d %11.0f  %.150s", 1000*total/jobs, calls, mean, slowest, count, blocks, float64(blocks)/float64(calls), text)
+		d.b.say("    %9.1f %9d %9.3f %9.1f %9d %9d %11.0f  %.150s", 1000*total/float64(max(1, jobs)), calls, mean, slowest, count, blocks, float64(blocks)/float64(calls), text)
 		return nil
 	})
 	return err

@@ -29,8 +29,8 @@ type steadyPlan struct {
 
 // steadyWindow is what was measured in a part of the time.
 type steadyWindow struct {
-	// rate is jobs completed a second.
-	rate float64
+	// rate is jobs completed a second, offered jobs enqueued a second.
+	rate, offered float64
 	// postgres and worker are the processor time that they used, in seconds a second.
 	postgres, worker float64
 	// begun and completed are milliseconds from before a job's commit until its handler began, and until the transaction that
@@ -56,15 +56,16 @@ func (f steadyFigures) String() string {
 	p := func(delays []float64) string {
 		return report.Figure(percentile(delays, 50)) + " / " + report.Figure(percentile(delays, 99))
 	}
-	return fmt.Sprintf("%s jobs/s, commit to completion p50 / p99 %s ms (first part %s, last %s; slowest %s), to beginning %s ms; PostgreSQL %s %% of a core (%s ms a job; first part %s, last %s), worker %s %%",
-		report.Figure(f.all.rate), p(f.all.completed), p(f.first.completed), p(f.last.completed), report.Figure(percentile(f.all.completed, 100)), p(f.all.begun),
+	return fmt.Sprintf("%s of %s jobs/s, commit to completion p50 / p99 %s ms (first part %s, last %s; slowest %s), to beginning %s ms; PostgreSQL %s %% of a core (%s ms a job; first part %s, last %s), worker %s %%",
+		report.Figure(f.all.rate), report.Figure(f.all.offered), p(f.all.completed), p(f.first.completed), p(f.last.completed), report.Figure(percentile(f.all.completed, 100)), p(f.all.begun),
 		report.Figure(100*f.all.postgres), report.Figure(f.all.perJob()), report.Figure(f.first.perJob()), report.Figure(f.last.perJob()), report.Figure(100*f.all.worker))
 }
 
-// steadyMark is a moment, and the processor time that was used until then.
+// steadyMark is a moment, the processor time that was used until then, and how many jobs were enqueued.
 type steadyMark struct {
 	at               time.Time
 	postgres, worker float64
+	enqueued         int
 }
 
 // steadyRun is one queue under steady load.
@@ -216,7 +217,7 @@ func (r *steadyRun) watch(ctx context.Context) error {
 // mark notes the moment and the processor time. The first and the last part have statements of their own.
 func (r *steadyRun) mark(ctx context.Context, i int) (err error) {
 	m := &r.marks[i]
-	m.at = time.Now()
+	m.at, m.enqueued = time.Now(), r.load.count()
 	if m.postgres, err = familyTime(r.postmaster); err != nil {
 		return fmt.Errorf("read PostgreSQL's processor time: %w", err)
 	}
@@ -226,7 +227,7 @@ func (r *steadyRun) mark(ctx context.Context, i int) (err error) {
 	if i%2 == 0 {
 		return r.d.resetStatements(ctx)
 	}
-	return r.d.sayStatements(ctx, []string{"first part", "last part"}[i/2], float64(r.plan.rate)*r.plan.part.Seconds())
+	return r.d.sayStatements(ctx, []string{"first part", "last part"}[i/2], m.enqueued-r.marks[i-1].enqueued)
 }
 
 // awaitOpen returns when all jobs are finished, or when the queue's patience has ended.

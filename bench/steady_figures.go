@@ -83,5 +83,6 @@ func (r *steadyRun) window(from, until steadyMark, committed, completed map[int]
 		w.completed = append(w.completed, milliseconds(ended.Sub(at)))
 		w.begun = append(w.begun, milliseconds(began.Sub(at)))
 	}
+	w.offered = perSecond(len(w.completed), length)
 	return w
 }

@@ -59,7 +59,7 @@ func (b *bench) shortened(full time.Duration) time.Duration {
 	if b.held > 0 {
 		return b.held
 	}
-	return b.lasting(full, 4*time.Second)
+	return b.lasting(full, 2*time.Second)
 }
 
 // plan is a load at a rate, whose first and last part are at most a minute.
@@ -68,7 +68,7 @@ func (b *bench) plan(rate, perTx int, held time.Duration, beside func(context.Co
 		rate = 100
 	}
 	held = b.shortened(held)
-	return steadyPlan{rate: rate, perTx: perTx, warmUp: b.lasting(10*time.Second, time.Second), held: held, part: min(time.Minute, held/4), beside: beside}
+	return steadyPlan{rate: rate, perTx: perTx, warmUp: b.lasting(10*time.Second, time.Second/2), held: held, part: min(time.Minute, held/4), beside: beside}
 }
 
 // holdSnapshot holds a snapshot until ctx ends, so that no row that dies meanwhile can be removed.
@@ -165,20 +165,24 @@ func runSnapshotBusy(ctx context.Context, b *bench) ([]report.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	free := plan
-	free.beside, free.held = nil, min(plan.held, time.Minute)
-	free.part = min(plan.part, free.held/4)
-	without, err := b.steadies(ctx, 1, b.daybookSteady(), free)
-	if err != nil {
-		return nil, err
+	var without, peer []steadyFigures
+	if !b.smoke {
+		free := plan
+		free.beside, free.held = nil, min(plan.held, time.Minute)
+		free.part = min(plan.part, free.held/4)
+		if without, err = b.steadies(ctx, 1, b.daybookSteady(), free); err != nil {
+			return nil, err
+		}
 	}
-	var peer []steadyFigures
 	if !b.alone && !b.smoke {
 		if peer, err = b.steadies(ctx, 1, riverLoaded("River's tuned client", riverTuned, 10*time.Second), plan); err != nil {
 			return nil, err
 		}
 	}
-	note := fmt.Sprintf("held for %s; last run: %s; without a snapshot: %s.", plan.held, all[len(all)-1], without[0])
+	note := fmt.Sprintf("held for %s; last run: %s.", plan.held, all[len(all)-1])
+	if len(without) > 0 {
+		note += fmt.Sprintf(" Without a snapshot: %s.", without[0])
+	}
 	if len(peer) > 0 {
 		note += fmt.Sprintf(" River: %s: %s.", riverTuned, peer[0])
 	}

@@ -22,6 +22,7 @@ func TestAWindowHasTheJobsThatWereEnqueuedOrCompletedInIt(t *testing.T) {
 		map[int]time.Time{0: at(1_010), 1: at(1_020), 3: at(3_010), 4: at(3_010)},
 		map[int][]beginning{0: {{at: at(1_000)}}, 1: {{at: at(1_005)}}, 3: {{at: at(3_005)}}, 4: {{at: at(3_005)}}})
 	assert.InDelta(t, 1, w.rate, 1e-9, "the first two were completed in those two seconds")
+	assert.InDelta(t, 1.5, w.offered, 1e-9)
 	assert.ElementsMatch(t, []float64{20, 3_000, 20}, w.completed, "the one that was not done counts as if it were done in the end")
 	assert.ElementsMatch(t, []float64{5, 3_000, 15}, w.begun)
 	assert.InDelta(t, 0.25, w.postgres, 1e-9)
