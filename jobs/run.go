@@ -25,7 +25,9 @@ func (r *Registry) Handling(jobType string) (engine.Handling, bool) {
 	if t == nil {
 		return engine.Handling{}, false
 	}
-	return engine.Handling{Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil, Timeout: t.policy.Timeout}, true
+	return engine.Handling{
+		Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil, Timeout: t.policy.Timeout, Charged: true,
+	}, true
 }
 
 // Work implements the engine's Handlers, for package workers.
@@ -85,8 +87,13 @@ func (a *attempt) resultJSON() ([]byte, error) {
 	return raw, nil
 }
 
-// WorkMany implements the engine's Handlers, for package workers.
-func (r *Registry) WorkMany(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]engine.Attempt, error) {
+// Prepare implements the engine's Handlers, for package workers. A bulk handler has everything done in the transaction.
+func (r *Registry) Prepare(context.Context, string, []store.Job) (engine.BulkCommit, error) {
+	return r.commit, nil
+}
+
+// commit works jobs of one type in the transaction that completes them.
+func (r *Registry) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]engine.Attempt, error) {
 	t := r.types[jobs[0].Type]
 	attempts := make([]engine.Attempt, len(jobs))
 	var going []store.Job
@@ -101,6 +108,10 @@ func (r *Registry) WorkMany(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([
 	if len(going) == 0 {
 		return attempts, nil
 	}
+	// The handler's statements are planned as usual.
+	if err := store.PlanFreely(ctx, tx); err != nil {
+		return nil, err
+	}
 	said := make([]*attempt, len(going))
 	for i := range said {
 		said[i] = &attempt{progress: noProgress}
@@ -114,7 +125,7 @@ func (r *Registry) WorkMany(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = timedOut(t, err)
 		}
-		return nil, err
+		return nil, engine.Own(tx, err)
 	}
 	for i, err := range errs {
 		result, resultErr := said[i].resultJSON()
@@ -136,6 +147,9 @@ func noProgress(context.Context, json.RawMessage) error {
 
 // Failed implements the engine's Handlers, for package workers.
 func (r *Registry) Failed(job store.Job, err error) engine.Attempt {
+	if errors.Is(err, engine.ErrUnstorable) {
+		err = Final(err)
+	}
 	return r.types[job.Type].judge(job, err)
 }
 

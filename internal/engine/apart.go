@@ -53,7 +53,7 @@ func (h *handingOn) done(handedOn bool) {
 
 // handOn reports whether a fetch that waits is to end, because jobs are due that this worker may not work.
 func (e *Engine) handOn(ctx context.Context) bool {
-	left, err := e.store.HasLeft(ctx)
+	left, err := e.kind.HasLeft(ctx)
 	e.handingOn.done(left && err == nil)
 	return left && err == nil
 }

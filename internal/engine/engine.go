@@ -55,56 +55,58 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Engine fetches and processes the accounting queue with one processor. It is safe for concurrent use.
+// Engine fetches and works the jobs of one kind of queue. It is safe for concurrent use.
 type Engine struct {
-	store     Kind
-	waker     Waker
-	processor Processor
-	// handlers works a queue of background jobs, in place of a processor.
+	kind     Kind
+	waker    Waker
 	handlers Handlers
-	// room is the handlers'.
+	// room counts what the process works of each type.
 	room    *room
 	options Options
+	// capacity is how many jobs a turn has begun or leased at a time, at most.
+	capacity int
+	// begins: what is leased begins at once, so that its lease charges it, and a fetch that waits begins it. Otherwise it may wait in its
+	// turn, and is charged when it is worked alone.
+	begins bool
 	// life ends with the engine.
 	life     context.Context
 	end      context.CancelFunc
-	outlived outlived
+	detached detachedTurns
 	reclaims reclaims
 	// saidLocked is when a log line last said that a table is locked.
 	saidLocked atomic.Int64
 	handingOn  handingOn
 }
 
-// NewJobs returns an engine of background jobs on a store of their queue. Close it.
-func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
-	e := New(s, nil, o)
-	e.handlers, e.room = h, newRoom(h)
+// New returns an engine that works the accounting queue of a store with a processor. Close it.
+func New(s *store.Store, p Processor, o Options) *Engine {
+	o = o.withDefaults()
+	k := Tables(s)
+	e := newEngine(k, &accounting{processor: p, options: o, holdBack: k.HoldBack}, o)
+	if o.Slow {
+		e.capacity = o.ChunkSize * o.Parallel
+	}
 	return e
 }
 
-// New returns an engine on a store. Close it.
-func New(s *store.Store, p Processor, o Options) *Engine { return newEngine(Tables(s), p, o) }
+// NewJobs returns an engine of jobs on a store of their queue. Close it.
+func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
+	e := newEngine(Tables(s), h, o.withDefaults())
+	e.begins = true
+	return e
+}
 
-func newEngine(k Kind, p Processor, o Options) *Engine {
-	o = o.withDefaults()
-	e := &Engine{store: k, waker: k.NewWaker(o.Log), processor: p, options: o}
+func newEngine(k Kind, h Handlers, o Options) *Engine {
+	e := &Engine{kind: k, waker: k.NewWaker(o.Log), handlers: h, room: newRoom(h), options: o, capacity: laneJobs}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
 
-// Close ends the connection on which the engine waits for work, and waits for jobs that have outlived their turns, for as
-// long as a turn's are waited for that was told to stop. The pool stays open.
+// Close ends the connection on which the engine waits for work, and waits for detached jobs, for as long as a turn's
+// are waited for that was told to stop. The pool stays open.
 func (e *Engine) Close() {
 	e.end()
-	e.outlived.running.Wait()
+	e.detached.running.Wait()
 	e.stopReclaiming()
 	e.waker.Close()
-}
-
-// startable bounds a batch by what a turn can start.
-func (e *Engine) startable(batch int) int {
-	if e.options.Slow {
-		return min(batch, e.options.ChunkSize*e.options.Parallel)
-	}
-	return batch
 }

@@ -57,7 +57,7 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	ends := time.Now().Add(r.Wait)
 	err := e.persist(ctx, r.Stop, "fetch", func() (err error) {
 		r.Wait = max(time.Until(ends), 0)
-		if turn.Fence, err = e.store.NextFence(ctx); err != nil {
+		if turn.Fence, err = e.kind.NextFence(ctx); err != nil {
 			return err
 		}
 		if f, err = e.fetch(ctx, turn, r); err != nil {
@@ -88,12 +88,12 @@ func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, e
 		turns = append(turns, fetchedTurn(turn)) // without an error what that leased is being worked
 	}
 	for _, t := range turns {
-		if _, releaseErr := e.store.Release(own, t, nil, 0); releaseErr != nil || err != nil && !errors.Is(err, context.Canceled) {
+		if _, releaseErr := e.kind.Release(own, t, nil, 0); releaseErr != nil || err != nil && !errors.Is(err, context.Canceled) {
 			e.reclaimLater(t)
 			err = cmp.Or(releaseErr, err)
 		}
 	}
-	left, leftErr := e.store.TurnsWithLeases(own, append([]string{turn.ID}, r.LeftBehind...))
+	left, leftErr := e.kind.TurnsWithLeases(own, append([]string{turn.ID}, r.LeftBehind...))
 	if leftErr != nil {
 		left = append([]string{turn.ID}, r.LeftBehind...)
 	} else if err != nil && !errors.Is(err, context.Canceled) && !slices.Contains(left, turn.ID) {
@@ -104,14 +104,17 @@ func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, e
 
 func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fetched, error) {
 	var f Fetched
-	limit := e.startable(r.Batch)
+	limit := r.Batch
+	if !e.begins {
+		limit = min(limit, e.capacity)
+	}
 	before := r.LeftBehind
 	if r.Again || r.before {
 		before = append([]string{turn.ID}, before...)
 	}
 	if len(before) > 0 {
 		// Not cut off by a cancellation: then what it takes would not be known.
-		own, err := e.store.TakeOver(context.WithoutCancel(ctx), turn, before, false)
+		own, err := e.kind.TakeOver(context.WithoutCancel(ctx), turn, before, false)
 		if err != nil {
 			return f, err
 		}
@@ -119,7 +122,7 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 	}
 	var err error
 	if len(r.LeftBehind) > 0 {
-		if f.LeftBehind, err = e.store.TurnsWithLeases(ctx, r.LeftBehind); err != nil {
+		if f.LeftBehind, err = e.kind.TurnsWithLeases(ctx, r.LeftBehind); err != nil {
 			return f, err
 		}
 	}
@@ -132,7 +135,7 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 		f.Leased += n
 		f.Worked = worked
 		if len(f.LeftBehind) > 0 {
-			if f.LeftBehind, err = e.store.TurnsWithLeases(ctx, f.LeftBehind); err != nil {
+			if f.LeftBehind, err = e.kind.TurnsWithLeases(ctx, f.LeftBehind); err != nil {
 				return f, err
 			}
 		}
@@ -151,15 +154,15 @@ const leftBehindPause = time.Second
 const lookAtLeast = 50 * time.Second
 
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
-// left behind to be unlocked. Background jobs are begun at once, and what else comes while it waits is worked at once where that
-// needs no lease, so that it need not wait for the turn's next activity.
+// left behind to be unlocked. What comes while it waits is worked at once where that is possible, so that it need not wait for the turn's
+// next activity.
 func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, *Report, error) {
 	if found || r.Wait <= 0 {
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
 		return n, nil, err
 	}
-	wake, unsubscribe := e.waker.Subscribe(false)
-	defer unsubscribe()
+	wakeUps, end := e.waker.Subscribe(false)
+	defer end()
 	deadline := time.NewTimer(r.Wait)
 	defer deadline.Stop()
 	var again <-chan time.Time
@@ -168,52 +171,27 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	// What this worker finds nothing of may be due for another one: after each call it is looked for once.
+	// What this worker finds nothing of may be due for another one: after each wake-up it is looked for once.
 	others := time.After(e.handingOn.after())
-	var roomy <-chan struct{}
-	if e.handlers != nil {
-		var leave func()
-		roomy, leave = e.room.subscribe()
-		defer leave()
-	}
+	roomy, leave := e.room.subscribe()
+	defer leave()
 	for waited := false; ; waited = true {
-		var wait time.Duration
-		looked := false
-		if waited && e.options.Direct && !r.Again {
-			t := e.newTurn(TurnRequest{Turn: turn, Batch: limit}, nil)
-			var n int
-			if n, wait, looked = t.workDirectly(ctx); looked && n > 0 {
-				return n, &t.report, nil
-			}
-		}
-		// One look a time: a second one would only be a glance, and ask for a third.
-		if !looked {
-			lease := func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
-				return e.leaseWhole(ctx, turn, limit, e.unbounded())
-			}
-			if e.handlers != nil && !r.Again {
-				lease = func(ctx context.Context, turn store.Turn, limit int) (store.Leased, error) {
-					return e.bridge(ctx, turn, limit, r.Stop)
-				}
-			}
-			leased, err := lease(ctx, turn, limit)
-			if err != nil || len(leased.Jobs) > 0 {
-				return len(leased.Jobs), nil, err
-			}
-			wait = leased.Wait()
+		n, worked, wait, err := e.beginOrLease(ctx, turn, limit, waited, r)
+		if err != nil || n > 0 {
+			return n, worked, err
 		}
 		if wait == 0 || wait > lookAtLeast {
 			wait = lookAtLeast
 		}
 		select {
-		case <-after(wait):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-r.Stop:
 			return 0, nil, nil
 		case <-deadline.C:
 			return 0, nil, nil
-		case <-wake:
+		case <-wakeUps:
 			if others == nil {
 				others = time.After(e.handingOn.after())
 			}
@@ -223,7 +201,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			}
 		case <-roomy:
 		case <-again:
-			taken, err := e.store.TakeOver(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
+			taken, err := e.kind.TakeOver(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {
 				return len(taken.Jobs), nil, err
 			}
@@ -231,12 +209,28 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	}
 }
 
-// leaseWhole leases jobs that are not begun at once. The caller may be told to stop meanwhile: the
-// statement is not cut off, so that what it leases is known.
-func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
-	defer cancel()
-	return e.store.LeaseFor(ctx, turn, limit, room)
+// beginOrLease gets jobs for a fetch that waits: it begins what may be begun at once, and leases the rest for the turn. Without any it
+// says when to look again; 0: when a wake-up comes. A turn that may have been fetched before begins nothing here.
+func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, waited bool, r FetchRequest) (n int, worked *Report, again time.Duration, err error) {
+	if h, ok := e.handlers.Handling(""); waited && !r.Again && ok && h.Picked == PickedAtOnce {
+		t := e.newRunner(TurnRequest{Turn: turn, Batch: limit}, nil)
+		l := t.pick(ctx, h, "", min(limit, h.Parallel))
+		if l.worked > 0 {
+			report := t.tally.soFar()
+			report.Leased = l.worked
+			return l.worked, &report, 0, nil
+		}
+		// One look a time: a second one would only be a glance, and ask for a third.
+		if !l.leaseNext && l.leaseFor == 0 {
+			return 0, nil, l.again, nil
+		}
+	}
+	if e.begins && !r.Again {
+		leased, err := e.bridge(ctx, turn, limit, r.Stop)
+		return len(leased.Jobs), nil, leased.Wait(), err
+	}
+	leased, err := e.leaseWhole(ctx, turn, limit, e.unbounded())
+	return len(leased.Jobs), nil, leased.Wait(), err
 }
 
 // leaseNow leases what is due. Nothing is due if a complete look says so, for which it waits a moment, unless something was
@@ -265,7 +259,7 @@ func (e *Engine) Holding(ctx context.Context, turns []string) ([]string, error) 
 	if len(turns) == 0 {
 		return nil, nil
 	}
-	return e.store.TurnsWithLeases(ctx, turns)
+	return e.kind.TurnsWithLeases(ctx, turns)
 }
 
 // ErrStillLocked: somebody holds rows locked that were to be given back; try again.
@@ -275,12 +269,12 @@ var ErrStillLocked = errors.New("somebody holds rows locked that are to be given
 // holds locked, and then returns ErrStillLocked.
 func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) {
 	var err error
-	if turn.Fence, err = e.store.NextFence(ctx); err != nil {
+	if turn.Fence, err = e.kind.NextFence(ctx); err != nil {
 		return 0, err
 	}
 	total := 0
 	for deadline := time.Now().Add(releasePatience); ; {
-		n, err := e.store.Release(ctx, turn, nil, 0)
+		n, err := e.kind.Release(ctx, turn, nil, 0)
 		if err != nil {
 			return total, err
 		}
@@ -288,7 +282,7 @@ func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) 
 			e.waker.Remind()
 		}
 		total += n
-		left, err := e.store.TurnsWithLeases(ctx, []string{turn.ID})
+		left, err := e.kind.TurnsWithLeases(ctx, []string{turn.ID})
 		if err != nil || len(left) == 0 {
 			return total, err
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // Job is one job as a processor sees it.
@@ -25,13 +23,6 @@ type Job struct {
 	Epoch int
 	// WorkflowRunID is the run of the workflow that works on the job.
 	WorkflowRunID string
-}
-
-func jobOf(turn store.Turn, j store.Job) Job {
-	return Job{
-		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.Version, Attempt: j.Attempt, NotReady: j.NotReady,
-		Epoch: j.Epoch, WorkflowRunID: turn.WorkflowRunID,
-	}
 }
 
 // Processor works a chunk of jobs in two phases.

@@ -44,7 +44,7 @@ func (e *Engine) stopReclaiming() {
 
 func (e *Engine) reclaim() {
 	log := e.options.Log
-	reclaimer := e.store.NewReclaimer()
+	reclaimer := e.kind.NewReclaimer()
 	away := false
 	for {
 		got, pause, err := reclaimer.Check(e.life)
@@ -54,7 +54,7 @@ func (e *Engine) reclaim() {
 		case err != nil && !away:
 			log.Debug("leases of workers that are gone cannot be looked for", "error", store.Explain(err))
 		case got.Jobs > 0:
-			log.Warn("leases that were not renewed have been reclaimed", "queue", e.store.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
+			log.Warn("leases that were not renewed have been reclaimed", "queue", e.kind.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
 			e.noteReclaimed(got)
 			e.waker.Remind()
 		}

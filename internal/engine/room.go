@@ -11,7 +11,7 @@ import (
 // them ends in this process: other workers do not say when theirs do.
 const fullFor = 100 * time.Millisecond
 
-// room counts what a process works of each type, over all of its turns, fetches and jobs that have outlived their turns. It is the
+// room counts what a process works of each type, over all of its turns, fetches and detached jobs. It is the
 // store's Room: what is leased has its room reserved before, and keeps it until its handler has returned. It is safe for concurrent
 // use.
 type room struct {
@@ -20,8 +20,8 @@ type room struct {
 	mu sync.Mutex
 	// used counts the jobs of each type that are being worked, or for which room is reserved.
 	used map[string]int
-	// waiting counts, by stream, the leased jobs that wait for room: they come before those that are not leased yet.
-	waiting map[*stream]map[string]int
+	// waiting counts, by turn, the leased jobs that wait for room: they come before those that are not leased yet.
+	waiting map[*runner]map[string]int
 	// passed are the types that were passed over because there was no room.
 	passed map[string]bool
 	// full are the types of which as many are leased as may be over all workers.
@@ -31,7 +31,7 @@ type room struct {
 
 func newRoom(h Handlers) *room {
 	return &room{
-		handlers: h, used: map[string]int{}, waiting: map[*stream]map[string]int{}, passed: map[string]bool{},
+		handlers: h, used: map[string]int{}, waiting: map[*runner]map[string]int{}, passed: map[string]bool{},
 		full: map[string]bool{}, subs: map[chan struct{}]bool{},
 	}
 }
@@ -136,15 +136,15 @@ func (r *room) ended(jobType string) {
 	r.Return(jobType, 1)
 }
 
-// wait says which leased jobs a stream has that wait for room, by type.
-func (r *room) wait(s *stream, types map[string]int) {
+// wait says which leased jobs a turn has that wait for room, by type.
+func (r *room) wait(turn *runner, types map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(types) == 0 {
-		delete(r.waiting, s)
+		delete(r.waiting, turn)
 		return
 	}
-	r.waiting[s] = types
+	r.waiting[turn] = types
 }
 
 // Everywhere implements the store's Room.
@@ -199,13 +199,8 @@ type known struct {
 	full map[string]bool
 }
 
-// unbounded returns room for a lease that is not begun at once; nil: there are no types.
-func (e *Engine) unbounded() store.Room {
-	if e.handlers == nil {
-		return nil
-	}
-	return known{e.room, map[string]bool{}}
-}
+// unbounded returns room for a lease that is not begun at once.
+func (e *Engine) unbounded() store.Room { return known{e.room, map[string]bool{}} }
 
 // Free implements the store's Room.
 func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// accounting makes Handlers of a Processor. Its only type has no name.
+type accounting struct {
+	processor Processor
+	options   Options
+	// holdBack is the kind's.
+	holdBack func(org string) (pause time.Duration, begun bool)
+}
+
+// maxLockWait is how long a transaction waits for a lock at most. Documents and jobs are locked without waiting, so what is waited for
+// is a table, or a row of an application's own.
+const maxLockWait = 3 * time.Second
+
+// Handling implements Handlers.
+func (a *accounting) Handling(string) (Handling, bool) {
+	h := Handling{
+		Bulk: true, Parallel: a.options.ChunkSize, Calls: a.options.Parallel, Timeout: a.options.ChunkTimeout, Charged: a.options.Slow,
+		Picked: PickedNever,
+		// Well below the time that a chunk has, so that the lock is told from a job that is slow. An application's processor has more
+		// time, and may have locks of its own.
+		LockWait: a.options.ChunkTimeout / 3,
+	}
+	if !a.options.Slow {
+		h.LockWait = min(h.LockWait, maxLockWait)
+	}
+	if a.options.Direct {
+		h.Picked = PickedAtOnce
+	}
+	return h, true
+}
+
+// Work implements Handlers; accounting jobs are worked in bulk.
+func (a *accounting) Work(_ context.Context, job store.Job, _ Progress) Attempt {
+	return a.Failed(job, errors.New("accounting jobs are worked in bulk"))
+}
+
+// Prepare implements Handlers.
+func (a *accounting) Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (BulkCommit, error) {
+	commit, err := a.processor.Prepare(ctx, jobsOf(workflowRun, jobs))
+	if err != nil {
+		return nil, &ownError{err}
+	}
+	return func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]Attempt, error) {
+		errs := make([]error, len(jobs))
+		if commit != nil {
+			said, err := a.commit(ctx, tx, commit, jobsOf(workflowRun, jobs))
+			if err != nil {
+				return nil, err
+			}
+			if said != nil {
+				errs = said
+			}
+		}
+		attempts := make([]Attempt, len(jobs))
+		for i, j := range jobs {
+			attempts[i] = a.attempt(j, errs[i])
+		}
+		return attempts, nil
+	}, nil
+}
+
+// commit calls the processor's second phase.
+func (a *accounting) commit(ctx context.Context, tx pgx.Tx, commit Commit, jobs []Job) ([]error, error) {
+	if a.options.Slow {
+		// The processor is an application's: its statements are planned as usual.
+		if err := store.PlanFreely(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	errs, err := commit(ctx, tx, jobs)
+	switch {
+	case err != nil && store.SQLState(err) == "" && !tx.Conn().IsClosed():
+		return nil, &ownError{err}
+	case err == nil && errs != nil && len(errs) != len(jobs):
+		return nil, fmt.Errorf("the processor returned %d results for %d jobs: return one for each, or nil", len(errs), len(jobs))
+	}
+	return errs, err
+}
+
+// attempt says how an attempt ends for which the processor returned err.
+func (a *accounting) attempt(j store.Job, err error) Attempt {
+	if errors.Is(err, ErrLater) {
+		return Attempt{Later: true}
+	}
+	cause := blame(err)
+	verdict := models.Judge(cause, j.Attempt, j.NotReady+1, a.options.RetryBase)
+	ended := Attempt{Outcome: verdict.Outcome, Delay: verdict.Delay}
+	if cause == nil {
+		return ended
+	}
+	ended.Code, ended.Message = cause.Code, cause.Message
+	switch cause.Code {
+	case models.CodeVersionMismatch:
+		ended.Version = &cause.Version
+	case models.CodeDocumentLocked:
+		ended.Unlogged = true
+	case models.CodeConfigurationLocked:
+		// The organization is held back: its jobs are left as they are, instead of being rewritten again and again while that lasts.
+		pause, begun := a.holdBack(j.OrgID)
+		if begun {
+			a.options.Log.Info("another transaction is changing an organization's configuration: its jobs wait", "org", j.OrgID, "pause", pause)
+		}
+		ended.Unlogged, ended.LeftAlone, ended.Delay = true, true, max(ended.Delay, pause)
+	}
+	return ended
+}
+
+// Failed implements Handlers.
+func (a *accounting) Failed(j store.Job, err error) Attempt {
+	ended := a.attempt(j, err)
+	a.options.Log.Info("job not completed", "org", j.OrgID, "document", j.DocumentID, "attempt", j.Attempt, "code", ended.Code, "error", ended.Message)
+	return ended
+}
+
+// jobsOf are jobs as a processor sees them.
+func jobsOf(workflowRun string, jobs []store.Job) []Job {
+	in := make([]Job, len(jobs))
+	for i, j := range jobs {
+		in[i] = Job{
+			ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.Version, Attempt: j.Attempt, NotReady: j.NotReady,
+			Epoch: j.Epoch, WorkflowRunID: workflowRun,
+		}
+	}
+	return in
+}
+
+// codeForm is what an error code looks like.
+var codeForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+
+// blame names the error code of what went wrong with one job.
+func blame(err error) *models.JobError {
+	var cause *models.JobError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &cause) && cause == nil:
+		return models.Errorf(models.CodeProcessorError, "the processor returned a nil *models.JobError as its error")
+	case errors.As(err, &cause) && !codeForm.MatchString(string(cause.Code)):
+		return models.Errorf(models.CodeProcessorError, "the processor returned the error code %q, which is no code: %s", cause.Code, cause.Message)
+	case errors.As(err, &cause):
+		return cause
+	case errors.Is(err, errTimeout):
+		return &models.JobError{Code: models.CodeTimeout, Message: err.Error()}
+	case store.IsUnbalanced(err):
+		return &models.JobError{Code: models.CodeUnbalanced, Message: err.Error()}
+	case store.IsUnknownAccount(err):
+		return &models.JobError{Code: models.CodeUnknownAccount, Message: err.Error()}
+	case store.IsPeriodClosed(err):
+		return &models.JobError{Code: models.CodePeriodClosed, Message: err.Error()}
+	case store.SQLState(err) != "":
+		return &models.JobError{Code: models.CodeDatabaseError, Message: err.Error()}
+	}
+	return &models.JobError{Code: models.CodeProcessorError, Message: err.Error()}
+}

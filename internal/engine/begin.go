@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// takeQueue takes the leased jobs that are not begun.
+func (r *runner) takeQueue() []store.Job {
+	queue := r.queue
+	r.queue = nil
+	return queue
+}
+
+// sorted are queued jobs by what becomes of them now.
+type sorted struct {
+	// start are begun each by itself, bulk together by type. Of both, unmarked are to be marked as being worked first.
+	start, unmarked []store.Job
+	bulk            map[string][]store.Job
+	// waiting have no room now, wait counts those of them that wait for room of their type. unknown have no handler here.
+	waiting, unknown []store.Job
+	wait             map[string]int
+}
+
+// begin starts the queued jobs. Room is reserved for what was leased for this turn. What was taken over may have to wait for it,
+// marked as not being worked, so that it is not charged when the worker dies. Jobs without a handler here are another worker's.
+func (r *runner) begin(work context.Context) error {
+	queue := r.takeQueue()
+	r.engine.room.wait(r, nil)
+	if len(queue) == 0 {
+		r.careful = r.careful && r.active > 0
+		return nil
+	}
+	q := r.sort(queue)
+	r.engine.room.wait(r, q.wait)
+	if err := r.markWaiting(work, q.waiting); err != nil {
+		r.queue = append(queue, r.queue...) // they keep the room that they have
+		return err
+	}
+	begun, err := r.markWorking(work, q.unmarked)
+	if err != nil {
+		r.queue = append(queue, r.queue...)
+		return err
+	}
+	r.queue = append(r.queue, q.waiting...)
+	for _, j := range begun.of(q.start) {
+		r.start(work, j)
+	}
+	for jobType, jobs := range q.bulk {
+		r.startBulk(work, jobType, begun.of(jobs))
+	}
+	r.skip(begun.held)
+	r.later(q.unknown, 0)
+	return r.giveAllBack(work)
+}
+
+// sort decides what becomes of queued jobs. It reserves room in the queue itself, so that it stays with a job that is not begun after all.
+func (r *runner) sort(queue []store.Job) sorted {
+	q := sorted{bulk: map[string][]store.Job{}, wait: map[string]int{}}
+	suspects := r.suspects(queue)
+	for i := range queue {
+		j := &queue[i]
+		h, ok := r.engine.handlers.Handling(j.Type)
+		switch {
+		case !ok:
+			q.unknown = append(q.unknown, *j)
+			continue
+		case i >= suspects, h.Bulk && !r.hasCall(h, len(q.bulk[j.Type]), j.Type), !h.Bulk && !j.Room && !r.engine.room.take(j.Type):
+			if !h.Bulk && !j.Room {
+				q.wait[j.Type]++
+			}
+			q.waiting = append(q.waiting, *j)
+			continue
+		case h.Bulk:
+			q.bulk[j.Type] = append(q.bulk[j.Type], *j)
+		default:
+			j.Room = true
+			q.start = append(q.start, *j)
+		}
+		if j.Waiting && (h.Charged || j.Takeovers > 1) {
+			q.unmarked = append(q.unmarked, *j)
+		}
+	}
+	return q
+}
+
+// hasCall reports whether one more job of a bulk type may be worked, when n others are begun with it.
+func (r *runner) hasCall(h Handling, n int, jobType string) bool {
+	return h.Calls == 0 || n < (h.Calls-r.running[jobType])*h.Parallel
+}
+
+// leaveRoom gives back the room of jobs that are not begun after all.
+func (r *runner) leaveRoom(jobs []store.Job) {
+	for _, j := range jobs {
+		if j.Room {
+			r.engine.room.Return(j.Type, 1)
+		}
+	}
+}
+
+// suspects puts those of the leased jobs first that ended with their worker before, and says how many of all may be begun now. A
+// job that kills its worker must end alone, and the others are charged with it only if they are being worked: so bulks that
+// were taken over once are worked in tenths, what was taken over again one by one, and nothing else meanwhile.
+func (r *runner) suspects(queue []store.Job) int {
+	suspicion := func(j store.Job) int {
+		if h, ok := r.engine.handlers.Handling(j.Type); j.Takeovers == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
+			return 0
+		}
+		return min(j.Takeovers, 2)
+	}
+	slices.SortStableFunc(queue, func(a, b store.Job) int {
+		return cmp.Or(cmp.Compare(suspicion(b), suspicion(a)), cmp.Compare(a.Type, b.Type)*min(1, suspicion(a)))
+	})
+	worst := suspicion(queue[0])
+	switch {
+	case worst == 0 && !r.careful:
+		return len(queue)
+	case r.active > 0:
+		return 0
+	}
+	r.careful = worst > 0
+	switch worst {
+	case 0:
+		return len(queue)
+	case 1:
+		h, _ := r.engine.handlers.Handling(queue[0].Type)
+		n := 1
+		for n < h.Parallel/10 && n < len(queue) && suspicion(queue[n]) == 1 && queue[n].Type == queue[0].Type {
+			n++
+		}
+		return n
+	}
+	return 1
+}
+
+// suspicious reports whether a job was reclaimed since its last completion.
+func suspicious(j store.Job) bool { return j.Takeovers > 0 }
+
+// markWaiting says of charged jobs that they have begun to wait for room.
+func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
+	var fresh []string
+	for i := range waiting {
+		if !waiting[i].Waiting {
+			waiting[i].Waiting = true
+			fresh = append(fresh, waiting[i].ID)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return r.engine.kind.MarkWaiting(work, r.holder.turn(), fresh)
+}
+
+// notBegun are jobs that were to be marked and are not begun.
+type notBegun struct {
+	// not names all of them: they were cancelled while they waited, another turn has them, or another transaction holds their rows.
+	not map[string]bool
+	// held are those of the last kind, which wait on.
+	held []store.Job
+}
+
+// of returns those of the jobs that are to be begun.
+func (n notBegun) of(jobs []store.Job) []store.Job {
+	if len(n.not) == 0 {
+		return jobs
+	}
+	return slices.DeleteFunc(jobs, func(j store.Job) bool { return n.not[j.ID] })
+}
+
+// markWorking says that jobs which were not charged until now are worked, and which of them are not to be begun.
+func (r *runner) markWorking(work context.Context, jobs []store.Job) (notBegun, error) {
+	if len(jobs) == 0 {
+		return notBegun{}, nil
+	}
+	begun, err := r.engine.kind.BeginWaiting(work, r.holder.turn(), idsOf(jobs))
+	if err != nil || len(begun.Working) == len(jobs) {
+		return notBegun{}, err
+	}
+	working, held := setOf(begun.Working), setOf(begun.Held)
+	n := notBegun{not: map[string]bool{}}
+	for _, j := range jobs {
+		if working[j.ID] {
+			continue
+		}
+		n.not[j.ID] = true
+		r.leaveRoom([]store.Job{j})
+		if j.Room = false; held[j.ID] {
+			n.held = append(n.held, j)
+		}
+	}
+	r.tally.note(func(r *Report) { r.Cancelled += begun.Cancelled })
+	return n, nil
+}
+
+// givenBack are jobs that are to be pending again after a delay.
+type givenBack struct {
+	jobs  []store.Job
+	delay time.Duration
+}
+
+// later has jobs given back by the next giveAllBack that succeeds: they are not worked any more, because they may be another turn's as soon as
+// that was tried.
+func (r *runner) later(jobs []store.Job, delay time.Duration) {
+	if len(jobs) > 0 {
+		r.leaveRoom(jobs)
+		r.back = append(r.back, givenBack{jobs, delay})
+	}
+}
+
+func (r *runner) giveAllBack(work context.Context) error {
+	for len(r.back) > 0 {
+		if err := r.holder.giveBack(work, r.back[0].jobs, r.back[0].delay); err != nil {
+			return err
+		}
+		r.back = r.back[1:]
+		r.recovered(&r.own)
+	}
+	return nil
+}

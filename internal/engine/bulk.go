@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+const (
+	// chunkTries is how often a transaction is tried that lost against another one, or lost its connection.
+	chunkTries = 3
+	// bulkPatience is for how many timeouts of its type a bulk is worked that fails: then what is left of it is given back.
+	bulkPatience = 10
+)
+
+// startBulk works jobs of a bulk type, as many together as its handler takes.
+func (r *runner) startBulk(work context.Context, jobType string, jobs []store.Job) {
+	h, _ := r.engine.handlers.Handling(jobType)
+	for some := range slices.Chunk(jobs, max(1, h.Parallel)) {
+		c := &call{jobType: jobType, open: len(some), cancel: func() {}, deadline: time.Now().Add(h.Timeout)}
+		for _, j := range some {
+			r.begun[j.ID] = true
+		}
+		r.active += c.open
+		r.running[jobType]++
+		go r.workBulk(work, h, c, some)
+	}
+}
+
+// workBulk works jobs of a bulk type in one transaction. When that fails they are halved until the one to blame stands alone, and the
+// others go on. It says so when they are over, even if the handler ends its goroutine: then they are given back at the end of the turn.
+func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []store.Job) {
+	out := returned{call: c, jobs: make([]ended, len(jobs))}
+	place := make(map[string]int, len(jobs))
+	for i, j := range jobs {
+		out.jobs[i], place[j.ID] = ended{job: j, closed: true}, i
+	}
+	defer func() { r.over <- out }()
+	r.calls.begin(c)
+	defer r.calls.end(c)
+	began := time.Now()
+	for parts := [][]store.Job{jobs}; len(parts) > 0 && work.Err() == nil; {
+		some, rest := parts[0], slices.Concat(parts[1:]...)
+		parts = parts[1:]
+		if !r.calls.hand(c, some, rest) {
+			return
+		}
+		if time.Since(began) > bulkPatience*h.Timeout {
+			// Each takes its time: the rest another time, uncounted.
+			out.back = append(out.back, givenBack{slices.Concat(some, rest), time.Second})
+			return
+		}
+		done, err := r.tryBulk(work, h, c, some)
+		out.skipped, out.later = append(out.skipped, done.skipped...), append(out.later, done.later...)
+		switch {
+		case err == nil || work.Err() != nil:
+		case store.IsTableLock(err) && !isOwn(err):
+			r.engine.sayLocked(err)
+			out.back = append(out.back, givenBack{slices.Concat(some, rest), lockedPause})
+			return
+		case len(some) == 1:
+			out.jobs[place[some[0].ID]] = ended{job: some[0], attempt: r.notCompleted(work, some[0], err)}
+		default:
+			parts = slices.Insert(parts, 0, some[:len(some)/2], some[len(some)/2:])
+		}
+	}
+}
+
+// bulked is what came of a transaction of a bulk.
+type bulked struct {
+	settled store.Settled
+	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
+	skipped, later []store.Job
+}
+
+// tryBulk works leased jobs in the transaction that completes them. What the database does to that transaction is tried again.
+func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store.Job) (bulked, error) {
+	gone := 0
+	began := time.Now()
+	for try := 1; ; try++ {
+		ctx, cancel := r.calls.try(work, c, h.Timeout)
+		done, err := r.commitBulk(ctx, h, jobs)
+		over := ctx.Err()
+		cancel()
+		switch {
+		case err == nil:
+			r.tally.count(done.settled)
+			return done, nil
+		case work.Err() != nil:
+			return bulked{}, err
+		case errors.Is(over, context.DeadlineExceeded):
+			return bulked{}, late(h.Timeout, err)
+		case over != nil:
+			// A renewal found that some are no longer the turn's: another one goes on with those.
+			if held, err := r.holder.held(work); err == nil {
+				jobs = keep(jobs, held)
+			}
+			if len(jobs) == 0 || try >= chunkTries {
+				return bulked{}, nil
+			}
+		case !isTransient(err):
+			return bulked{}, err
+		case gone < maxUncounted && r.unavailable(work, c, err, began):
+			try = 0 // that was no try, unless the database is gone each time
+			gone++
+		case try >= chunkTries:
+			return bulked{}, &notCompletedError{tries: try, cause: err}
+		}
+	}
+}
+
+// commitBulk prepares jobs, and works and completes them in one transaction.
+func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (done bulked, err error) {
+	turn := r.holder.turn()
+	commit, err := r.prepare(ctx, jobs)
+	if err != nil {
+		return done, err
+	}
+	byID := make(map[string]store.Job, len(jobs))
+	for _, j := range jobs {
+		byID[j.ID] = j
+	}
+	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
+		defer recovered(&err)
+		locked, err := r.engine.kind.LockChunk(ctx, tx, turn, idsOf(jobs))
+		done.skipped = without(jobs, locked)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		for i := range locked {
+			locked[i] = withContent(locked[i], byID[locked[i].ID])
+		}
+		settlements, later, err := r.effects(ctx, tx, commit, locked, false)
+		if done.later = later; err == nil && len(settlements) > 0 {
+			done.settled, err = r.engine.kind.Settle(ctx, tx, turn, settlements)
+		}
+		return err
+	})
+	return done, err
+}
+
+// withContent is a locked job, as it is now, with what does not change while it is leased.
+func withContent(locked, leased store.Job) store.Job {
+	locked.Type, locked.Payload, locked.MaxAttempts = leased.Type, leased.Payload, leased.MaxAttempts
+	locked.Key, locked.EnqueuedAt, locked.Waiting = leased.Key, leased.EnqueuedAt, leased.Waiting
+	return locked
+}
+
+// prepare calls a bulk handler's first phase; its panic is its error.
+func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
+	defer recovered(&err)
+	return r.engine.handlers.Prepare(ctx, r.request.Turn.WorkflowRunID, jobs)
+}
+
+// effects calls a bulk handler's second phase for those locked jobs that are not to be cancelled, and says how each is completed, and
+// which are put off. picked: they are not leased.
+func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (settlements []store.Settlement, later []store.Job, err error) {
+	settlements = make([]store.Settlement, 0, len(jobs))
+	going := make([]store.Job, 0, len(jobs))
+	for _, j := range jobs {
+		if j.CancelRequested {
+			settlements = append(settlements, store.Settlement{Job: j, Outcome: models.OutcomeCancelled})
+		} else {
+			going = append(going, j)
+		}
+	}
+	if len(going) == 0 {
+		return settlements, nil, nil
+	}
+	attempts, err := commit(ctx, tx, going)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, a := range attempts {
+		switch {
+		case a.Later:
+			later = append(later, going[i])
+		case !picked || !a.LeftAlone:
+			settlements = append(settlements, a.settlement(going[i]))
+		}
+	}
+	if len(later) == len(jobs) {
+		return nil, nil, &ownError{errors.New("the handler put off every job of a call")}
+	}
+	return settlements, later, nil
+}
+
+// recovered turns a panic into an error that carries the stack.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = models.Errorf(models.CodeProcessorError, "panic: %v\n%s", p, debug.Stack())
+	}
+}

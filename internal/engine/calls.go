@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// call is one call of a handler. What is not said to be fixed is guarded by calls.
+type call struct {
+	// jobType, single, picked and open are fixed: the type, whether it works one job by itself outside of transactions, whether what it
+	// works is not leased, and how many jobs it has.
+	jobType string
+	single  bool
+	picked  bool
+	open    int
+
+	began time.Time
+	// inHand are the jobs that it works now, later those that come after them.
+	inHand, later []store.Job
+	cancel        context.CancelFunc
+	deadline      time.Time
+	// abandoned: it did not return when its context had ended, and is not waited for.
+	abandoned bool
+}
+
+// calls are the calls that a turn has under way. It is safe for concurrent use.
+type calls struct {
+	mu  sync.Mutex
+	all map[*call]bool
+}
+
+func (cs *calls) begin(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.began = time.Now()
+	cs.all[c] = true
+}
+
+func (cs *calls) end(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.all, c)
+}
+
+// hand says which jobs a call works now, and which come later. It reports false when the call was abandoned meanwhile: then nothing of it
+// changes any more.
+func (cs *calls) hand(c *call, now, later []store.Job) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if !c.abandoned {
+		c.inHand, c.later = now, later
+	}
+	return !c.abandoned
+}
+
+// try is a context for one try of a call.
+func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (context.Context, context.CancelFunc) {
+	deadline := time.Now().Add(timeout)
+	ctx, cancel := context.WithDeadline(work, deadline)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if !c.abandoned {
+		c.cancel, c.deadline = cancel, deadline
+	}
+	return ctx, cancel
+}
+
+// spare gives a call more time before it is abandoned.
+func (cs *calls) spare(c *call, more time.Duration) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if !c.abandoned {
+		c.deadline = time.Now().Add(more)
+	}
+}
+
+// abandon marks the calls that go on although their context ended long ago, or, if they were stopped, all, and returns them.
+func (cs *calls) abandon(now time.Time, stopped bool) []*call {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	var gone []*call
+	for c := range cs.all {
+		if !c.abandoned && (stopped || c.late(now)) {
+			c.abandoned = true
+			gone = append(gone, c)
+		}
+	}
+	return gone
+}
+
+// late: the call's time has long been up.
+func (c *call) late(now time.Time) bool { return now.Sub(c.deadline) > lastGrace }
+
+// overdue returns the jobs in hand whose deadline has passed: they are not renewed any more.
+func (cs *calls) overdue() []string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	now := time.Now()
+	ids := []string{}
+	for c := range cs.all {
+		if now.After(c.deadline) {
+			ids = append(ids, idsOf(c.inHand)...)
+		}
+	}
+	return ids
+}
+
+// inHand returns the leased jobs that each call works now.
+func (cs *calls) inHand() map[*call][]store.Job {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	now := make(map[*call][]store.Job, len(cs.all))
+	for c := range cs.all {
+		if !c.picked {
+			now[c] = c.inHand
+		}
+	}
+	return now
+}
+
+// cancelLost ends the calls that work jobs which are not held any more. before is what was in hand before the leases were read.
+// It reports whether there were any.
+func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost bool) {
+	still := setOf(held)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c, jobs := range before {
+		if cs.all[c] && len(jobs) > 0 && len(c.inHand) == len(jobs) && c.inHand[0].ID == jobs[0].ID &&
+			slices.ContainsFunc(jobs, func(j store.Job) bool { return !still[j.ID] }) {
+			c.cancel()
+			lost = true
+		}
+	}
+	return lost
+}
+
+// longRunning returns the ids of the jobs that have been worked, each by itself, for so long.
+func (cs *calls) longRunning(long time.Duration) (ids []string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.all {
+		if c.single && !c.abandoned && time.Since(c.began) >= long {
+			ids = append(ids, idsOf(c.inHand)...)
+		}
+	}
+	return ids
+}
+
+func idsOf(jobs []store.Job) []string {
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	return ids
+}
+
+// keep returns the jobs with one of the ids.
+func keep(jobs []store.Job, ids []string) []store.Job {
+	wanted := setOf(ids)
+	kept := jobs[:0:0]
+	for _, j := range jobs {
+		if wanted[j.ID] {
+			kept = append(kept, j)
+		}
+	}
+	return kept
+}
+
+// without returns the jobs that are not among the others.
+func without(jobs, others []store.Job) []store.Job {
+	if len(others) == len(jobs) {
+		return nil
+	}
+	there := setOf(idsOf(others))
+	var left []store.Job
+	for _, j := range jobs {
+		if !there[j.ID] {
+			left = append(left, j)
+		}
+	}
+	return left
+}
+
+func setOf(ids []string) map[string]bool {
+	set := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}

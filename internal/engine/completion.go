@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// completeTries is how often the completing transaction of one attempt may fail, once the handler's part of it has begun, while
+// the database answers. Then it is the job's own doing, and the attempt is counted.
+const completeTries = 5
+
+// completion runs what a handler wants in the transaction that completes its job. The handler has ended well, so the transaction is
+// tried again for as long as the job is the turn's: a connection that was cut, an outage and a lost race count as no attempt.
+type completion struct {
+	*runner
+	call    *call
+	timeout time.Duration
+	job     store.Job
+	attempt Attempt
+	// begun says that the last try came to the handler's part.
+	begun bool
+}
+
+// run returns what the job was completed as. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
+// one that was lost nothing is done either, and nothing is counted. ctx is the handler's, work ends with the turn.
+func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
+	pause := firstSkip
+	failed, gone := 0, 0
+	cancel := func() {}
+	defer func() { cancel() }()
+	for began := time.Now(); ; pause = min(2*pause, longestPause) {
+		settled, err := c.try(ctx)
+		switch {
+		case err == nil:
+			return settled, nil
+		case errors.Is(err, store.ErrLeaseLost):
+			return c.closeUncompleted(ctx, c.job)
+		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
+			return nil, err
+		case errors.Is(err, store.ErrRowHeld):
+			if time.Since(began) > completeLimit {
+				return nil, err
+			}
+		case !isConflict(err) && !store.IsOutage(err):
+			return nil, &notCompletedError{tries: failed + 1, cause: err}
+		case c.unavailable(work, c.call, err, began):
+			// That was no try, unless it is the job's own doing: then the database is gone each time.
+			if c.begun {
+				gone++
+			}
+			if gone >= maxUncounted {
+				return nil, &notCompletedError{tries: gone, cause: err}
+			}
+		case ctx.Err() != nil:
+			return nil, late(c.timeout, err)
+		case c.begun:
+			if failed++; failed >= completeTries && (!isConflict(err) || time.Since(began) > lockPatience) {
+				return nil, &notCompletedError{tries: failed, cause: err}
+			}
+		}
+		rest(work, pause)
+		cancel()
+		ctx, cancel = c.calls.try(work, c.call, c.timeout) //nolint:fatcontext // it is made of work each time
+	}
+}
+
+// try returns ErrLeaseLost, and nothing is done, when the job is no longer the turn's or is to be cancelled, and ErrRowHeld when
+// another transaction holds its row for long.
+//
+// The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
+// when that part has ended, and pinned until the commit.
+func (c *completion) try(ctx context.Context) (settled store.Settled, err error) {
+	inTx, free := true, func() {}
+	c.begun = false
+	defer func() { free() }()
+	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+		defer recovered(&err)
+		c.begun = true
+		if c.attempt.Result, err = c.attempt.InTx(ctx, tx); err != nil {
+			return Own(tx, err)
+		}
+		inTx = false
+		var turn store.Turn
+		turn, free = c.holder.pin()
+		settlements := []store.Settlement{c.attempt.settlement(c.job)}
+		settled, err = c.engine.kind.SettleUnlocked(ctx, tx, turn, settlements, lockPatience)
+		return err
+	})
+	if !inTx && store.IsLockTimeout(err) {
+		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
+	}
+	return settled, err
+}
+
+// closeUncompleted completes a job that could not be completed because it is to be cancelled. Without an error and without a
+// count it is no longer the turn's.
+func (r *runner) closeUncompleted(ctx context.Context, j store.Job) (store.Settled, error) {
+	pause := firstSkip
+	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
+		settled, done, err := r.completeLocked(ctx, []ended{{job: j, attempt: Attempt{Outcome: models.OutcomeCancelled}}})
+		if err != nil || done[j.ID] {
+			return settled, err
+		}
+		left, err := r.leftOver(ctx, []ended{{job: j, since: began}}, nil)
+		if err != nil || len(left) == 0 {
+			return nil, err
+		}
+		if time.Since(began) > lockPatience || ctx.Err() != nil {
+			return nil, store.ErrRowHeld
+		}
+		time.Sleep(pause)
+	}
+}

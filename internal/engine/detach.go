@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// A turn is over when its time is up, also when handlers of single jobs take longer: no activity waits for them. Their jobs are handed
+// over to a detached turn, which no activity belongs to, and go on in this process.
+
+const (
+	// detachAfter is how long a job has been worked when its turn ends without it.
+	detachAfter = time.Second
+	// handOverPause is the pause before another try at a hand-over that a completion held off.
+	handOverPause = 20 * time.Millisecond
+	// bridgeFor is how long a bridge takes more jobs.
+	bridgeFor = time.Second
+)
+
+// detachedTurns is what an engine knows of jobs that go on after their turns.
+type detachedTurns struct {
+	running sync.WaitGroup
+
+	mu sync.Mutex
+	// late is what has become of such jobs and was not reported yet.
+	late Report
+}
+
+// withLate adds to a turn's report what has become of jobs that went on after earlier ones.
+func (e *Engine) withLate(r Report) Report {
+	d := &e.detached
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.add(d.late)
+	d.late = Report{}
+	return r
+}
+
+// detach hands the jobs that are being worked over, if the turn has nothing else to do than to wait for them.
+func (r *runner) detach(work context.Context) (bool, error) {
+	if r.unattended || !r.request.Linger || r.active == 0 || r.refill.underWay || r.completing || len(r.ended)+len(r.held) > 0 {
+		return false, nil
+	}
+	ids := r.calls.longRunning(detachAfter)
+	if len(ids) != r.active {
+		return false, nil
+	}
+	handed, err := r.holder.handOver(work, ids)
+	if !handed {
+		r.wakeAt(time.Now().Add(handOverPause))
+	}
+	return handed, err
+}
+
+// goOn ends the turn for its activity, and waits for its jobs in the background.
+func (r *runner) goOn(ctx, work context.Context) (Report, error) {
+	before := r.holder.turn()
+	before.ID = r.request.Turn.ID
+	err := r.holder.finish(ctx, r.request.Stop, before)
+	if !r.doubt.IsZero() {
+		r.engine.reclaimLater(before)
+	}
+	// What has not begun is no longer the turn's: it takes no room while the others go on.
+	r.leaveRoom(r.takeQueue())
+	r.engine.room.wait(r, nil)
+	report := r.tally.split()
+	e := r.engine
+	end := r.tend(e.life, work)
+	e.detached.running.Go(func() { r.endDetached(work, r.drain(work, nil), end) })
+	return e.withLate(report), err
+}
+
+// endDetached ends a turn that no activity waits for; err is its own.
+func (r *runner) endDetached(work context.Context, err error, end func()) {
+	defer r.cancelWork()
+	d, log := &r.engine.detached, r.engine.options.Log
+	if err != nil {
+		log.Error("jobs that went on after their turn could not be completed; they are reclaimed", "turn", r.holder.turn().ID, "error", err)
+	} else if err := r.holder.finish(work, r.request.Stop, r.holder.turn()); err != nil {
+		log.Warn("what a turn still held was not given back", "turn", r.holder.turn().ID, "error", err)
+	}
+	end()
+	r.close()
+	late := r.tally.soFar()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.late.add(late)
+}
+
+// fetchedTurn is the detached turn by which a fetch holds what it begins at once.
+func fetchedTurn(turn store.Turn) store.Turn {
+	turn.ID += "/fetched"
+	return detached(turn)
+}
+
+// bridge leases jobs for a fetch that has waited, and begins them at once, in the background: the turn's next activity is a hop
+// through Temporal away. For a second it takes what else comes.
+func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
+	turn = fetchedTurn(turn)
+	leased, err := e.leaseRoomy(ctx, turn, limit)
+	if err == nil {
+		err = ctx.Err() // cancelled meanwhile: they are not begun
+	}
+	if err != nil || len(leased.Jobs) == 0 {
+		for _, j := range leased.Jobs {
+			if j.Room {
+				e.room.Return(j.Type, 1)
+			}
+		}
+		return leased, err
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := e.newRunner(TurnRequest{Turn: turn, Batch: limit, Length: bridgeFor, Linger: true, Stop: stop}, cancel)
+	r.queue, r.unattended = leased.Jobs, true
+	r.tally.note(func(r *Report) { r.Leased = len(leased.Jobs) })
+	end := r.tend(e.life, work)
+	e.detached.running.Go(func() {
+		_, err := r.run(e.life, work)
+		r.endDetached(work, err, end)
+	})
+	return leased, nil
+}

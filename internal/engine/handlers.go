@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Handlers works the jobs of a queue: each by itself and for as long as it takes, or many of a type in the transaction that completes
+// them. It is safe for concurrent use.
+type Handlers interface {
+	// Handling says how jobs of a type are worked; ok is false when there is no handler for it.
+	Handling(jobType string) (h Handling, ok bool)
+	// Work works one job outside of transactions.
+	Work(ctx context.Context, job store.Job, progress Progress) Attempt
+	// Prepare does, for jobs of one bulk type, what takes time and needs no transaction. It may be called more than once for a job.
+	// workflowRun is the run of the workflow that works them. An error is of all of them: one that Own has marked is theirs, also
+	// where it looks like one of the database.
+	Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (BulkCommit, error)
+	// Failed says how an attempt at a job ends that failed with err.
+	Failed(job store.Job, err error) Attempt
+}
+
+// BulkCommit works prepared jobs in tx, the transaction that completes them, and says how the attempt at each ends. It is given those that
+// are still the turn's and are not to be cancelled, which may be fewer than were prepared. It neither commits tx nor rolls it back. An
+// error, marked as Prepare's is, undoes the transaction.
+type BulkCommit func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]Attempt, error)
+
+// Handling says how jobs of a type are worked.
+type Handling struct {
+	// Parallel is how many jobs of the type a process works side by side, each in its own call; in bulk it is how many share
+	// a call.
+	Parallel int
+	// Everywhere is how many jobs of the type are leased at a time, over all processes; 0: any number.
+	Everywhere int
+	// Timeout is how long an attempt may take.
+	Timeout time.Duration
+	// Charged: an attempt at the job is counted when its worker dies. What is not charged is charged only when it is worked alone, because
+	// it may have ended its worker before.
+	Charged bool
+
+	// Bulk: Prepare and its BulkCommit work them. The rest is for these.
+	Bulk bool
+	// Calls is how many calls of the type a turn has side by side; 0: any number.
+	Calls int
+	// LockWait is how long a statement of the transaction may wait for a lock; 0: any time.
+	LockWait time.Duration
+	// Picked says when jobs of the type are worked without a lease before.
+	Picked Picked
+}
+
+// Picked says when jobs of a bulk type are picked and completed in one transaction, without a lease.
+type Picked int
+
+const (
+	// PickedWhenAlone picks after a lease that brought no other type, for as long as that is so and calls are quick.
+	PickedWhenAlone Picked = iota
+	// PickedAtOnce picks from a turn's first batch on.
+	PickedAtOnce
+	// PickedNever always leases.
+	PickedNever
+)
+
+// Progress stores what a running job says of itself.
+type Progress func(ctx context.Context, progress []byte) error
+
+// Attempt is how an attempt at a job ended.
+type Attempt struct {
+	Outcome models.Outcome
+	// Code and Message say why, for every outcome but completed.
+	Code    models.ErrorCode
+	Message string
+	// Delay is until the next attempt, for retried and rescheduled.
+	Delay time.Duration
+	// Version replaces the job's version; nil leaves it alone.
+	Version *int64
+	// Result is what a completed job leaves, as JSON.
+	Result []byte
+	// Unlogged attempts leave no row in the log.
+	Unlogged bool
+	// Unavailable: the handler failed because the database was unavailable to a query of Daybook's own. Outcome and the others say
+	// how the attempt ends when that has happened too often in a row.
+	Unavailable bool
+	// InTx is run in the transaction that completes the job, and returns the result anew; nil: nothing is run.
+	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
+	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough without it. The job comes again in one of
+	// the turn's next calls. At least one job of a call must not be put off.
+	Later bool
+	// LeftAlone is for a BulkCommit: the job need not be rewritten where it is not leased; the Picker has been told to leave it alone.
+	LeftAlone bool
+}
+
+func (a Attempt) settlement(job store.Job) store.Settlement {
+	return store.Settlement{
+		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay, Version: a.Version, Result: a.Result, Unlogged: a.Unlogged,
+	}
+}
+
+// ErrUnstorable is why an attempt fails of which the database refuses to store what its handler said.
+var ErrUnstorable = errors.New("what the handler said could not be stored")
+
+// Own marks an error of a handler that has the transaction tx as the handler's own, unless the transaction itself has failed in a way that
+// is not the handler's doing: then it is tried again.
+func Own(tx pgx.Tx, err error) error {
+	if err == nil || tx.Conn().IsClosed() || isConflict(err) {
+		return err
+	}
+	return &ownError{err}
+}
+
+// ownError is what a handler failed with, when the transaction itself is sound.
+type ownError struct{ err error }
+
+func (e *ownError) Error() string { return e.err.Error() }
+func (e *ownError) Unwrap() error { return e.err }

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// holder keeps the leases of one turn: by which turn and fence they are held, renewed, reclaimed from earlier activities, handed over and
+// given back. Its methods are safe for concurrent use.
+//
+// Who holds a job is one value, the identity. It changes in two ways, both here: a new fence after a take-over whose result is unknown,
+// and a detached turn that goes on without its activity. What commits under it pins it for as long as that takes.
+type holder struct {
+	engine *Engine
+	calls  *calls
+	tally  *tally
+
+	identity atomic.Pointer[store.Turn]
+	// moving is locked while the identity changes, and read-locked while it is pinned.
+	moving sync.RWMutex
+
+	// taking is locked while leases are taken over, until they have arrived.
+	taking sync.Mutex
+	// mu guards taken, which are the jobs that were taken over and that the loop has not seen.
+	mu    sync.Mutex
+	taken []store.Job
+	// arrived has a token when there are such jobs.
+	arrived chan struct{}
+
+	// unsure: a take-over ended without saying what it took.
+	unsure atomic.Bool
+	// lost: leases of the turn were taken while it worked on them.
+	lost atomic.Bool
+}
+
+func newHolder(e *Engine, turn store.Turn, cs *calls, t *tally) *holder {
+	h := &holder{engine: e, calls: cs, tally: t, arrived: make(chan struct{}, 1)}
+	h.identity.Store(&turn)
+	return h
+}
+
+// turn is by which the leases are held now.
+func (h *holder) turn() store.Turn { return *h.identity.Load() }
+
+// pin returns by which turn the leases are held, and keeps that from changing until free is called.
+func (h *holder) pin() (turn store.Turn, free func()) {
+	h.moving.RLock()
+	return h.turn(), h.moving.RUnlock
+}
+
+// takeOver reclaims what earlier activities of the turn leased, for the loop.
+func (h *holder) takeOver(ctx context.Context, crashed bool) error {
+	h.taking.Lock()
+	defer h.taking.Unlock()
+	turn := h.turn()
+	taken, err := h.engine.kind.TakeOver(ctx, turn, []string{turn.ID}, crashed)
+	if err != nil {
+		return err
+	}
+	h.tally.note(func(r *Report) {
+		r.Leased += len(taken.Jobs)
+		r.Lost += taken.Lost
+		r.Failed += taken.Failed
+	})
+	if len(taken.Jobs) > 0 {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.taken = append(h.taken, h.engine.marked(taken.Jobs)...)
+		select {
+		case h.arrived <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// takeOverFirst is takeOver before anything else is done. A try that ended without saying what it took may have been committed: the
+// next one draws a new fence, under which it finds that too, and charges nothing twice.
+func (h *holder) takeOverFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
+	tried := false
+	return h.engine.persist(ctx, stop, "take the turn over", func() error {
+		if tried {
+			fence, err := h.engine.kind.NextFence(work)
+			if err != nil {
+				return err
+			}
+			h.moving.Lock()
+			again := h.turn()
+			again.FirstFence, again.Fence = cmp.Or(again.FirstFence, again.Fence), fence
+			h.identity.Store(&again)
+			h.moving.Unlock()
+		}
+		tried = true
+		return h.takeOver(work, crashed)
+	})
+}
+
+// takeTaken returns what was taken over since it was last called.
+func (h *holder) takeTaken() []store.Job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	taken := h.taken
+	h.taken = nil
+	return taken
+}
+
+// held returns which jobs the turn holds. What is taken over meanwhile has arrived when it returns.
+func (h *holder) held(ctx context.Context) ([]string, error) {
+	h.taking.Lock()
+	defer h.taking.Unlock()
+	return h.engine.kind.Held(ctx, h.turn())
+}
+
+// giveBack gives jobs back, uncounted; what another transaction holds locked is given back at the turn's end.
+func (h *holder) giveBack(ctx context.Context, jobs []store.Job, delay time.Duration) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	n, err := h.engine.kind.Release(ctx, h.turn(), idsOf(jobs), delay)
+	h.tally.note(func(r *Report) { r.Released += n })
+	h.tally.tell()
+	return err
+}
+
+// releaseLimit bounds a try at giving back what a turn holds.
+const releaseLimit = 5 * time.Second
+
+// finish gives back all that the turn holds as as, by a context of its own, and says what it could not give back. After an
+// error it is not called: the rows stay with the turn, and its next activity takes them over.
+func (h *holder) finish(ctx context.Context, stop <-chan struct{}, as store.Turn) error {
+	return h.engine.persist(ctx, stop, "end a turn", func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+		defer cancel()
+		n, err := h.engine.kind.Release(ctx, as, nil, 0)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			h.engine.waker.Remind() // a fetch that waits has not seen them
+		}
+		left, err := h.engine.kind.TurnsWithLeases(ctx, []string{as.ID})
+		h.tally.note(func(r *Report) {
+			r.Released += n
+			r.LeftBehind = left
+		})
+		return err
+	})
+}
+
+// handOver makes all of the leases, which calls have in hand, those of the detached turn. It reports false when that has to be tried again
+// later: the identity is pinned, a row is locked for a moment, or a job is no longer the turn's.
+func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
+	if !h.moving.TryLock() {
+		return false, nil // what runs beside a completion, or a renewal, is not to wait for it
+	}
+	defer h.moving.Unlock()
+	inHand := h.calls.inHand()
+	before := h.turn()
+	after := detached(before)
+	var handed bool
+	// A connection that breaks leaves it open who holds the jobs: nothing else is done before that is known.
+	err := h.engine.persist(work, nil, "hand jobs over", func() (err error) {
+		handed, err = h.engine.kind.HandOver(work, before, after, ids)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if !handed {
+		held, err := h.engine.kind.Held(work, before)
+		if err == nil {
+			h.calls.cancelLost(inHand, held)
+		}
+		return false, err
+	}
+	h.identity.Store(&after)
+	return true, nil
+}
+
+// detached is the turn by which jobs are held that go on without the turn's activity.
+func detached(turn store.Turn) store.Turn {
+	turn.ID = store.OutlivedPrefix + turn.ID
+	return turn
+}

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+const (
+	// pickTries is how often jobs are picked that other transactions turn out to have, before they are left alone for lockedRest.
+	pickTries  = 3
+	lockedRest = 250 * time.Millisecond
+	// pickPause is for how long jobs are leased after some that were to be picked could not be.
+	pickPause = time.Second
+	// pickLimit is how long a bulk may take that is picked: its rows stay locked, and the turn leases nothing meanwhile.
+	pickLimit = time.Second
+)
+
+// errSuspicious says that a job may have ended its worker: it is leased, so that the one to blame is found.
+var errSuspicious = errors.New("a job was reclaimed from a worker that is gone")
+
+// pickable returns the bulk type that all the jobs have, if its next jobs may be picked.
+func (r *runner) pickable(jobs []store.Job) (jobType string, ok bool) {
+	jobType = jobs[0].Type
+	h, ok := r.engine.handlers.Handling(jobType)
+	if !ok || !h.Bulk || h.Picked == PickedNever || slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType }) {
+		return "", false
+	}
+	return jobType, true
+}
+
+// startPick works the next jobs of a bulk type without leasing them first.
+func (r *runner) startPick(work context.Context, jobType string, n int) {
+	h, _ := r.engine.handlers.Handling(jobType)
+	c := &call{jobType: jobType, picked: true, deadline: time.Now().Add(h.Timeout)}
+	ctx, cancel := r.calls.try(work, c, h.Timeout)
+	r.calls.begin(c)
+	go func() {
+		// That holds if the handler ends its goroutine.
+		l := refilled{leaseFor: pickPause}
+		defer func() {
+			cancel()
+			r.calls.end(c)
+			l.call = c
+			r.refills <- l
+		}()
+		l = r.pick(ctx, h, jobType, min(n, max(1, h.Parallel)))
+		if h.Picked == PickedWhenAlone && time.Since(c.began) > pickLimit {
+			l.leaseFor = time.Until(r.ends)
+		}
+	}()
+}
+
+// pick locks, works and completes the next jobs of a bulk type in one transaction.
+//
+// A worker that dies leaves no trace of it: the jobs are pending as before. So it is not done in a turn whose activity before
+// did not end by itself: if a job killed its worker, then it is leased there, and found by take-overs.
+func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) refilled {
+	for range pickTries {
+		l, empty := r.pickOnce(ctx, h, jobType, n)
+		if l.worked > 0 || l.leaseNext || l.leaseFor > 0 || l.again > 0 || empty || ctx.Err() != nil {
+			return l
+		}
+		// What was picked had been worked meanwhile. That says nothing of what else is due.
+	}
+	return refilled{asked: n, again: lockedRest}
+}
+
+// pickOnce is one try of pick. empty says that nothing is due that is not being worked.
+func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int) (l refilled, empty bool) {
+	l = refilled{asked: n}
+	leased := func(err error) (refilled, bool) {
+		r.engine.options.Log.Debug("jobs are leased instead of being picked", "type", jobType, "error", err)
+		return refilled{asked: n, leaseFor: pickPause}, false
+	}
+	pick, err := r.engine.kind.PickType(ctx, n, jobType, r.engine.room)
+	if err != nil {
+		return leased(err)
+	}
+	if pick.Empty() {
+		l.again, l.leaseNext = pick.Wait(), pick.Counted() || pick.Others()
+		return l, true
+	}
+	committed := false
+	defer func() {
+		if !committed {
+			pick.Undo()
+		}
+		pick.LeaveAlone()
+	}()
+	var settled store.Settled
+	var later []store.Job
+	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
+		defer recovered(&err)
+		jobs, err := pick.Lock(ctx, tx)
+		if err != nil || len(jobs) == 0 {
+			return err
+		}
+		if slices.ContainsFunc(jobs, suspicious) {
+			return errSuspicious
+		}
+		commit, err := r.prepare(ctx, jobs)
+		if err != nil {
+			return err
+		}
+		var settlements []store.Settlement
+		if settlements, later, err = r.effects(ctx, tx, commit, jobs, true); err != nil {
+			return err
+		}
+		if l.worked = len(settlements); l.worked == 0 {
+			return nil
+		}
+		settled, err = r.engine.kind.SettlePicked(ctx, tx, r.holder.turn(), settlements)
+		return err
+	})
+	switch {
+	case store.IsTableLock(err) && !isOwn(err):
+		r.engine.sayLocked(err)
+		return refilled{asked: n, again: lockedPause}, false
+	case err != nil:
+		return leased(err)
+	}
+	committed = len(later) == 0
+	r.tally.count(settled)
+	l.leaseNext = pick.Counted() || pick.Others()
+	return l, false
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// reconcileEvery is the pause between two looks for what a lease may have left, until its statement has surely ended.
+const reconcileEvery = time.Second
+
+// verify asks, when the database was unavailable, which jobs are still the turn's: what is not is not begun. The trouble is not over with
+// that: a database that answers may still refuse to write.
+func (r *runner) verify(work context.Context) error {
+	if r.own.since.IsZero() || r.own.verified {
+		return nil
+	}
+	held, err := r.holder.held(work)
+	if err != nil {
+		return err
+	}
+	r.queue = append(r.queue, r.holder.takeTaken()...)
+	still := setOf(held)
+	r.leaveRoom(slices.DeleteFunc(slices.Clone(r.queue), func(j store.Job) bool { return still[j.ID] }))
+	r.queue = keep(r.queue, held)
+	r.own.verified = true
+	return nil
+}
+
+// reconcile gives back what the turn holds and does not know, after a lease that ended without saying what it leased: its statement may have
+// been committed, or still be.
+func (r *runner) reconcile(work context.Context) error {
+	now := time.Now()
+	if r.holder.unsure.Swap(false) {
+		r.doubt, r.reconcileAt = now, time.Time{}
+	}
+	if r.doubt.IsZero() || r.refill.underWay {
+		return nil
+	}
+	if now.Before(r.reconcileAt) {
+		r.wakeAt(r.reconcileAt)
+		return nil
+	}
+	ids, err := r.holder.held(work)
+	if err != nil {
+		return err
+	}
+	r.queue = append(r.queue, r.holder.takeTaken()...)
+	known := r.known()
+	var orphans []store.Job
+	for _, id := range ids {
+		if !known[id] {
+			orphans = append(orphans, store.Job{ID: id})
+		}
+	}
+	if err := r.holder.giveBack(work, orphans, 0); err != nil {
+		return err
+	}
+	r.reconcileAt = now.Add(reconcileEvery)
+	if now.Sub(r.doubt) > store.LeaseLimit {
+		r.doubt = time.Time{}
+	}
+	return nil
+}
+
+// known are the jobs of which the loop knows that the turn holds them.
+func (r *runner) known() map[string]bool {
+	known := make(map[string]bool, len(r.begun))
+	for id := range r.begun {
+		known[id] = true
+	}
+	for _, some := range [][]ended{r.ended, r.held, r.inCompletion} {
+		for _, e := range some {
+			known[e.job.ID] = true
+		}
+	}
+	for _, some := range [][]store.Job{r.queue, r.skipped} {
+		for _, j := range some {
+			known[j.ID] = true
+		}
+	}
+	return known
+}
+
+// reclaimLater gives back what a turn that has ended may still lease: the statement of a lease that broke off may yet be committed.
+func (e *Engine) reclaimLater(turn store.Turn) {
+	if e.life.Err() != nil {
+		return
+	}
+	e.detached.running.Go(func() {
+		for until := time.Now().Add(store.LeaseLimit + reconcileEvery); time.Now().Before(until) && e.life.Err() == nil; {
+			rest(e.life, reconcileEvery)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), releaseLimit)
+			n, err := e.kind.Release(ctx, turn, nil, 0)
+			cancel()
+			if n > 0 || err != nil {
+				e.waker.Remind()
+				e.options.Log.Info("gave back what a lease left that had broken off", "turn", turn.ID, "jobs", n, "error", err)
+			}
+		}
+	})
+}

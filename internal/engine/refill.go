@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+const (
+	// smallLease is the pause before a refill that is small beside what the turn works already.
+	smallLease = 20 * time.Millisecond
+	// maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many jobs.
+	maxGrowth = 10
+	maxRefill = 1000
+)
+
+// refillState is what the loop knows of how it gets more jobs. One refill is under way at a time.
+type refillState struct {
+	underWay bool
+	// at is when the last one began, batch what the next one asks for.
+	at    time.Time
+	batch int
+	// dry: the last refill found nothing; another one is due at again, or, if that is zero, when a wake-up comes.
+	dry   bool
+	again time.Time
+	// called: the refill under way may have read the queue before a wake-up came.
+	called bool
+	// capped: organizations with a cap may have work. tight: the last refill passed over jobs for which there was no room.
+	capped, tight bool
+
+	// picks: the next jobs of pickType are picked, without being leased; not before leaseUntil, and not if the next refill is to lease.
+	picks      bool
+	pickType   string
+	leaseUntil time.Time
+	leaseNext  bool
+}
+
+func (e *Engine) newRefill(q TurnRequest) refillState {
+	h, ok := e.handlers.Handling("")
+	return refillState{batch: q.Batch, picks: ok && h.Picked == PickedAtOnce}
+}
+
+// refilled is what came of a refill.
+type refilled struct {
+	// jobs are leased; worked counts those that were picked and are completed.
+	jobs   []store.Job
+	worked int
+	// asked is how many were asked for.
+	asked int
+	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up comes.
+	again time.Duration
+	// capped: organizations with a cap may have work. passed: jobs are due for which there was no room.
+	capped, passed bool
+	err            error
+
+	// call is the one that worked what was picked; nil: a lease.
+	call *call
+	// leaseNext: what is due cannot be picked. leaseFor is for how long no more is picked.
+	leaseNext bool
+	leaseFor  time.Duration
+}
+
+// lookAgain has another refill made, also if one is under way: what that has read may be older.
+func (r *runner) lookAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
+
+// startRefill leases or picks more jobs, if there is room and there may be some.
+func (r *runner) startRefill(work context.Context) {
+	f := &r.refill
+	// What is leased beside a job that kills its worker may be charged with it.
+	if f.underWay || r.careful {
+		return
+	}
+	now := time.Now()
+	if f.dry && now.Before(f.again) {
+		r.wakeAt(f.again)
+	}
+	if f.dry && (f.again.IsZero() || now.Before(f.again)) {
+		return
+	}
+	room := r.engine.capacity - r.active - len(r.queue) - len(r.skipped)
+	if room <= 0 {
+		return
+	}
+	expected := room
+	if f.tight {
+		expected = min(room, r.engine.room.regained())
+	}
+	if small := f.at.Add(smallLease); 4*expected < r.active && now.Before(small) {
+		r.wakeAt(small)
+		return
+	}
+	n := min(room, f.batch)
+	f.underWay, f.at = true, now
+	if f.picks && !f.leaseNext && !now.Before(f.leaseUntil) && !r.request.Crashed {
+		r.startPick(work, f.pickType, n)
+		return
+	}
+	go func() { r.refills <- r.lease(work, n) }()
+}
+
+// lease leases up to n jobs, for which it reserves room.
+func (r *runner) lease(work context.Context, n int) refilled {
+	leased, err := r.engine.leaseRoomy(work, r.holder.turn(), n)
+	return refilled{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, passed: leased.Passed, err: err}
+}
+
+// noteRefill takes in what a refill led to.
+func (r *runner) noteRefill(work context.Context, l refilled) error {
+	f := &r.refill
+	if l.call != nil && l.call.abandoned {
+		return nil // another refill may be under way
+	}
+	f.underWay = false
+	if l.err != nil {
+		r.leaveRoom(l.jobs)
+		f.dry = false
+		r.doubt, r.reconcileAt = time.Now(), time.Time{}
+		return r.endure(work, &r.own, l.err)
+	}
+	r.recovered(&r.own)
+	found := len(l.jobs) + l.worked
+	if f.leaseNext = l.leaseNext; l.leaseFor > 0 {
+		f.leaseUntil = time.Now().Add(l.leaseFor)
+	}
+	if (l.leaseNext || l.leaseFor > 0) && found == 0 {
+		return nil // it is leased at once
+	}
+	f.dry, f.called, f.again = found == 0 && !f.called, false, time.Time{}
+	f.capped, f.tight = l.capped, l.passed
+	if l.again > 0 {
+		f.again = time.Now().Add(l.again)
+	}
+	if len(l.jobs) > 0 {
+		f.pickType, f.picks = r.pickable(l.jobs)
+	}
+	r.tally.note(func(r *Report) {
+		r.Leased += found
+		r.More = found >= l.asked
+	})
+	r.queue = append(r.queue, l.jobs...)
+	f.batch = r.nextBatch(found, l.asked)
+	return nil
+}
+
+// nextBatch says how much the next refill asks for, after one that brought found jobs of those that it asked for: twice as much while the
+// queue is long, for fewer and larger transactions; the batch that was asked for as soon as it is not.
+func (r *runner) nextBatch(found, asked int) int {
+	if found < asked {
+		return r.request.Batch
+	}
+	return min(2*r.refill.batch, maxGrowth*r.request.Batch, max(maxRefill, r.request.Batch))
+}
+
+// leaseRoomy leases jobs that can be begun at once, and notes that room for them is reserved. The caller may be told to stop meanwhile: the
+// statement is not cut off, so that what it leases is known.
+func (e *Engine) leaseRoomy(ctx context.Context, turn store.Turn, n int) (store.Leased, error) {
+	turn.Begins = e.begins
+	leased, err := e.leaseWhole(ctx, turn, n, e.room)
+	for i := range leased.Jobs {
+		h, _ := e.handlers.Handling(leased.Jobs[i].Type)
+		leased.Jobs[i].Room = !h.Bulk
+	}
+	leased.Jobs = e.marked(leased.Jobs)
+	return leased, err
+}
+
+// leaseWhole leases jobs. The caller may be told to stop meanwhile: the statement is not cut off, so that what it leases is known.
+func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
+	defer cancel()
+	return e.kind.LeaseFor(ctx, turn, limit, room)
+}
+
+// marked notes of jobs that were just leased whether they are charged from the beginning.
+func (e *Engine) marked(jobs []store.Job) []store.Job {
+	for i := range jobs {
+		jobs[i].Waiting = !e.begins
+	}
+	return jobs
+}

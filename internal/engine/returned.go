@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// returned is a call that has returned, and what is left to do of its jobs.
+type returned struct {
+	call *call
+	jobs []ended
+	// skipped are rows that other transactions hold locked, later those that the handler has put off, back what is to be given back.
+	skipped, later []store.Job
+	back           []givenBack
+}
+
+// note takes in a call that has returned.
+func (r *runner) note(c returned) {
+	now := time.Now()
+	for _, e := range c.jobs {
+		delete(r.begun, e.job.ID)
+	}
+	if r.refill.tight {
+		r.lookAgain()
+	}
+	if c.call.abandoned {
+		return
+	}
+	r.leave(c.call)
+	for _, e := range c.jobs {
+		if !e.closed {
+			e.since = now
+			r.toComplete(e)
+		}
+	}
+	r.queue = append(r.queue, c.later...)
+	r.skip(c.skipped)
+	for _, b := range c.back {
+		r.later(b.jobs, b.delay)
+	}
+}
+
+// leave takes a call from what is being worked.
+func (r *runner) leave(c *call) {
+	r.active -= c.open
+	if !c.single {
+		r.running[c.jobType]--
+	}
+}
+
+func (r *runner) toComplete(e ended) {
+	if len(r.ended) == 0 {
+		r.endedSince = e.since
+	}
+	r.ended = append(r.ended, e)
+}
+
+// Rows that another transaction holds locked are left alone for firstSkip, and each time twice as long, up to skippedPause: another
+// worker's lease that came too late holds them for a moment, an application's transaction for as long as it likes.
+const (
+	firstSkip    = 5 * time.Millisecond
+	skippedPause = 200 * time.Millisecond
+)
+
+// skip leaves leased jobs alone for a moment, because other transactions hold their rows.
+func (r *runner) skip(jobs []store.Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	r.skipPause = min(max(2*r.skipPause, firstSkip), skippedPause)
+	r.skipped, r.skippedUntil = append(r.skipped, jobs...), time.Now().Add(r.skipPause)
+}
+
+// retrySkipped takes those of them that are still the turn's into the queue again; the others were taken over.
+func (r *runner) retrySkipped(work context.Context) error {
+	switch {
+	case len(r.skipped) == 0:
+		if r.active == 0 {
+			r.skipPause = 0
+		}
+		return nil
+	case time.Now().Before(r.skippedUntil):
+		r.wakeAt(r.skippedUntil)
+		return nil
+	}
+	held, err := r.holder.held(work)
+	if err != nil {
+		return err
+	}
+	r.queue, r.skipped = append(r.queue, keep(r.skipped, held)...), nil
+	return nil
+}
+
+// abandon gives up calls that go on although their time has long been up: nothing can stop them, and the turn does not wait
+// for them. Their jobs in hand end as TIMEOUT. When the turn was told to stop, nothing is said of the attempts, and
+// everything is given back.
+func (r *runner) abandon(work context.Context) {
+	now := time.Now()
+	if work.Err() != nil && r.goodbye.IsZero() {
+		r.goodbye = now
+	}
+	stopped := !r.goodbye.IsZero() && now.Sub(r.goodbye) > stopGrace
+	for _, c := range r.calls.abandon(now, stopped) {
+		r.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for", "type", c.jobType, "jobs", len(c.inHand))
+		if c.picked {
+			r.refill.underWay = false
+			r.refill.leaseUntil = r.ends
+			continue
+		}
+		r.leave(c)
+		if c.late(now) {
+			err := fmt.Errorf("the handler did not return when its context ended: %w", context.DeadlineExceeded)
+			for _, j := range c.inHand {
+				r.toComplete(ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now})
+			}
+			r.later(c.later, time.Second)
+		}
+	}
+}

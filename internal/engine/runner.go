@@ -1,0 +1,324 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+const (
+	// laneJobs is how many jobs a turn has begun or leased at a time, at most.
+	laneJobs = 500
+	// lastGrace is how long a handler whose context has ended may take to return, before its turn goes on without it;
+	// stopGrace is the same after the turn was told to stop and the grace period is over.
+	lastGrace = 5 * time.Second
+	stopGrace = 2 * time.Second
+)
+
+// runner works the jobs of one turn as they come. One goroutine decides, in loop and drain: it begins what there is room for, has
+// completed what has ended, and has more fetched. Calls of handlers, one completion and one refill run beside it, and tell it by a channel
+// when they are done.
+type runner struct {
+	// These are fixed, and safe for concurrent use.
+	engine     *Engine
+	request    TurnRequest
+	holder     *holder
+	calls      *calls
+	tally      *tally
+	cancelWork context.CancelFunc
+	// over gets calls as they return. It has room for all of them, so that one that returns when the turn is over blocks no goroutine.
+	over       chan returned
+	completeds chan completed
+	refills    chan refilled
+	// hand passes a job to a goroutine that has ended another one.
+	hand chan store.Job
+	// unattended: no activity waits for the turn.
+	unattended bool
+	// ends is when the turn's time is up.
+	ends time.Time
+
+	// All that follows is the loop's own: no other goroutine touches it.
+
+	// queue holds what is leased and not begun; skipped what another transaction held locked when it was to be worked, until skippedUntil.
+	queue, skipped []store.Job
+	skippedUntil   time.Time
+	skipPause      time.Duration
+	// active counts the jobs that are being worked, but for those of abandoned calls; running the calls of each bulk type.
+	active  int
+	running map[string]int
+	// begun are the jobs that calls were given and have not returned.
+	begun map[string]bool
+	// careful: jobs are being worked that may have killed their worker.
+	careful bool
+	// checked is when calls that do not return were last looked for, goodbye when that was first done after the turn was told to stop.
+	checked, goodbye time.Time
+
+	// ended are to be completed; held could not be, because other transactions hold their rows, until heldUntil. inCompletion are those
+	// that the completion under way has.
+	ended, held, inCompletion []ended
+	endedSince, heldUntil     time.Time
+	completing                bool
+
+	refill refillState
+
+	// own and completions are what the database does to the turn's own statements: completions, and all others.
+	own, completions trouble
+	// back are to be given back.
+	back []givenBack
+	// doubt is when a lease last ended without saying what it leased, reconcileAt when to look for that.
+	doubt, reconcileAt time.Time
+
+	// alarm is when loop is to look around, whatever happens.
+	alarm time.Time
+	// wakeUps, roomy are tokens of the waker and of room that there is again for jobs that were passed over.
+	wakeUps, roomy <-chan struct{}
+	// before is what the turn had done when it last looked.
+	before Report
+}
+
+func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner {
+	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
+	return &runner{
+		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
+		over: make(chan returned, 2*max(laneJobs, e.capacity)), hand: make(chan store.Job), completeds: make(chan completed, 1),
+		// One refill is under way, and perhaps a call that was abandoned.
+		refills: make(chan refilled, 2),
+		ends:    time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
+		own: trouble{doing: "lease and give back"}, completions: trouble{doing: "complete"},
+	}
+}
+
+// tend watches over the turn until end is called: it renews its leases, and ends its work when the grace period is over after ctx or Stop
+// have ended it.
+func (r *runner) tend(ctx, work context.Context) (end func()) {
+	var background sync.WaitGroup
+	over := make(chan struct{})
+	renewing, endRenewal := context.WithCancel(work)
+	background.Go(func() { r.watchStop(ctx, over) })
+	background.Go(func() { r.holder.renew(renewing, r.engine.options.RenewEvery) })
+	return func() {
+		close(over)
+		endRenewal()
+		background.Wait()
+	}
+}
+
+// watchStop gives running calls a grace period after the turn was told to stop.
+func (r *runner) watchStop(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-r.request.Stop:
+	case <-ctx.Done():
+	}
+	select {
+	case <-over:
+	case <-time.After(r.engine.options.Grace):
+		r.cancelWork()
+	}
+}
+
+// run works until the turn is over. detached says that jobs are being worked that go on without it.
+func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
+	if err := r.holder.takeOverFirst(ctx, work, r.request.Stop, r.request.Crashed); err != nil {
+		return false, err
+	}
+	roomy, leave := r.engine.room.subscribe()
+	defer leave()
+	wakeUps, end := r.engine.waker.Subscribe(true)
+	defer end()
+	r.roomy, r.wakeUps = roomy, wakeUps
+	if detached, err = r.loop(ctx, work); detached {
+		return true, nil
+	}
+	return false, r.drain(work, err)
+}
+
+// loop begins, completes and refills until the turn is over. detached is as run's.
+func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
+	for {
+		if r.stopping(ctx) {
+			return false, nil
+		}
+		if !r.alive() {
+			return r.giveUp(ctx, work)
+		}
+		now := time.Now()
+		timeUp := !now.Before(r.ends)
+		r.alarm = now.Add(time.Second)
+		if !timeUp {
+			r.wakeAt(r.ends)
+		}
+		if detached, err = r.step(work, timeUp && (r.request.Length > 0 || r.enough())); detached || err != nil {
+			return detached, err
+		}
+		r.noticeCompleted()
+		r.startCompleting(work)
+		if !timeUp && r.own.well(now) {
+			r.startRefill(work)
+		}
+		if !r.busy() && (timeUp || r.refill.dry && !r.request.Linger && len(r.queue)+len(r.skipped) == 0) {
+			return false, nil
+		}
+		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {
+			return false, err
+		}
+	}
+}
+
+// stopping reports whether the turn was told to stop or is cancelled.
+func (r *runner) stopping(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+	case <-r.request.Stop:
+	default:
+		return false
+	}
+	r.tally.note(func(r *Report) { r.Stopped = true })
+	return true
+}
+
+func (r *runner) alive() bool { return r.request.Alive == nil || r.request.Alive() }
+
+// enough reports whether the turn was told to begin nothing more.
+func (r *runner) enough() bool {
+	select {
+	case <-r.request.Enough:
+		return true
+	default:
+		return false
+	}
+}
+
+// giveUp ends a turn that Temporal has given to another worker: nothing more is begun, what has not begun is given back, and what runs goes
+// on. detached is as run's.
+func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
+	for !r.stopping(ctx) {
+		r.alarm = time.Now().Add(time.Second)
+		if detached, err = r.step(work, true); detached || err != nil || !r.busy() {
+			return detached, err
+		}
+		r.noticeCompleted()
+		r.startCompleting(work)
+		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// step does what loop does itself, unless the database has just failed the like. ending: nothing more is begun. detached is as run's.
+func (r *runner) step(work context.Context, ending bool) (detached bool, err error) {
+	r.queue = append(r.queue, r.holder.takeTaken()...)
+	if !r.own.well(time.Now()) {
+		r.wakeAt(r.own.until)
+		return false, nil
+	}
+	if ending {
+		// What is not begun does not wait for what runs.
+		r.later(r.takeQueue(), 0)
+		r.later(r.skipped, 0)
+		r.skipped = nil
+	}
+	for _, do := range []func(context.Context) error{r.verify, r.giveAllBack, r.reconcile, r.retrySkipped} {
+		if err == nil {
+			err = do(work)
+		}
+	}
+	if err == nil && ending {
+		detached, err = r.detach(work)
+	}
+	if err == nil && !detached {
+		err = r.begin(work)
+	}
+	return detached, r.endure(work, &r.own, err)
+}
+
+// noticeCompleted has the queue looked at again, here and by those that wait, when jobs were put off: no wake-up comes when they are
+// due. When jobs of capped organizations have ended there may be room for others of theirs.
+func (r *runner) noticeCompleted() {
+	now, before := r.tally.soFar(), r.before
+	r.before = now
+	switch {
+	case r.tally.takeRequeued() > 0,
+		now.Retried+now.Rescheduled+now.Released != before.Retried+before.Rescheduled+before.Released:
+		r.engine.waker.Remind()
+		r.lookAgain()
+	case r.refill.capped && now.Completed+now.Failed+now.Cancelled != before.Completed+before.Failed+before.Cancelled:
+		r.lookAgain()
+	}
+}
+
+// drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn takes it over.
+func (r *runner) drain(work context.Context, err error) error {
+	for {
+		r.alarm = time.Now().Add(time.Second)
+		if err != nil {
+			r.cancelWork()
+			r.ended, r.held = nil, nil
+		} else {
+			r.startCompleting(work)
+		}
+		if !r.busy() {
+			return err
+		}
+		err = cmp.Or(err, r.wait(work, nil, nil))
+	}
+}
+
+// busy reports whether something is going on that the turn waits for.
+func (r *runner) busy() bool {
+	return r.active > 0 || r.refill.underWay || r.completing || len(r.ended)+len(r.held) > 0
+}
+
+// wakeAt makes loop look around at a time, if not before.
+func (r *runner) wakeAt(at time.Time) {
+	if at.Before(r.alarm) {
+		r.alarm = at
+	}
+}
+
+// wait waits until something has happened, and takes note of it.
+func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) error {
+	timer := time.NewTimer(time.Until(r.alarm))
+	defer timer.Stop()
+	select {
+	case some := <-r.over:
+		r.note(some)
+		// Many end together: they are taken together.
+		for range len(r.over) {
+			r.note(<-r.over)
+		}
+	case l := <-r.refills:
+		return r.noteRefill(work, l)
+	case c := <-r.completeds:
+		return r.noteCompleted(work, c)
+	case <-r.holder.arrived:
+	case <-r.wakeUps:
+		r.lookAgain()
+	case <-r.roomy:
+		r.lookAgain()
+	case <-timer.C:
+	case <-cancelled:
+	case <-stop:
+	}
+	if time.Since(r.checked) > time.Second {
+		r.checked = time.Now()
+		r.abandon(work)
+	}
+	return nil
+}
+
+// close ends the turn. Calls that were abandoned keep their room until they return. What a lease may have left that ended without saying
+// what it leased is given back later.
+func (r *runner) close() {
+	close(r.hand)
+	r.leaveRoom(append(r.takeQueue(), r.holder.takeTaken()...))
+	r.engine.room.wait(r, nil)
+	if !r.doubt.IsZero() || r.holder.unsure.Load() {
+		r.engine.reclaimLater(r.holder.turn())
+	}
+}

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// start works a job in a goroutine that has ended another one, whose stack has grown already, or in a new one.
+func (r *runner) start(work context.Context, j store.Job) {
+	r.active++
+	r.begun[j.ID] = true
+	select {
+	case r.hand <- j:
+	default:
+		go func() {
+			for ok := true; ok; j, ok = <-r.hand {
+				r.workAndTell(work, j)
+			}
+		}()
+	}
+}
+
+// workAndTell works a job and says that it is over, even if the handler ends its goroutine: then the job is given back at the
+// end of the turn.
+func (r *runner) workAndTell(work context.Context, j store.Job) {
+	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}}
+	e := ended{job: j, closed: true}
+	defer func() {
+		r.engine.room.ended(c.jobType)
+		r.over <- returned{call: c, jobs: []ended{e}}
+	}()
+	e = r.work(work, c, j)
+}
+
+// work works one job, and completes it where its handler asked for the transaction that does.
+func (r *runner) work(work context.Context, c *call, j store.Job) ended {
+	h, _ := r.engine.handlers.Handling(j.Type)
+	ctx, cancel := r.calls.try(work, c, h.Timeout)
+	defer cancel()
+	r.calls.begin(c)
+	defer r.calls.end(c)
+	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
+		turn, free := r.holder.pin()
+		defer free()
+		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, j.ID, p))
+	})
+	if a.Unavailable {
+		putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay}
+		a = r.uncounted(work, j, putOff, a)
+	}
+	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
+		done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
+		settled, err := done.run(ctx, work)
+		if err == nil {
+			r.tally.count(settled)
+			return ended{job: j, closed: true}
+		}
+		a = r.notCompleted(work, j, err)
+	}
+	e := ended{job: j, attempt: a}
+	if a.Outcome != models.OutcomeCompleted && work.Err() != nil {
+		// Told to stop, and the grace period is over.
+		e.attempt, e.closed = r.stopped(j, time.Since(c.began))
+	}
+	return e
+}
+
+// stoppedError says that an attempt ended because its process was stopped.
+type stoppedError struct{ ran time.Duration }
+
+func (e *stoppedError) Error() string {
+	return fmt.Sprintf("the worker was stopped, and its grace period was over, when the attempt had run for %s; an attempt that long is counted",
+		e.ran.Round(time.Second))
+}
+
+// ErrorCode is the code of the attempt.
+func (e *stoppedError) ErrorCode() models.ErrorCode { return models.CodeWorkerLost }
+
+// stopped says how an attempt ends that ran for ran when its process was stopped. A short one is uncounted: back is true, and the job is
+// given back at the end of the turn. A long one is counted, because a job that takes longer than processes live would otherwise be begun
+// anew for ever.
+func (r *runner) stopped(j store.Job, ran time.Duration) (a Attempt, back bool) {
+	if ran < r.engine.options.CountStopped {
+		return Attempt{}, true
+	}
+	return r.engine.handlers.Failed(j, &stoppedError{ran}), false
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Report counts what a turn did.
+type Report struct {
+	Leased      int `json:"leased"`
+	Completed   int `json:"completed"`
+	Retried     int `json:"retried"`
+	Rescheduled int `json:"rescheduled"`
+	Failed      int `json:"failed"`
+	Cancelled   int `json:"cancelled"`
+	// Lost counts attempts that ended with their worker.
+	Lost int `json:"lost"`
+	// Released counts jobs that were given back uncounted.
+	Released int `json:"released"`
+	// More says that the last refill was full: there is probably more to do.
+	More bool `json:"more,omitempty"`
+	// LeftBehind names the turn when it still holds leases whose rows other transactions had locked.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Silent names turns of earlier activities that fell silent and still hold leases: these are worked there, or reclaimed.
+	Silent []string `json:"silent,omitempty"`
+	// Stopped says that the turn was told to stop.
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// add counts what another report counts.
+func (r *Report) add(o Report) {
+	r.Leased += o.Leased
+	r.Completed += o.Completed
+	r.Retried += o.Retried
+	r.Rescheduled += o.Rescheduled
+	r.Failed += o.Failed
+	r.Cancelled += o.Cancelled
+	r.Released += o.Released
+}
+
+// tally is the report of a turn while it is made. It is safe for concurrent use.
+type tally struct {
+	mu     sync.Mutex
+	report Report
+	// requeued counts completed jobs that are pending again because they were asked for anew meanwhile.
+	requeued int
+	// listener is told the counts now and then; nil: no one listens.
+	listener func(Report)
+}
+
+// note changes the report.
+func (t *tally) note(change func(r *Report)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.report)
+}
+
+// count adds what attempts ended as, and tells the listener.
+func (t *tally) count(settled store.Settled) {
+	t.note(func(r *Report) {
+		r.Completed += settled[models.OutcomeCompleted]
+		r.Retried += settled[models.OutcomeRetried]
+		r.Rescheduled += settled[models.OutcomeRescheduled]
+		r.Failed += settled[models.OutcomeFailed]
+		r.Cancelled += settled[models.OutcomeCancelled]
+		t.requeued += settled[store.Requeued]
+	})
+	t.tell()
+}
+
+// tell tells the listener the counts so far.
+func (t *tally) tell() {
+	t.mu.Lock()
+	report, listener := t.report, t.listener
+	t.mu.Unlock()
+	if listener != nil {
+		listener(report)
+	}
+}
+
+func (t *tally) soFar() Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.report
+}
+
+// takeRequeued returns how many jobs are pending again since it was last called.
+func (t *tally) takeRequeued() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.requeued
+	t.requeued = 0
+	return n
+}
+
+// split returns the report so far and begins a new one, to which no one listens.
+func (t *tally) split() Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	report := t.report
+	t.report, t.listener = Report{}, nil
+	return report
+}

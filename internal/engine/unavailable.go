@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// What the runner does while the database is unavailable: handlers run on, what has ended is kept until it can be completed, and statements
+// of its own are made again after a short pause. It gives up after outageLimit, or when it was told to stop and the grace period is over.
+
+const (
+	// Statements of Daybook's own that met an outage are made again after firstPause, and each time after twice as long, up to
+	// longestPause.
+	firstPause   = 10 * time.Millisecond
+	longestPause = 500 * time.Millisecond
+	// outageLimit is how long an outage may last before what runs is given up.
+	outageLimit = 5 * time.Minute
+	// maxUncounted is how often in a row an attempt may be put off uncounted because of the database; the next time it is counted.
+	maxUncounted = 10
+	// uncountedDelay is until an attempt that was not counted is made again.
+	uncountedDelay = time.Second
+)
+
+// rest waits for a pause, or until ctx ends.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// persist calls f until it meets no outage. A schema that is missing or not whole is not waited for: the caller is to say so. It gives up
+// when ctx ends or stop is closed, and after outageLimit.
+func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string, f func() error) error {
+	err := f()
+	pause := firstPause
+	for began := time.Now(); err != nil && store.IsOutage(err) && !store.IsSchemaAway(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
+		if pause == firstPause {
+			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-stop:
+			return err
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longestPause)
+	}
+	return err
+}
+
+// awaitDatabase waits, when the database does not answer, until it does, and says whether it had to. It gives up when ctx ends,
+// and after outageLimit.
+func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
+	pause := firstPause
+	for began := time.Now(); !e.kind.Answers(ctx); pause = min(2*pause, longestPause) {
+		waited = true
+		if ctx.Err() != nil || time.Since(began) > outageLimit {
+			break
+		}
+		rest(ctx, pause)
+	}
+	return waited
+}
+
+// unavailable says whether the database was unavailable to a call, and waits until it is back: then that was no try. The call is not
+// abandoned meanwhile.
+func (r *runner) unavailable(work context.Context, c *call, err error, began time.Time) bool {
+	r.calls.spare(c, outageLimit)
+	if store.IsSchemaAway(err) {
+		rest(work, longestPause)
+		return time.Since(began) < outageLimit
+	}
+	return r.engine.awaitDatabase(work)
+}
+
+// trouble is how often the database has failed statements of one sort.
+type trouble struct {
+	doing string
+	// since is when that began; zero: it has not. until is when the next may be made, pause the pause before it.
+	since, until time.Time
+	pause        time.Duration
+	// verified: since the last failure it is known which jobs are still the turn's.
+	verified bool
+}
+
+// troubleOver is how long after its last failure a trouble is over, if nothing has shown that before.
+const troubleOver = time.Minute
+
+// well says whether the next statement may be made.
+func (t *trouble) well(now time.Time) bool { return !now.Before(t.until) }
+
+// endure takes in how a statement ended. It returns the error only if the turn is to end with it.
+func (r *runner) endure(work context.Context, t *trouble, err error) error {
+	if err == nil {
+		return nil
+	}
+	now := time.Now()
+	log := r.engine.options.Log.With("turn", r.holder.turn().ID, "doing", t.doing)
+	t.verified = false
+	if t.since.IsZero() || now.Sub(t.until) > troubleOver {
+		t.since, t.pause = now, firstPause
+		if work.Err() == nil {
+			log.Warn("the database failed a statement; jobs that run go on, and it is tried again", "error", err)
+		}
+	} else {
+		t.pause = min(2*t.pause, longestPause)
+	}
+	if work.Err() != nil || now.Sub(t.since) > outageLimit {
+		return err
+	}
+	t.until = now.Add(t.pause)
+	r.wakeAt(t.until)
+	return nil
+}
+
+// recovered takes in that a statement of the sort has succeeded.
+func (r *runner) recovered(t *trouble) {
+	if t.since.IsZero() {
+		return
+	}
+	r.engine.options.Log.Info("the database answers again", "turn", r.holder.turn().ID, "doing", t.doing, "after", time.Since(t.since).Round(time.Millisecond))
+	*t = trouble{doing: t.doing}
+}
+
+// errTimeout says that an attempt took longer than it may.
+var errTimeout = errors.New("not finished in time")
+
+// late says so of an attempt that failed with err.
+func late(timeout time.Duration, err error) error {
+	return fmt.Errorf("%w (%s): %w: %w", errTimeout, timeout, context.DeadlineExceeded, err)
+}
+
+// isOwn reports whether err is the handler's, even where it looks like a database's.
+func isOwn(err error) bool {
+	var own *ownError
+	return errors.Is(err, errTimeout) || errors.As(err, &own)
+}
+
+// isConflict reports whether a transaction lost against another one and may simply be tried again.
+func isConflict(err error) bool {
+	state := store.SQLState(err)
+	return state == "40001" || state == "40P01" || errors.Is(err, store.ErrLeaseLost)
+}
+
+// isTransient reports whether a transaction that failed with err is worth another try, or would be when the database is back.
+func isTransient(err error) bool { return !isOwn(err) && (isConflict(err) || store.IsOutage(err)) }
+
+// notCompletedError says that the transaction that completes a job cannot be committed, for a reason that comes back each time.
+type notCompletedError struct {
+	tries int
+	cause error
+}
+
+func (e *notCompletedError) Error() string {
+	return fmt.Sprintf("the transaction that completes the job failed %d times, the last time with: %v", e.tries, e.cause)
+}
+
+func (e *notCompletedError) Unwrap() error { return e.cause }
+
+// ErrorCode is the code of an attempt that ended so.
+func (*notCompletedError) ErrorCode() models.ErrorCode { return models.CodeDatabaseError }
+
+// notCompleted is the attempt at a job whose transaction failed with err. What is not the job's doing is not counted.
+func (r *runner) notCompleted(work context.Context, j store.Job, err error) Attempt {
+	var always *notCompletedError
+	counted := r.engine.handlers.Failed(j, err)
+	if errors.As(err, &always) || !errors.Is(err, store.ErrRowHeld) && !isTransient(err) {
+		return counted
+	}
+	return r.uncounted(work, j, Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: uncountedDelay}, counted)
+}
+
+// uncounted returns the attempt that is put off because of the database, but the counted one when that has happened too often in a
+// row: what looks like an outage each time may be the job's own doing, and must end.
+func (r *runner) uncounted(work context.Context, j store.Job, putOff, counted Attempt) Attempt {
+	n, err := r.engine.kind.PutOff(context.WithoutCancel(work), j.ID, j.Attempt)
+	if err != nil || n < maxUncounted {
+		return putOff
+	}
+	counted.Code = models.CodeDatabaseError
+	counted.Message = fmt.Sprintf("the attempt was put off %d times because of the database, the last time with: %s", n, putOff.Message)
+	return counted
+}
