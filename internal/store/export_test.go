@@ -8,19 +8,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// MarkForTest is where a place's mark stands.
-type MarkForTest struct {
+// CursorForTest is where a partition's cursor stands.
+type CursorForTest struct {
 	At time.Time
 	ID string
 }
 
-// Marks returns how many places the store remembers, and their marks.
-func (s *Store) Marks() (int, []MarkForTest) {
-	s.ring.mu.Lock()
-	defer s.ring.mu.Unlock()
-	var all []MarkForTest
-	for _, at := range s.ring.places {
-		all = append(all, MarkForTest{At: at.mark.at, ID: at.mark.id})
+// Marks returns how many partitions the store remembers, and their cursors.
+func (s *Store) Cursors() (int, []CursorForTest) {
+	s.cursors.mu.Lock()
+	defer s.cursors.mu.Unlock()
+	var all []CursorForTest
+	for _, at := range s.cursors.partitions {
+		all = append(all, CursorForTest{At: at.cursor.at, ID: at.cursor.id})
 	}
 	return len(all), all
 }
@@ -39,7 +39,7 @@ func (r *Reclaimer) HurryFull(limit time.Duration) { r.fullLimit = limit }
 // SQL returns a shared statement as it is for the kind.
 func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
 
-// Number returns a statement with numbers in the place of its arguments' names.
+// Number returns a statement with numbers in the partition of its arguments' names.
 func Number(stmt string) string { return number(stmt).text }
 
 // SettleStmt is the statement with the most arguments.

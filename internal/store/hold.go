@@ -22,8 +22,8 @@ type holds struct {
 type hold struct {
 	until time.Time
 	pause time.Duration
-	// aside are the places that were taken out of the ring meanwhile.
-	aside map[placeKey]share
+	// aside are the partitions that were taken out of their rounds meanwhile.
+	aside map[partitionKey]share
 }
 
 // HoldBack leaves the jobs of an organization alone for a while, and returns for how long. Begun says that it was not held back
@@ -35,7 +35,7 @@ func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) {
 	now := time.Now()
 	o := h.orgs[org]
 	if o == nil {
-		o = &hold{aside: map[placeKey]share{}}
+		o = &hold{aside: map[partitionKey]share{}}
 		if h.orgs == nil {
 			h.orgs = map[string]*hold{}
 		}
@@ -48,10 +48,10 @@ func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) {
 	return time.Until(o.until), begun
 }
 
-// ask divides n leases among the places that are not held back.
+// ask divides n leases among the partitions that are not held back.
 func (s *Store) ask(n int, room Room) []share {
 	for {
-		shares := s.ring.ask(n, room)
+		shares := s.cursors.ask(n, room)
 		free := s.setAside(shares)
 		if len(free) > 0 || len(shares) == 0 {
 			returnUnused(room, without(shares, free), nil)
@@ -65,7 +65,7 @@ func (s *Store) ask(n int, room Room) []share {
 func without(shares, free []share) []share {
 	var held []share
 	for _, sh := range shares {
-		if len(free) > 0 && free[0].place == sh.place {
+		if len(free) > 0 && free[0].partition == sh.partition {
 			free = free[1:]
 			continue
 		}
@@ -74,7 +74,7 @@ func without(shares, free []share) []share {
 	return held
 }
 
-// setAside takes the places of organizations that are held back out of the ring, from where they were asked, and returns the others.
+// setAside takes the partitions of organizations that are held back out of their rounds, from where they were asked, and returns the others.
 func (s *Store) setAside(shares []share) []share {
 	h := &s.holds
 	h.mu.Lock()
@@ -92,11 +92,11 @@ func (s *Store) setAside(shares []share) []share {
 			free = append(free, sh)
 		}
 	}
-	s.ring.setAside(held)
+	s.cursors.setAside(held)
 	return free
 }
 
-// release puts the places of organizations that are held back no longer into the ring again.
+// release puts the partitions of organizations that are held back no longer into their rounds again.
 func (s *Store) release() {
 	h := &s.holds
 	h.mu.Lock()
@@ -111,7 +111,7 @@ func (s *Store) release() {
 			back = append(back, sh)
 		}
 		clear(o.aside)
-		s.ring.rewind(back)
+		s.cursors.rewind(back)
 		if now.Sub(o.until) > longestHold {
 			delete(h.orgs, org)
 		}
@@ -132,15 +132,15 @@ func (s *Store) awaitHolds(o Outlook) Outlook {
 	return o
 }
 
-// setAside takes places out of their rounds, with their marks where they were asked.
-func (r *ring) setAside(shares []share) {
+// setAside takes partitions out of their rounds, with their cursors where they were asked.
+func (r *cursors) setAside(shares []share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range shares {
-		if s.place.mark.after(s.mark) {
-			s.place.moveTo(s.mark)
+		if s.partition.cursor.after(s.cursor) {
+			s.partition.moveTo(s.cursor)
 		}
-		r.park(s.place)
+		r.park(s.partition)
 	}
 }
 
@@ -154,5 +154,5 @@ func (p *Pick) LeaveAlone() {
 	if len(s.holds.orgs) == 0 {
 		return
 	}
-	s.ring.rewind(slices.DeleteFunc(slices.Clone(free), func(sh share) bool { return s.holds.orgs[sh.key.org] == nil }))
+	s.cursors.rewind(slices.DeleteFunc(slices.Clone(free), func(sh share) bool { return s.holds.orgs[sh.key.org] == nil }))
 }

@@ -36,5 +36,5 @@ func TestHoldThatEndsBeforeItsJobsAreLeftAlone(t *testing.T) {
 	pick.LeaveAlone()
 	pick, err := b.store.Pick(t.Context(), 10)
 	require.NoError(t, err)
-	assert.False(t, pick.Empty(), "the first look finds it again")
+	assert.False(t, pick.Empty(), "the first scan finds it again")
 }

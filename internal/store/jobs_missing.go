@@ -35,7 +35,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, types = excluded.types, las
 	return wrap("put the worker on record", err)
 }
 
-// missingBatch is how many jobs of a place one transaction makes dead letters of.
+// missingBatch is how many jobs of a partition one transaction makes dead letters of.
 const missingBatch = 1000
 
 // FailMissing makes dead letters (HANDLER_MISSING) of jobs that have been due for age, and for whose type no worker has had a handler in
@@ -67,10 +67,10 @@ UPDATE daybook.jobs q
  WHERE q.id = ANY (ARRAY(SELECT gone.id FROM gone))
 RETURNING q.type`
 	failed := map[string]int{}
-	// What a look finds meanwhile is left to the next time.
-	for places := range slices.Chunk(s.ring.withoutHandler(), missingBatch) {
-		priorities, orgs, types := make([]int16, len(places)), make([]string, len(places)), make([]string, len(places))
-		for i, p := range places {
+	// What a scan finds meanwhile is left to the next time.
+	for partitions := range slices.Chunk(s.cursors.withoutHandler(), missingBatch) {
+		priorities, orgs, types := make([]int16, len(partitions)), make([]string, len(partitions)), make([]string, len(partitions))
+		for i, p := range partitions {
 			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
 		}
 		for {
@@ -78,7 +78,7 @@ RETURNING q.type`
 				"priorities": priorities, "orgs": orgs, "types": types, "age": age.Seconds(), "worker": id, "most": missingBatch,
 			})
 			if err != nil {
-				return failed, wrap("look for jobs without a handler", err)
+				return failed, wrap("scan for jobs without a handler", err)
 			}
 			for _, jobType := range gone {
 				failed[jobType]++
@@ -91,14 +91,14 @@ RETURNING q.type`
 	return failed, nil
 }
 
-// withoutHandler takes the places of which a look found jobs that have no handler.
-func (r *ring) withoutHandler() []placeKey {
+// withoutHandler takes the partitions of which a scan found jobs that have no handler.
+func (r *cursors) withoutHandler() []partitionKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var places []placeKey
+	var partitions []partitionKey
 	for key := range r.unhandled {
-		places = append(places, key)
+		partitions = append(partitions, key)
 		delete(r.unhandled, key)
 	}
-	return places
+	return partitions
 }

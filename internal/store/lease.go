@@ -53,8 +53,8 @@ type Leased struct {
 // Lease claims up to limit due jobs for the turn: high priorities first, the organizations of each in turn, and their types in
 // turn, the oldest of each first. Rows that another transaction holds locked are skipped, so two callers never get the same one.
 //
-// Where each place's due rows begin is remembered from lease to lease (ring), and looked up anew now and then
-// (look). Paused organizations get nothing; those with a cap no more than is left of it.
+// Where each partition's due rows begin is remembered from lease to lease (cursors), and read anew now and then
+// (scan). Paused organizations get nothing; those with a cap no more than is left of it.
 func (s *Store) Lease(ctx context.Context, turn Turn, limit int) (Leased, error) {
 	return s.LeaseFor(ctx, turn, limit, nil)
 }
@@ -64,18 +64,18 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 	var got Leased
 	s.weed(ctx)
 	s.release()
-	looked, sawAll, locked := false, false, false
+	scanned, scannedAll, locked := false, false, false
 	for len(got.Jobs) < limit {
-		idle := s.ring.idle(room)
-		if idle && (sawAll || len(got.Jobs) > 0) {
+		idle := s.cursors.idle(room)
+		if idle && (scannedAll || len(got.Jobs) > 0) {
 			break
 		}
-		if idle || !looked {
+		if idle || !scanned {
 			var err error
-			if got.Outlook, err = s.look(ctx, idle, room); err != nil {
+			if got.Outlook, err = s.scan(ctx, idle, room); err != nil {
 				return got, err
 			}
-			looked, sawAll = true, idle
+			scanned, scannedAll = true, idle
 		}
 		shares := s.ask(limit-len(got.Jobs), room)
 		if len(shares) == 0 {
@@ -89,9 +89,9 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		got.Jobs = append(got.Jobs, jobs...)
 		capped := slices.ContainsFunc(shares, func(sh share) bool { return sh.capped })
 		got.Capped = got.Capped || capped
-		locked = locked || len(jobs) == 0 && !capped && sawAll
+		locked = locked || len(jobs) == 0 && !capped && scannedAll
 	}
-	got.Passed = s.ring.passes(room)
+	got.Passed = s.cursors.passes(room)
 	switch {
 	case len(got.Jobs) > 0:
 		got.Outlook = Outlook{}
@@ -107,7 +107,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 	return got, nil
 }
 
-// lockedPause is when rows are looked at again that a look found and another transaction held locked.
+// lockedPause is when rows are read again that a scan found and another transaction held locked.
 const lockedPause = 250 * time.Millisecond
 
 // returnUnused gives back the room that was reserved for shares which brought fewer jobs.
@@ -129,8 +129,8 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 	}
 }
 
-// leaseStmt picks from each place, from its mark on, and leases what it picked. The ids go through one array, so that the
-// plan stays the same. What a place may give is bounded by its organization's cap where the caller holds that
+// leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go through one array, so that the
+// plan stays the same. What a partition may give is bounded by its organization's cap where the caller holds that
 // organization's lock (@locked); without it a capped organization gives nothing.
 const leaseStmt = `
 WITH due AS MATERIALIZED (

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// leaseShares leases what each place is asked for.
+// leaseShares leases what each partition is asked for.
 func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
 	free, counted := splitCounted(shares, room)
 	var jobs []Job
@@ -37,8 +37,8 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 	return jobs, nil
 }
 
-// splitCounted separates the places whose jobs in flight are counted: those of organizations with a cap, and of types with a limit
-// over all workers. Of each such organization and type one place a time is asked, so that its places do not each get all that
+// splitCounted separates the partitions whose jobs in flight are counted: those of organizations with a cap, and of types with a limit
+// over all workers. Of each such organization and type one partition a time is asked, so that its partitions do not each get all that
 // is left.
 func splitCounted(shares []share, room Room) (free, counted []share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
@@ -82,8 +82,8 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 		open := shares[:0]
 		for _, sh := range shares {
 			if sh.capped && !slices.Contains(locked, sh.key.org) {
-				// Another worker is leasing these: they are parked until the next look.
-				s.ring.took([]share{sh}, []int{0}, []mark{{}})
+				// Another worker is leasing these: they are parked until the next scan.
+				s.cursors.took([]share{sh}, []int{0}, []cursor{{}})
 				continue
 			}
 			open = append(open, sh)
@@ -170,15 +170,15 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 	batch.Queue(s.kind.sql(leaseStmt), turn.args(a))
 }
 
-// shareColumns are priority, organization, type, mark and quota of each share, as arrays.
+// shareColumns are priority, organization, type, cursor and quota of each share, as arrays.
 func shareColumns(shares []share) args {
 	n := len(shares)
 	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	ids, quotas := make([]string, n), make([]int32, n)
 	for i, sh := range shares {
 		prios[i], orgs[i], types[i] = sh.key.priority, sh.key.org, sh.key.jobType
-		ats[i], ids[i], quotas[i] = pgtype.Timestamptz{Time: sh.mark.at, Valid: true}, sh.mark.id, int32(sh.quota)
-		if sh.mark.at.IsZero() {
+		ats[i], ids[i], quotas[i] = pgtype.Timestamptz{Time: sh.cursor.at, Valid: true}, sh.cursor.id, int32(sh.quota)
+		if sh.cursor.at.IsZero() {
 			ats[i].InfinityModifier = pgtype.NegativeInfinity
 		}
 	}
@@ -186,21 +186,21 @@ func shareColumns(shares []share) args {
 }
 
 // takeShares sends a batch whose last statement returns jobs of the shares, each after its priority and ready_at, and moves
-// the marks behind them. Rows that cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
+// the cursors behind them. Rows that cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
 func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	index := make(map[placeKey]int, len(shares))
+	index := make(map[partitionKey]int, len(shares))
 	for i, sh := range shares {
 		index[sh.key] = i
 	}
-	counts, last := make([]int, len(shares)), make([]mark, len(shares))
+	counts, last := make([]int, len(shares)), make([]cursor, len(shares))
 	var reader rowReader
 	var unreadable []string
 	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
 		var j Job
-		var key placeKey
-		var m mark
+		var key partitionKey
+		var m cursor
 		if reader.scan(row, append([]any{&key.priority, &m.at}, s.kind.fields(&j)...)...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
@@ -215,6 +215,6 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 	if err != nil {
 		return nil, err
 	}
-	s.ring.took(shares, counts, last)
+	s.cursors.took(shares, counts, last)
 	return s.readable(jobs, unreadable), nil
 }

@@ -36,9 +36,9 @@ func (b *bundle) change(f func(tx pgx.Tx) error) {
 	require.NoError(b.t, pgx.BeginFunc(b.t.Context(), b.Pool, f))
 }
 
-// TestMarksSpareTheDead holds an old snapshot, so that no dead row can be removed, and counts what a lease reads late in a
-// long queue. Without marks it would read all that was leased before.
-func TestMarksSpareTheDead(t *testing.T) {
+// TestCursorsSpareTheDead holds an old snapshot, so that no dead row can be removed, and counts what a lease reads late in a
+// long queue. Without cursors it would read all that was leased before.
+func TestCursorsSpareTheDead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
@@ -54,7 +54,7 @@ func TestMarksSpareTheDead(t *testing.T) {
 	for range 50 {
 		require.Len(t, b.lease(turn, 100), 100)
 	}
-	shares, marks := b.store.Marks()
+	shares, cursors := b.store.Cursors()
 	require.Equal(t, 1, shares)
 	read := func(from string, args ...any) int64 {
 		stmt := `EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) SELECT id FROM daybook.accounting_work_queue
@@ -70,7 +70,7 @@ func TestMarksSpareTheDead(t *testing.T) {
 		require.NoError(t, err, text)
 		return hit
 	}
-	from := read(`($1::timestamptz, $2::text)`, marks[0].At, marks[0].ID)
+	from := read(`($1::timestamptz, $2::text)`, cursors[0].At, cursors[0].ID)
 	all := read(`('-infinity'::timestamptz, '')`)
-	assert.Less(t, from*5, all, "pages read from the mark on, and from the beginning")
+	assert.Less(t, from*5, all, "pages read from the cursor on, and from the beginning")
 }

@@ -35,7 +35,7 @@ func (s *Store) PickType(ctx context.Context, limit int, jobType string, room Ro
 	var err error
 	s.weed(ctx)
 	s.release()
-	if p.Outlook, err = s.look(ctx, s.ring.idle(room), room); err != nil {
+	if p.Outlook, err = s.scan(ctx, s.cursors.idle(room), room); err != nil {
 		return nil, err
 	}
 	if p.shares = p.ask(); p.Empty() {
@@ -65,7 +65,7 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 // Lock locks the jobs, in the transaction that works and settles them. Their Attempt and StartedAt are those of the attempt
 // that begins now.
 //
-// Where the chosen places have given their rows already it goes on with others, as long as there are some.
+// Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
@@ -89,7 +89,7 @@ SELECT j.*
 		batch.Queue(idleLimit)
 		batch.Queue(planByKey)
 		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
-		// The marks move at once: the others go on behind these rows, instead of trying each of them.
+		// The cursors move at once: the others go on behind these rows, instead of trying each of them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next)
 		if p.store.kind.blamesRow(err) {
 			p.store.doubtShares(next)
@@ -104,4 +104,4 @@ SELECT j.*
 }
 
 // Undo says that the transaction failed, or left jobs alone: they are due as before.
-func (p *Pick) Undo() { p.store.ring.rewind(p.shares) }
+func (p *Pick) Undo() { p.store.cursors.rewind(p.shares) }

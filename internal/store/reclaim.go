@@ -49,12 +49,12 @@ SELECT id, last_attempted_at, working
    FOR NO KEY UPDATE SKIP LOCKED`
 	var got Reclaimed
 	var left []suspect
-	var places []seen
+	var due []seen
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var ending locked
 	attempt := func(tx pgx.Tx) error {
-		got, left, places, ending = Reclaimed{}, nil, nil, locked{}
+		got, left, due, ending = Reclaimed{}, nil, nil, locked{}
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
 			var renewed time.Time
@@ -73,7 +73,7 @@ SELECT id, last_attempted_at, working
 		if err != nil {
 			return err
 		}
-		got, places, err = s.endLeases(ctx, tx, ending)
+		got, due, err = s.endLeases(ctx, tx, ending)
 		return err
 	}
 	err := s.InTx(ctx, attempt)
@@ -85,8 +85,8 @@ SELECT id, last_attempted_at, working
 	if err != nil && !errors.Is(err, errNothing) {
 		return Reclaimed{}, nil, wrap("reclaim leases", err)
 	}
-	// They go on where they were in the order, which is behind this process' marks.
-	s.ring.found(places, nil)
+	// They go on where they were in the order, which is behind this process' cursors.
+	s.cursors.found(due, nil)
 	return got, left, nil
 }
 
@@ -164,7 +164,7 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 	if err != nil {
 		return got, nil, err
 	}
-	var places []seen
+	var back []seen
 	var due, failed bool
 	var at seen
 	_, err = pgx.ForEachRow(ended, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
@@ -172,14 +172,14 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 			got.Failed++
 		}
 		if due {
-			places = append(places, at)
+			back = append(back, at)
 		}
 		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
 	})
-	if err != nil || len(places) == 0 {
+	if err != nil || len(back) == 0 {
 		return got, nil, err
 	}
 	_, err = tx.Exec(ctx, s.kind.sql(`SELECT daybook.wake_job_queue()`))
-	return got, places, err
+	return got, back, err
 }

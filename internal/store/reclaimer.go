@@ -61,7 +61,7 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 		clear(r.watched)
 		return got, watchPause, err
 	}
-	rest := lookShare * now.Sub(began)
+	rest := scanShare * now.Sub(began)
 	if len(r.watched) > 0 {
 		// A longer pause would forget what was seen: a check that is always slow would never end a lease.
 		rest = min(rest, slowWatchPause)
@@ -82,7 +82,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 	// Not done in time, because an old snapshot keeps many dead rows: what has expired just now is not to wait for that.
 	late := errors.Is(err, context.DeadlineExceeded)
 	if full && (late || err == nil) {
-		r.full = time.Now().Add(max(fullEvery, lookShare*time.Since(began)))
+		r.full = time.Now().Add(max(fullEvery, scanShare*time.Since(began)))
 		if r.fullLimit = maxGap; late {
 			r.fullLimit = min(2*limit, statementLimit)
 		}
@@ -156,5 +156,5 @@ SELECT statement_timestamp(), pg_postmaster_start_time(), (
 	if renewed != nil {
 		o.any, o.renewed = true, *renewed
 	}
-	return o, wrap("look for expired leases", err)
+	return o, wrap("scan for expired leases", err)
 }

@@ -80,15 +80,15 @@ type sent struct {
 	args []any
 }
 
-// capture keeps the last looks and the last lease that were sent.
-type capture struct{ scan, glance, lease sent }
+// capture keeps the last scans and the last lease that were sent.
+type capture struct{ scan, recent, lease sent }
 
 func (c *capture) keep(sql string, args []any) {
 	switch {
-	case strings.Contains(sql, "WITH RECURSIVE place"):
+	case strings.Contains(sql, "WITH RECURSIVE parts"):
 		c.scan = sent{sql, slices.Clone(args)}
 	case strings.Contains(sql, "WITH recent"):
-		c.glance = sent{sql, slices.Clone(args)}
+		c.recent = sent{sql, slices.Clone(args)}
 	case strings.Contains(sql, "SET state = 'leased'"):
 		c.lease = sent{sql, slices.Clone(args)}
 	}
@@ -161,7 +161,7 @@ func (b *bundle) explainFreely(s sent) []node {
 	return nodes
 }
 
-// Lease and look find what is due by the index that was made for them, and do not walk what is due later; the planner comes
+// Lease and scan find what is due by the index that was made for them, and do not walk what is due later; the planner comes
 // to that by itself, without the settings of planByKey.
 func TestPlanOfTheLease(t *testing.T) {
 	t.Parallel()
@@ -188,12 +188,12 @@ func TestPlanOfTheLease(t *testing.T) {
 				return
 			}
 			b.assertByIndex(got.scan, "accounting_work_queue_due")
-			b.assertByIndex(got.glance, "accounting_work_queue_ready")
+			b.assertByIndex(got.recent, "accounting_work_queue_ready")
 		})
 	}
 }
 
-// ask has a captured lease ask each place for so many jobs.
+// ask has a captured lease ask each partition for so many jobs.
 func (s sent) ask(n int32) {
 	for _, arg := range s.args {
 		if quotas, ok := arg.([]int32); ok {

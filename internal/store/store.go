@@ -24,16 +24,16 @@ type DB interface {
 
 // Store runs the worker's statements on a pool.
 type Store struct {
-	pool *pgxpool.Pool
-	kind *Kind
-	ring *ring
+	pool    *pgxpool.Pool
+	kind    *Kind
+	cursors *cursors
 	// guard keeps the store from a schema that is not this program's.
 	guard guard
-	// looking is held by the goroutine that looks for work; looks are its own.
-	looking sync.Mutex
-	looks   looks
-	holds   holds
-	doubts  doubts
+	// scanning is held by the goroutine that scans for work; scans are its own.
+	scanning sync.Mutex
+	scans    scans
+	holds    holds
+	doubts   doubts
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads
@@ -42,7 +42,7 @@ func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
 
 // NewQueue returns a store of a kind of queue.
 func NewQueue(pool *pgxpool.Pool, kind *Kind) *Store {
-	return &Store{pool: pool, kind: kind, ring: newRing()}
+	return &Store{pool: pool, kind: kind, cursors: newCursors()}
 }
 
 // Kind returns the kind of queue that the store was made for.

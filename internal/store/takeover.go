@@ -78,7 +78,7 @@ SELECT q.id, c.charged,
 	}
 	s.weed(ctx)
 	if err == nil {
-		s.ring.found(due, nil)
+		s.cursors.found(due, nil)
 	}
 	return t, wrap("take over", err)
 }

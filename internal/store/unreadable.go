@@ -74,7 +74,7 @@ func (s *Store) readable(jobs []Job, unreadable []string) []Job {
 // doubts are rows of which one may have to be set aside. They are looked at when the transaction that met them has ended.
 type doubts struct {
 	mu sync.Mutex
-	// ids are of rows that could not be read, shares are places of which a statement failed.
+	// ids are of rows that could not be read, shares are partitions of which a statement failed.
 	ids    []string
 	shares []share
 }
@@ -251,7 +251,7 @@ RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp()
 		var reader rowReader
 		for rows.Next() {
 			var j Job
-			var m mark
+			var m cursor
 			var priority int16
 			if err := reader.scan(rows, append([]any{&priority, &m.at}, w.kind.fields(&j)...)...); err != nil {
 				w.bad[j.ID] = "this row cannot be read: " + err.Error()

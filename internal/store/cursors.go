@@ -6,46 +6,46 @@ import (
 )
 
 const (
-	// forgetAfter is how long a place is remembered that has had no work.
+	// forgetAfter is how long a partition is remembered that has had no work.
 	forgetAfter = 10 * time.Minute
-	// manyPlaces is from how many places on those without work are forgotten at once.
-	manyPlaces = 50_000
-	// cappedFor is for how long a place of a capped organization is tried again that gave less than it was asked for.
+	// manyPartitions is from how many partitions on those without work are forgotten at once.
+	manyPartitions = 50_000
+	// cappedFor is for how long a partition of a capped organization is tried again that gave less than it was asked for.
 	cappedFor = 10 * time.Second
 )
 
-// placeKey names a place of the ring: the due rows of one organization at one priority and, for background jobs, of one type.
-type placeKey struct {
+// partitionKey names a partition of the queue: the due rows of one organization at one priority and, for background jobs, of one type.
+type partitionKey struct {
 	priority int16
 	org      string
 	// jobType is "" where the kind of queue has no types.
 	jobType string
 }
 
-// mark is a row's position in the order (ready_at, id): what comes before it has been leased, as far as is known. The zero
-// mark is before everything.
-type mark struct {
+// cursor is a row's position in the order (ready_at, id): what comes before it has been leased, as far as is known. The zero
+// cursor is before everything.
+type cursor struct {
 	at time.Time
 	id string
 }
 
-func (m mark) after(o mark) bool {
+func (m cursor) after(o cursor) bool {
 	if !m.at.Equal(o.at) {
 		return m.at.After(o.at)
 	}
 	return m.id > o.id
 }
 
-// place is where the lease goes on in the rows of one placeKey.
-type place struct {
-	key  placeKey
-	mark mark
-	// turns is the place's organization in the round of its priority, while there was due work at the last look; nil: it is
+// partition is where the lease goes on in the rows of one partitionKey.
+type partition struct {
+	key    partitionKey
+	cursor cursor
+	// turns is the partition's organization in the round of its priority, while there was due work at the last scan; nil: it is
 	// parked.
 	turns *orgTurns
 	// capped: the organization has a limit of jobs in flight.
 	capped bool
-	// reset grows when a look moves the mark: what a lease learned from the mark before does not move it forward again.
+	// reset grows when a scan moves the cursor: what a lease learned from the cursor before does not move it forward again.
 	reset int
 	// used is when it last had work.
 	used time.Time
@@ -53,10 +53,10 @@ type place struct {
 	asked int
 }
 
-// orgTurns are an organization's places in the round of one priority, which take turns.
+// orgTurns are an organization's partitions in the round of one priority, which take turns.
 type orgTurns struct {
-	org    string
-	places []*place
+	org        string
+	partitions []*partition
 	// next is whose turn it is.
 	next          int
 	before, after *orgTurns
@@ -67,39 +67,39 @@ type round struct {
 	// head is whose turn it is; nil: there is no work.
 	head *orgTurns
 	orgs map[string]*orgTurns
-	// types counts the places by type.
+	// types counts the partitions by type.
 	types map[string]int
 	// owed is what the lower priorities have not got yet of their fifth, in fifths: of the leases ("") and of each type's room.
 	owed map[string]int
 }
 
-// ring remembers, for one worker, where the lease of each place ended last, so that no lease walks the rows
+// cursors remembers, for one worker, where the lease of each partition ended last, so that no lease walks the rows
 // again, dead by now, that earlier ones took. It is a memory and nothing more: a row that it hides is found by a
-// later look, and which row is leased by whom is settled in the database alone.
-type ring struct {
-	mu     sync.Mutex
-	places map[placeKey]*place
+// later scan, and which row is leased by whom is settled in the database alone.
+type cursors struct {
+	mu         sync.Mutex
+	partitions map[partitionKey]*partition
 	// rounds are those of the priorities, high first.
 	rounds [priorities]round
-	// atCap are places of capped organizations that gave less than they were asked for, perhaps because of the cap.
-	atCap map[*place]bool
-	// unhandled are places whose type the worker has no handler for, with the time when they were seen.
-	unhandled map[placeKey]time.Time
+	// atCap are partitions of capped organizations that gave less than they were asked for, perhaps because of the cap.
+	atCap map[*partition]bool
+	// unhandled are partitions whose type the worker has no handler for, with the time when they were seen.
+	unhandled map[partitionKey]time.Time
 }
 
 // priorities is how many there are: high, normal, low.
 const priorities = 3
 
-func newRing() *ring {
-	r := &ring{places: map[placeKey]*place{}, atCap: map[*place]bool{}, unhandled: map[placeKey]time.Time{}}
+func newCursors() *cursors {
+	r := &cursors{partitions: map[partitionKey]*partition{}, atCap: map[*partition]bool{}, unhandled: map[partitionKey]time.Time{}}
 	for p := range r.rounds {
 		r.rounds[p] = round{orgs: map[string]*orgTurns{}, types: map[string]int{}, owed: map[string]int{}}
 	}
 	return r
 }
 
-// activate gives a place its turns again, after those that have them.
-func (r *ring) activate(at *place) {
+// activate gives a partition its turns again, after those that have them.
+func (r *cursors) activate(at *partition) {
 	if at.turns != nil {
 		return
 	}
@@ -115,13 +115,13 @@ func (r *ring) activate(at *place) {
 			turns.before.after, turns.after.before = turns, turns
 		}
 	}
-	turns.places = append(turns.places, at)
+	turns.partitions = append(turns.partitions, at)
 	at.turns = turns
 	rd.types[at.key.jobType]++
 }
 
-// park takes a place's turns from it.
-func (r *ring) park(at *place) {
+// park takes a partition's turns from it.
+func (r *cursors) park(at *partition) {
 	turns := at.turns
 	if turns == nil {
 		return
@@ -131,16 +131,16 @@ func (r *ring) park(at *place) {
 	if rd.types[at.key.jobType]--; rd.types[at.key.jobType] == 0 {
 		delete(rd.types, at.key.jobType)
 	}
-	for i, other := range turns.places {
+	for i, other := range turns.partitions {
 		if other == at {
-			turns.places = append(turns.places[:i], turns.places[i+1:]...)
+			turns.partitions = append(turns.partitions[:i], turns.partitions[i+1:]...)
 			if turns.next > i {
 				turns.next--
 			}
 			break
 		}
 	}
-	if len(turns.places) == 0 {
+	if len(turns.partitions) == 0 {
 		delete(rd.orgs, turns.org)
 		if turns.after == turns {
 			rd.head = nil
@@ -151,13 +151,13 @@ func (r *ring) park(at *place) {
 			}
 		}
 	}
-	if len(r.places) > manyPlaces && !r.atCap[at] {
-		delete(r.places, at.key)
+	if len(r.partitions) > manyPartitions && !r.atCap[at] {
+		delete(r.partitions, at.key)
 	}
 }
 
-// idle reports whether there was no due work at the last look of which one could be begun.
-func (r *ring) idle(room Room) bool {
+// idle reports whether there was no due work at the last scan of which one could be begun.
+func (r *cursors) idle(room Room) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := range r.rounds {
@@ -171,7 +171,7 @@ func (r *ring) idle(room Room) bool {
 }
 
 // passes reports whether there is due work for which there is no room.
-func (r *ring) passes(room Room) bool {
+func (r *cursors) passes(room Room) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := range r.rounds {
@@ -184,21 +184,21 @@ func (r *ring) passes(room Room) bool {
 	return false
 }
 
-// took moves the marks to the last rows that a lease took, and parks the places that had fewer than they were asked for.
-func (r *ring) took(shares []share, counts []int, last []mark) {
+// took moves the cursors to the last rows that a lease took, and parks the partitions that had fewer than they were asked for.
+func (r *cursors) took(shares []share, counts []int, last []cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	for i, s := range shares {
-		at := s.place
+		at := s.partition
 		if counts[i] > 0 {
 			at.used = now
 		}
 		if at.reset != s.reset {
 			continue
 		}
-		if counts[i] > 0 && last[i].after(at.mark) {
-			at.mark = last[i]
+		if counts[i] > 0 && last[i].after(at.cursor) {
+			at.cursor = last[i]
 		}
 		if counts[i] < s.quota {
 			if at.capped {
@@ -210,51 +210,51 @@ func (r *ring) took(shares []share, counts []int, last []mark) {
 }
 
 // rewind takes back what took did for shares whose jobs were not settled after all.
-func (r *ring) rewind(shares []share) {
+func (r *cursors) rewind(shares []share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range shares {
-		if s.place.mark.after(s.mark) {
-			s.place.moveTo(s.mark)
+		if s.partition.cursor.after(s.cursor) {
+			s.partition.moveTo(s.cursor)
 		}
-		if r.places[s.key] == nil {
-			r.places[s.key] = s.place // it was forgotten meanwhile
+		if r.partitions[s.key] == nil {
+			r.partitions[s.key] = s.partition // it was forgotten meanwhile
 		}
-		if r.places[s.key] == s.place {
-			r.activate(s.place)
+		if r.partitions[s.key] == s.partition {
+			r.activate(s.partition)
 		}
 	}
 }
 
-// seen is what a look found at one place: its first due row, or one of the first.
+// seen is what a scan found at one partition: its first due row, or one of the first.
 type seen struct {
-	key    placeKey
-	first  mark
+	key    partitionKey
+	first  cursor
 	capped bool
 	// begins: nothing pending is before first.
 	begins bool
 }
 
-// found takes in due rows that a look found.
-func (r *ring) found(all []seen, room Room) {
+// found takes in due rows that a scan found.
+func (r *cursors) found(all []seen, room Room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	for _, s := range all {
 		if room != nil && !room.Handles(s.key.jobType) {
-			if len(r.unhandled) < manyPlaces {
+			if len(r.unhandled) < manyPartitions {
 				r.unhandled[s.key] = now
 			}
 			continue
 		}
-		at := r.places[s.key]
+		at := r.partitions[s.key]
 		if at == nil {
-			at = &place{key: s.key}
-			r.places[s.key] = at
+			at = &partition{key: s.key}
+			r.partitions[s.key] = at
 		}
 		at.capped = s.capped
 		at.used = now
-		if at.mark.after(s.first) || s.begins && s.first.after(at.mark) {
+		if at.cursor.after(s.first) || s.begins && s.first.after(at.cursor) {
 			at.moveTo(s.first)
 		}
 		delete(r.atCap, at)
@@ -262,14 +262,14 @@ func (r *ring) found(all []seen, room Room) {
 	}
 }
 
-// moveTo sets the mark to a row that a look found.
-func (at *place) moveTo(first mark) {
+// moveTo sets the cursor to a row that a scan found.
+func (at *partition) moveTo(first cursor) {
 	at.reset++
-	at.mark = first
+	at.cursor = first
 }
 
-// tryCapped gives places of capped organizations their turns again: jobs of theirs may have ended.
-func (r *ring) tryCapped(most int) {
+// tryCapped gives partitions of capped organizations their turns again: jobs of theirs may have ended.
+func (r *cursors) tryCapped(most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for at := range r.atCap {
@@ -284,14 +284,14 @@ func (r *ring) tryCapped(most int) {
 	}
 }
 
-// forget drops the places that have had no work for long.
-func (r *ring) forget() {
+// forget drops the partitions that have had no work for long.
+func (r *cursors) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	for key, at := range r.places {
+	for key, at := range r.partitions {
 		if at.turns == nil && now.Sub(at.used) > forgetAfter {
-			delete(r.places, key)
+			delete(r.partitions, key)
 			delete(r.atCap, at)
 		}
 	}

@@ -35,29 +35,29 @@ SELECT 'later_' || o, 'doc_' || i, 1, at, at
 	b.exec(`ANALYZE daybook.accounting_work_queue`)
 }
 
-// leaseSoon leases one job as a waiting worker does: it looks again when it is told to, and at nothing else.
-func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (looks int, job store.Job) {
+// leaseSoon leases one job as a waiting worker does: it scans again when it is told to, and at nothing else.
+func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (scans int, job store.Job) {
 	b.t.Helper()
-	for looks = 1; ; looks++ {
+	for scans = 1; ; scans++ {
 		leased, err := s.Lease(b.t.Context(), turn, 1)
 		require.NoError(b.t, err)
 		if len(leased.Jobs) > 0 {
-			return looks, leased.Jobs[0]
+			return scans, leased.Jobs[0]
 		}
 		require.Positive(b.t, leased.Wait(), "it would sleep although a job is due")
 		time.Sleep(min(leased.Wait(), 100*time.Millisecond))
 	}
 }
 
-// TestWorkIsFoundBesideMuchThatIsDueLater: a new job is found by the first look, which does not read what is due later, and no
-// look reads more than its part of the places.
+// TestWorkIsFoundBesideMuchThatIsDueLater: a new job is found by the first scan, which does not read what is due later, and no
+// scan reads more than its part of the partitions.
 func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.later(3000, 20)
 	s, got := b.traced()
 	turn := b.turn("run/0/1")
-	// The worker has seen all places before.
+	// The worker has seen all partitions before.
 	for {
 		leased, err := s.Lease(t.Context(), turn, 10)
 		require.NoError(t, err)
@@ -70,13 +70,13 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	for i := range 20 {
 		_, err := store.EnqueueAccountingJob(t.Context(), b.Pool, fmt.Sprintf("later_%d", 1+i*100), fmt.Sprint("now_", i), 1, nil, 0)
 		require.NoError(t, err)
-		looks, job := b.leaseSoon(s, turn)
-		assert.Equal(t, 1, looks, "the job is found by the first look")
+		scans, job := b.leaseSoon(s, turn)
+		assert.Equal(t, 1, scans, "the job is found by the first scan")
 		assert.Equal(t, fmt.Sprint("now_", i), job.DocumentID)
 	}
-	for name, look := range map[string]sent{"glance": got.glance, "scan": got.scan} {
+	for name, one := range map[string]sent{"recent scan": got.recent, "scan": got.scan} {
 		rows := 0.0
-		for _, n := range b.explainFreely(look) {
+		for _, n := range b.explainFreely(one) {
 			if n.Table == "accounting_work_queue" {
 				rows += (n.Rows + n.Removed) * max(n.Loops, 1)
 			}
@@ -85,7 +85,7 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	}
 }
 
-// TestScanGoesOnWhereItEnded finds one old row that no glance sees, of the last of many organizations.
+// TestScanGoesOnWhereItEnded finds one old row that no recent scan sees, of the last of many organizations.
 func TestScanGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -95,10 +95,10 @@ func TestScanGoesOnWhereItEnded(t *testing.T) {
 	leased, err := s.Lease(t.Context(), turn, 10)
 	require.NoError(t, err)
 	require.Empty(t, leased.Jobs)
-	require.Positive(t, leased.Again, "one look is not enough for all places")
+	require.Positive(t, leased.Again, "one scan is not enough for all partitions")
 	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) VALUES ('zzz', 'old', 1, clock_timestamp() - interval '1 hour')`)
-	looks, job := b.leaseSoon(s, turn)
+	scans, job := b.leaseSoon(s, turn)
 	assert.Equal(t, "old", job.DocumentID)
-	assert.Greater(t, looks, 1)
+	assert.Greater(t, scans, 1)
 	assert.NotEmpty(t, got.scan.args[1], "the scan did not begin anew")
 }

@@ -18,13 +18,13 @@ type Room interface {
 	Full(jobType string)
 }
 
-// share is what one lease asks of one place.
+// share is what one lease asks of one partition.
 type share struct {
-	place *place
-	key   placeKey
-	mark  mark
-	quota int
-	// capped and reset are the place's when it was asked.
+	partition *partition
+	key       partitionKey
+	cursor    cursor
+	quota     int
+	// capped and reset are the partition's when it was asked.
 	capped bool
 	reset  int
 }
@@ -54,14 +54,14 @@ func (b *budget) reserved(jobType string) int {
 // free is how many more jobs of the type may be asked for.
 func (b *budget) free(jobType string) int { return b.reserved(jobType) - b.kept[jobType] }
 
-// ask divides n leases among the places with work for which there is room, and reserves that. A higher priority comes first,
+// ask divides n leases among the partitions with work for which there is room, and reserves that. A higher priority comes first,
 // but leaves a fifth to the lower ones, over time, so that nothing waits for ever: of the leases, and of each type's room.
 // Within a priority the organizations take turns, and within an organization its types.
-func (r *ring) ask(n int, room Room) []share {
+func (r *cursors) ask(n int, room Room) []share {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := &budget{room: room, most: n, left: map[string]int{}}
-	var asked []*place
+	var asked []*partition
 	for p := range r.rounds {
 		part := n
 		if r.anyBelow(p, b) && r.rounds[p].any(b) {
@@ -81,7 +81,7 @@ func (r *ring) ask(n int, room Room) []share {
 	}
 	shares := make([]share, len(asked))
 	for i, at := range asked {
-		shares[i] = share{place: at, key: at.key, mark: at.mark, quota: at.asked, capped: at.capped, reset: at.reset}
+		shares[i] = share{partition: at, key: at.key, cursor: at.cursor, quota: at.asked, capped: at.capped, reset: at.reset}
 		at.asked = 0
 	}
 	return shares
@@ -91,7 +91,7 @@ func (r *ring) ask(n int, room Room) []share {
 const priorityPart = 5
 
 // keep returns how many of n leases a priority may have, and has the budget keep what it leaves of each type's room.
-func (r *ring) keep(p, n int, b *budget) int {
+func (r *cursors) keep(p, n int, b *budget) int {
 	rd := &r.rounds[p]
 	owed := rd.owed[""] + n
 	rd.owed[""] = owed % priorityPart
@@ -106,7 +106,7 @@ func (r *ring) keep(p, n int, b *budget) int {
 }
 
 // below reports whether a lower priority has work of the type.
-func (r *ring) below(p int, jobType string) bool {
+func (r *cursors) below(p int, jobType string) bool {
 	for i := p + 1; i < len(r.rounds); i++ {
 		if r.rounds[i].types[jobType] > 0 {
 			return true
@@ -116,7 +116,7 @@ func (r *ring) below(p int, jobType string) bool {
 }
 
 // anyBelow reports whether a lower priority has work for which there is room.
-func (r *ring) anyBelow(p int, b *budget) bool {
+func (r *cursors) anyBelow(p int, b *budget) bool {
 	for i := range r.rounds[p+1:] {
 		if r.rounds[p+1+i].any(b) {
 			return true
@@ -135,9 +135,9 @@ func (rd *round) any(b *budget) bool {
 	return false
 }
 
-// deal asks the places of one priority for up to part of the n leases that are left, one by one in their turn, and adds those
+// deal asks the partitions of one priority for up to part of the n leases that are left, one by one in their turn, and adds those
 // that it asks first to asked.
-func (rd *round) deal(part int, b *budget, asked []*place, n *int) []*place {
+func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partition {
 	if part <= 0 || !rd.any(b) {
 		return asked
 	}
@@ -157,18 +157,18 @@ func (rd *round) deal(part int, b *budget, asked []*place, n *int) []*place {
 	return asked
 }
 
-// turn returns the next of the organization's places for which there is room, or nil.
-func (o *orgTurns) turn(b *budget) *place {
-	for i := range o.places {
-		k := (o.next + i) % len(o.places)
-		at := o.places[k]
+// turn returns the next of the organization's partitions for which there is room, or nil.
+func (o *orgTurns) turn(b *budget) *partition {
+	for i := range o.partitions {
+		k := (o.next + i) % len(o.partitions)
+		at := o.partitions[k]
 		if b.free(at.key.jobType) <= 0 {
 			continue
 		}
 		if b.room != nil {
 			b.left[at.key.jobType]--
 		}
-		o.next = (k + 1) % len(o.places)
+		o.next = (k + 1) % len(o.partitions)
 		return at
 	}
 	return nil
