@@ -24,6 +24,8 @@ const (
 type load struct {
 	pool    *pgxpool.Pool
 	enqueue func(ctx context.Context, tx pgx.Tx, jobs []faultJob) error
+	// punctual: what could not be enqueued by the end of the time is left out, instead of being enqueued late.
+	punctual bool
 
 	mu        sync.Mutex
 	committed map[int]time.Time
@@ -42,7 +44,7 @@ func (l *load) run(ctx context.Context, rate, perTx int, lasting time.Duration) 
 			for {
 				turn := next.Add(1) - 1
 				due := time.Duration(turn) * interval
-				if due >= lasting {
+				if due >= lasting || l.punctual && time.Since(began) >= lasting {
 					return nil
 				}
 				pause(ctx, due-time.Since(began))

@@ -15,6 +15,9 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
+// offeredEnough is the part of a load that must have been enqueued for its figures to be believed.
+const offeredEnough = 0.98
+
 // steadyPlan says how long jobs that do nothing come at a steady rate, and what goes on beside them.
 type steadyPlan struct {
 	rate, perTx int
@@ -50,13 +53,24 @@ func (w steadyWindow) perJob() float64 {
 func (w steadyWindow) core() float64 { return 100 * (w.postgres + w.worker) }
 
 // steadyFigures are what was measured in all the time that counts, and in its first and last part.
-type steadyFigures struct{ first, last, all steadyWindow }
+type steadyFigures struct {
+	first, last, all steadyWindow
+	// planned is how many jobs a second were to be enqueued.
+	planned int
+}
+
+// behind: the machine could not even enqueue what was planned, so that the figures are no measurement.
+func (f steadyFigures) behind() bool { return f.all.offered < offeredEnough*float64(f.planned) }
 
 func (f steadyFigures) String() string {
 	p := func(delays []float64) string {
 		return report.Figure(percentile(delays, 50)) + " / " + report.Figure(percentile(delays, 99))
 	}
-	return fmt.Sprintf("%s of %s jobs/s, commit to completion p50 / p99 %s ms (first part %s, last %s; slowest %s), to beginning %s ms; PostgreSQL %s %% of a core (%s ms a job; first part %s, last %s), worker %s %%",
+	text := ""
+	if f.behind() {
+		text = fmt.Sprintf("NO MEASUREMENT, because the machine did other work: only %s of %d jobs/s were enqueued; ", report.Figure(f.all.offered), f.planned)
+	}
+	return text + fmt.Sprintf("%s of %s jobs/s, commit to completion p50 / p99 %s ms (first part %s, last %s; slowest %s), to beginning %s ms; PostgreSQL %s %% of a core (%s ms a job; first part %s, last %s), worker %s %%",
 		report.Figure(f.all.rate), report.Figure(f.all.offered), p(f.all.completed), p(f.first.completed), p(f.last.completed), report.Figure(percentile(f.all.completed, 100)), p(f.all.begun),
 		report.Figure(100*f.all.postgres), report.Figure(f.all.perJob()), report.Figure(f.first.perJob()), report.Figure(f.last.perJob()), report.Figure(100*f.all.worker))
 }
@@ -121,7 +135,7 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 		return fmt.Errorf("open the pool that enqueues: %w", err)
 	}
 	defer pool.Close()
-	r.load = &load{pool: pool, committed: map[int]time.Time{}}
+	r.load = &load{pool: pool, committed: map[int]time.Time{}, punctual: true}
 	if r.load.enqueue, err = r.q.enqueue(pool); err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ func (r *steadyRun) figures(ctx context.Context) (f steadyFigures, err error) {
 	}
 	window := func(from, until steadyMark) steadyWindow { return r.window(from, until, committed, completed, begun) }
 	m := r.marks
+	f.planned = r.plan.rate
 	f.first, f.last, f.all = window(m[0], m[1]), window(m[2], m[3]), window(m[0], m[3])
 	return f, nil
 }

@@ -30,6 +30,14 @@ func TestAWindowHasTheJobsThatWereEnqueuedOrCompletedInIt(t *testing.T) {
 	assert.InDelta(t, 35, w.core(), 1e-9)
 }
 
+func TestFiguresOfALoadThatFellBehindSayThatTheyAreNone(t *testing.T) {
+	t.Parallel()
+	f := steadyFigures{planned: 800, all: steadyWindow{rate: 799, offered: 799}}
+	assert.NotContains(t, f.String(), "NO MEASUREMENT")
+	f.all.offered = 700
+	assert.Contains(t, f.String(), "only 700 of 800 jobs/s were enqueued")
+}
+
 func TestTheTimeOfAFamilyIncludesChildrenThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
