@@ -97,7 +97,8 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	assert.Equal(t, f, read)
 
 	explained := []report.Explained{
-		{Topic: "Documents", Group: "drain", About: "Documents wait.", Takes: "a minute"}, {Topic: "Documents", Group: "completed", About: "Rows are there."},
+		{Topic: "Documents", Group: "drain", About: "Documents wait.", Takes: "a minute"},
+		{Topic: "Documents", Group: "completed", About: "Rows are there."},
 		{Topic: "Idle", Group: "idle", About: "Nothing is done."},
 	}
 	require.NoError(t, f.WriteMarkdown(markdown, "performance.svg", explained))
