@@ -26,7 +26,7 @@ func auditCommand(a *app) *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "audit --org ORG|--all",
-		Short: "Check that every document is posted once, and that the ledger is sound",
+		Short: "Check that every document is posted once, and that the ledger and the queues are sound",
 		Long: "Checks in one read-only snapshot that each ready document is posted exactly once or has a job that says why not, that\n" +
 			"debits equal credits, that reversals mirror what they reverse, that chains have no gaps, and that nothing was posted\n" +
 			"into a period after its closing; and that the constraints, keys and triggers that guard the ledger are there. Lists what\n" +
@@ -73,14 +73,17 @@ func auditCommand(a *app) *cobra.Command {
 
 func (a *app) printAudit(w io.Writer, r store.AuditReport) error {
 	f := r.Figures
-	for _, line := range [][2]string{
+	lines := [][2]string{
 		{"organizations", strconv.FormatInt(f.Organizations, 10)},
 		{"documents", fmt.Sprintf("%d, %d of them ready", f.Documents, f.Ready)},
-		{"jobs", fmt.Sprintf("%d open, %d failed", f.OpenJobs, f.FailedJobs)},
 		{"impacts", fmt.Sprintf("%d, %d of them live, %s, %s", f.Impacts, f.Live,
 			plural(f.Reversals, "reversal", "reversals"), plural(f.Confirmations, "confirmation", "confirmations"))},
 		{"entries", strconv.FormatInt(f.Entries, 10)},
-	} {
+	}
+	for _, q := range f.Queues {
+		lines = append(lines, [2]string{q.Kind, fmt.Sprintf("%s open, %d failed", plural(q.Open, "job", "jobs"), q.Failed)})
+	}
+	for _, line := range lines {
 		if _, err := fmt.Fprintf(w, "%-14s %s\n", line[0], line[1]); err != nil {
 			return err
 		}

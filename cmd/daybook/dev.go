@@ -133,7 +133,7 @@ func (a *app) ensureLoops(ctx context.Context, stack *devstack.Stack, temporal c
 		return err
 	}
 	defer c.Close()
-	for _, l := range []loop{accountingLoop, jobsLoop} {
+	for _, l := range loops {
 		running, err := l.runs(ctx, c)
 		if err != nil {
 			return err
@@ -175,8 +175,6 @@ The workflows were started as an operator does it:
 
 %s
 
-%s
-
 In another terminal, with DAYBOOK_DATABASE_URL set as above:
 
   daybook import gobl --org-by country FILES…
@@ -189,6 +187,6 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
   daybook serve
 
 Ctrl-C stops everything; a second start finds the data again.
-`, ui, s.TemporalAddress, database, s.Dir, indent(accountingLoop.startCommandLine()), indent(jobsLoop.startCommandLine()))
+`, ui, s.TemporalAddress, database, s.Dir, startCommandLines("  "))
 	return err
 }

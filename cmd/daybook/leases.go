@@ -14,7 +14,7 @@ func leasesCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "leases",
 		Short: "Show what workers hold, and reclaim what has expired",
-		Long: "Shows the leases of both queues, turn by turn. A holder renews its leases every three seconds; one that was not renewed for\n" +
+		Long: "Shows the leases of every queue, turn by turn. A holder renews its leases every three seconds; one that was not renewed for\n" +
 			"ten has expired, and a worker reclaims it by itself. Where no worker runs, `daybook leases release` does.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -23,13 +23,9 @@ func leasesCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			groups := []store.LeaseGroup{}
-			for _, kind := range queueKinds {
-				some, err := store.NewQueue(db.Pool, kind).Leases(c.Context())
-				if err != nil {
-					return err
-				}
-				groups = append(groups, some...)
+			groups, err := store.Leases(c.Context(), db.Pool)
+			if err != nil {
+				return err
 			}
 			return a.emit(map[string]any{"leases": groups}, func(w io.Writer) error { return a.printLeases(w, groups) })
 		},
@@ -37,9 +33,6 @@ func leasesCommand(a *app) *cobra.Command {
 	command.AddCommand(leasesReleaseCommand(a))
 	return command
 }
-
-// queueKinds are the kinds of queues.
-var queueKinds = []*store.Kind{store.Accounting, store.Jobs}
 
 func (a *app) printLeases(w io.Writer, groups []store.LeaseGroup) error {
 	if len(groups) == 0 {
@@ -67,8 +60,8 @@ type releasedLeases struct {
 func leasesReleaseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release",
-		Short: "Reclaim the leases that have expired, of both queues",
-		Long: "Makes the jobs due again whose lease has expired, of both queues. A job that was being worked is charged with the attempt.\n" +
+		Short: "Reclaim the leases that have expired, of every queue",
+		Long: "Makes the jobs due again whose lease has expired, of every queue. A job that was being worked is charged with the attempt.\n" +
 			"Leases that are renewed stay.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -77,13 +70,13 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			reclaimed, err := store.ReclaimExpired(c.Context(), db.Pool)
+			if err != nil {
+				return err
+			}
 			var all []releasedLeases
-			for _, kind := range queueKinds {
-				got, err := store.NewQueue(db.Pool, kind).ReclaimExpired(c.Context())
-				if err != nil {
-					return err
-				}
-				all = append(all, releasedLeases{Queue: kind.Name, Released: got.Jobs, Charged: got.Lost, Failed: got.Failed})
+			for _, got := range reclaimed {
+				all = append(all, releasedLeases{Queue: got.Kind, Released: got.Jobs, Charged: got.Lost, Failed: got.Failed})
 			}
 			return a.emit(map[string]any{"queues": all}, func(w io.Writer) error {
 				for _, one := range all {

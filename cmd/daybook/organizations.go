@@ -27,7 +27,7 @@ func organizationsListCommand(a *app) *cobra.Command {
 		Short: "List the organizations, with what holds their jobs back and how many are open",
 		Long: "Lists the organizations that Daybook knows or has a pending, leased or failed job of, with the version of the rule set\n" +
 			"that posts, since when they are paused, how many of their jobs may be leased at a time, and how many jobs are pending,\n" +
-			"leased and failed.",
+			"leased and failed in each queue.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 1)
@@ -40,20 +40,41 @@ func organizationsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(map[string]any{"organizations": list}, func(w io.Writer) error {
-				t := newTable("ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP", "PENDING", "LEASED", "FAILED", "SOURCE", "HOOKS", "NAME")
-				t.right = []int{1, 3, 4, 5, 6}
+				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP"}
+				for _, q := range store.Queues() {
+					header = append(header, strings.ToUpper(q.Name))
+				}
+				t := newTable(append(header, "SOURCE", "HOOKS", "NAME")...)
+				t.right = []int{1, 3}
 				for _, o := range list {
 					rules := ""
 					if o.ActiveRuleSet != nil {
 						rules = strconv.FormatInt(*o.ActiveRuleSet, 10)
 					}
-					t.add(o.OrgID, rules, optionalTime(o.PausedAt), capText(o.MaxInFlight), strconv.FormatInt(o.Pending, 10),
-						strconv.FormatInt(o.Leased, 10), strconv.FormatInt(o.Failed, 10), foreignSource(o.Source), strings.Join(o.Hooks, ", "), o.Name)
+					row := []string{o.OrgID, rules, optionalTime(o.PausedAt), capText(o.MaxInFlight)}
+					for _, jobs := range o.Queues {
+						row = append(row, openText(jobs))
+					}
+					t.add(append(row, foreignSource(o.Source), strings.Join(o.Hooks, ", "), o.Name)...)
 				}
 				return a.print(w, t)
 			})
 		},
 	}
+}
+
+// openText says how many jobs an organization has in a queue, those states left out in which it has none.
+func openText(jobs store.OpenJobs) string {
+	var parts []string
+	for _, state := range []struct {
+		n    int64
+		name string
+	}{{jobs.Pending, "pending"}, {jobs.Leased, "leased"}, {jobs.Failed, "failed"}} {
+		if state.n > 0 {
+			parts = append(parts, strconv.FormatInt(state.n, 10)+" "+state.name)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // foreignSource is the name of a source that daybook's own worker does not read.

@@ -25,7 +25,7 @@ func organizationsPauseCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pause --org ORG…|--all-orgs",
 		Short: "Lease no more jobs of organizations, until they are resumed",
-		Long: "Pauses organizations: from now on no worker leases a job of theirs. What is leased already is finished. Documents can be\n" +
+		Long: "Pauses organizations: from now on no worker leases a job of theirs, of any queue. What is leased already is finished. Documents can be\n" +
 			"marked ready and enqueued as ever; their jobs stay pending, keep their place and lose no attempt.\n\n" +
 			"--all-orgs means those that Daybook knows now, not the ones to come. The whole queue is paused by a signal to the workflow.",
 		Example: "  daybook organizations pause --org acme",
@@ -65,7 +65,7 @@ func organizationsCapCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cap (--org ORG…|--all-orgs) (--max-in-flight N|--none)",
 		Short: "Bound how many jobs of an organization are leased at a time",
-		Long: "Bounds how many jobs of an organization are leased at a time, over all workers together. It takes effect for every new\n" +
+		Long: "Bounds how many jobs of an organization are leased at a time in each queue, over all workers together. It takes effect for every new\n" +
 			"lease: what is leased already is finished, also what is above the cap, and what was leased while there was no cap does not\n" +
 			"count. Several organizations have each a cap of its own.",
 		Example: "  daybook organizations cap --org acme --max-in-flight 20\n  daybook organizations cap --org acme --none",

@@ -45,15 +45,29 @@ func TestOrganizationsList(t *testing.T) {
 	assert.JSONEq(t, `{"organizations": []}`, b.ok("organizations", "list", "--json"))
 	b = posted(t)
 	b.ok("accounting", "enqueue", "--org", "stranger", "--document", "d", "--version", "1")
+	_, err := b.Pool.Exec(t.Context(), `
+SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('only jobs', 'mail', '{}')`)
+	require.NoError(t, err)
 	b.ok("organizations", "cap", "--org", "jp", "--max-in-flight", "5")
 	all := b.organizations()
-	require.Len(t, all, 4)
-	assert.Equal(t, store.OrganizationFlow{OrgID: "es", Known: true, Name: all["es"].Name, ActiveRuleSet: new(int64(1)), Failed: 1, Source: "daybook", Hooks: []string{}}, all["es"])
-	assert.Equal(t, store.OrganizationFlow{OrgID: "stranger", Pending: 1, Source: "daybook", Hooks: []string{}}, all["stranger"])
+	require.Len(t, all, 5)
+	queues := func(accounting, jobs store.OpenJobs) []store.OpenJobs {
+		accounting.Kind, jobs.Kind = "accounting", "jobs"
+		return []store.OpenJobs{accounting, jobs}
+	}
+	assert.Equal(t, store.OrganizationFlow{
+		OrgID: "es", Known: true, Name: all["es"].Name, ActiveRuleSet: new(int64(1)), Source: "daybook", Hooks: []string{}, Queues: queues(store.OpenJobs{Failed: 1}, store.OpenJobs{}),
+	}, all["es"])
+	assert.Equal(t, store.OrganizationFlow{
+		OrgID: "stranger", Source: "daybook", Hooks: []string{}, Queues: queues(store.OpenJobs{Pending: 1}, store.OpenJobs{Pending: 2}),
+	}, all["stranger"])
+	assert.Equal(t, queues(store.OpenJobs{}, store.OpenJobs{Pending: 1}), all["only jobs"].Queues)
 	assert.Equal(t, 5, *all["jp"].MaxInFlight)
 	text := b.ok("organizations", "list")
-	assert.Regexp(t, `(?m)^jp +1 +5 +0 +0 +0`, text)
-	assert.Regexp(t, `(?m)^stranger +1 +0 +0$`, text)
+	assert.Regexp(t, `(?m)^ORGANIZATION +RULE SET +PAUSED SINCE +CAP +ACCOUNTING +JOBS +SOURCE`, text)
+	assert.Regexp(t, `(?m)^jp +1 +5`, text)
+	assert.Regexp(t, `(?m)^es +1 +1 failed`, text)
+	assert.Regexp(t, `(?m)^stranger +1 pending +2 pending$`, text)
 }
 
 func TestOrganizationsPauseAndResume(t *testing.T) {

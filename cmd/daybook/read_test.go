@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,7 +29,7 @@ UPDATE daybook.accounting_work_queue
 	status := func(args ...string) store.QueueStatus {
 		var s struct{ Queues []store.QueueStatus }
 		b.json(&s, append([]string{"status"}, args...)...)
-		require.Len(t, s.Queues, 1)
+		require.Len(t, s.Queues, 2)
 		return s.Queues[0]
 	}
 	s := status()
@@ -38,11 +40,58 @@ UPDATE daybook.accounting_work_queue
 	assert.Equal(t, map[models.ErrorCode]int64{models.CodeUnbalanced: 1}, s.FailedByCode)
 	require.NotNil(t, s.OldestPending)
 	assert.Equal(t, "now", s.OldestPending.DocumentID)
+	require.NotNil(t, s.OldestDue)
+	assert.Equal(t, "now", s.OldestDue.DocumentID)
 
 	es := status("--org", "es")
 	assert.Equal(t, int64(1), es.Counts[models.JobCompleted])
 	assert.Nil(t, es.OldestPending)
-	assert.Contains(t, b.ok("status"), "oldest pending: document now of organization de")
+	assert.Nil(t, es.OldestDue)
+	text := b.ok("status")
+	assert.Contains(t, text, "accounting: oldest pending: document now of organization de")
+	assert.Contains(t, text, "accounting: due longest: document now of organization de")
+}
+
+// Programs read the same keys of every queue, whatever there is in it.
+func TestStatusShowsEveryQueueAlike(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `
+SELECT daybook.enqueue_job('acme', 'mail', '{}', ready_at => '2999-01-01');
+SELECT daybook.enqueue_job('acme', 'mail', '{"n": 1}'), daybook.enqueue_job('acme', 'mail', '{"n": 2}'), daybook.enqueue_job('beta', 'mail', '{}');
+UPDATE daybook.jobs SET state = 'leased', turn_id = 'gone', fence = 1, leased_generation = generation, run_count = 1,
+       attempt_started_at = now(), last_attempted_at = now() - interval '1 minute' WHERE payload = '{"n": 1}';
+UPDATE daybook.jobs SET state = 'failed', last_error = 'no', last_error_code = 'HANDLER_ERROR', finished_at = now() WHERE org_id = 'beta'`)
+	require.NoError(t, err)
+
+	var s struct{ Queues []store.QueueStatus }
+	b.json(&s, "status")
+	require.Len(t, s.Queues, 2)
+	jobs := s.Queues[1]
+	assert.Equal(t, "jobs", jobs.Kind)
+	assert.Equal(t, map[models.JobState]int64{"pending": 2, "leased": 1, "completed": 0, "failed": 1, "cancelled": 0}, jobs.Counts)
+	assert.Equal(t, int64(1), jobs.Due)
+	assert.Equal(t, int64(1), jobs.StaleLeases)
+	assert.Equal(t, map[models.ErrorCode]int64{models.CodeHandlerError: 1}, jobs.FailedByCode)
+	require.NotNil(t, jobs.OldestDue)
+	assert.Equal(t, "mail", jobs.OldestDue.Type)
+	assert.Equal(t, "acme", jobs.OldestDue.OrgID)
+
+	var raw struct{ Queues []map[string]any }
+	b.json(&raw, "status")
+	for _, q := range raw.Queues {
+		keys := slices.Sorted(maps.Keys(q))
+		assert.Equal(t, []string{"at", "counts", "due", "failed_by_code", "kind", "oldest_due", "oldest_pending", "stale_leases"}, keys)
+	}
+	text := b.ok("status")
+	assert.Regexp(t, `(?m)^accounting +0 +0 +0 +0 +0 +0 +0$`, text)
+	assert.Regexp(t, `(?m)^jobs +2 +1 +1 +1 +0 +1 +0$`, text)
+	assert.Regexp(t, `(?m)^jobs: due longest: job \S+ \(mail\) of organization acme, for `, text)
+	assert.Regexp(t, `(?m)^ +1 +jobs +HANDLER_ERROR$`, text)
+
+	b.json(&s, "status", "--org", "beta")
+	assert.Equal(t, int64(1), s.Queues[1].Counts[models.JobFailed])
+	assert.Zero(t, s.Queues[1].Counts[models.JobPending])
 }
 
 func TestJobsListFilters(t *testing.T) {

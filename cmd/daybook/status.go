@@ -20,7 +20,7 @@ func statusCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Show how the queue stands",
+		Short: "Show how the queues stand",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 2)
@@ -28,7 +28,7 @@ func statusCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			s, err := store.AccountingStatus(c.Context(), db.Pool, org)
+			queues, err := store.Status(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
 			}
@@ -40,9 +40,9 @@ func statusCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result := map[string]any{"queues": []store.QueueStatus{s}, "paused_organizations": paused, "waiting_for": waiting}
+			result := map[string]any{"queues": queues, "paused_organizations": paused, "waiting_for": waiting}
 			return a.emit(result, func(w io.Writer) error {
-				if err := a.printStatus(w, s, paused); err != nil {
+				if err := a.printStatus(w, queues, paused); err != nil {
 					return err
 				}
 				for i, l := range waiting {
@@ -53,7 +53,7 @@ func statusCommand(a *app) *cobra.Command {
 						return err
 					}
 				}
-				return a.printFailed(w, s)
+				return a.printFailed(w, queues)
 			})
 		},
 	}
@@ -61,19 +61,29 @@ func statusCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) printStatus(w io.Writer, s store.QueueStatus, paused []store.PausedOrganization) error {
+func (a *app) printStatus(w io.Writer, queues []store.QueueStatus, paused []store.PausedOrganization) error {
 	t := newTable("QUEUE", "PENDING", "DUE", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
 	t.right = []int{1, 2, 3, 4, 5, 6, 7}
-	count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
-	t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
-		count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
+	var waits []string
+	for _, s := range queues {
+		count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
+		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
+			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
+		if o := s.OldestDue; o != nil {
+			waits = append(waits, fmt.Sprintf("%s: due longest: %s, for %s", s.Kind, pendingText(o), ageText(o)))
+		}
+		if o := s.OldestPending; o != nil {
+			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, due %s", s.Kind, pendingText(o), ageText(o), formatTime(o.ReadyAt)))
+		}
+	}
 	if err := a.print(w, t); err != nil {
 		return err
 	}
-	if o := s.OldestPending; o != nil {
-		age := time.Duration(o.AgeSeconds * float64(time.Second))
-		if _, err := fmt.Fprintf(w, "\noldest pending: document %s of organization %s, asked for %s ago, due %s\n",
-			oneLine(o.DocumentID), oneLine(o.OrgID), formatAge(age), formatTime(o.ReadyAt)); err != nil {
+	for i, line := range waits {
+		if i == 0 {
+			line = "\n" + line
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}
@@ -83,6 +93,16 @@ func (a *app) printStatus(w io.Writer, s store.QueueStatus, paused []store.Pause
 	_, err := fmt.Fprintf(w, "\npaused: %s\n", pausedText(paused))
 	return err
 }
+
+// pendingText names a job that waits.
+func pendingText(p *store.PendingJob) string {
+	if p.DocumentID != "" {
+		return fmt.Sprintf("document %s of organization %s", oneLine(p.DocumentID), oneLine(p.OrgID))
+	}
+	return fmt.Sprintf("job %s (%s) of organization %s", oneLine(p.JobID), oneLine(p.Type), oneLine(p.OrgID))
+}
+
+func ageText(p *store.PendingJob) string { return formatAge(time.Duration(p.AgeSeconds * float64(time.Second))) }
 
 // pausedShown is how many paused organizations a line names.
 const pausedShown = 10
@@ -98,18 +118,20 @@ func pausedText(paused []store.PausedOrganization) string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) printFailed(w io.Writer, s store.QueueStatus) error {
-	if len(s.FailedByCode) == 0 {
+func (a *app) printFailed(w io.Writer, queues []store.QueueStatus) error {
+	failed := newTable("FAILED", "QUEUE", "CODE")
+	failed.right = []int{0}
+	for _, s := range queues {
+		codes := slices.SortedFunc(maps.Keys(s.FailedByCode), func(x, y models.ErrorCode) int {
+			return cmp.Or(cmp.Compare(s.FailedByCode[y], s.FailedByCode[x]), cmp.Compare(x, y))
+		})
+		for _, code := range codes {
+			failed.add(strconv.FormatInt(s.FailedByCode[code], 10), s.Kind, string(code))
+		}
+	}
+	if len(failed.rows) == 0 {
 		return nil
 	}
 	_, _ = fmt.Fprintln(w)
-	failed := newTable("FAILED", "CODE")
-	failed.right = []int{0}
-	codes := slices.SortedFunc(maps.Keys(s.FailedByCode), func(x, y models.ErrorCode) int {
-		return cmp.Or(cmp.Compare(s.FailedByCode[y], s.FailedByCode[x]), cmp.Compare(x, y))
-	})
-	for _, code := range codes {
-		failed.add(strconv.FormatInt(s.FailedByCode[code], 10), string(code))
-	}
 	return a.print(w, failed)
 }

@@ -20,18 +20,35 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
-	"github.com/daybook-dev/daybook/workflows"
 )
 
 // loop is a run of a queue's workflow as the documentation starts it.
 type loop struct{ taskQueue, workflow, id string }
 
-// The loops of the two queues.
-var (
-	accountingLoop = loop{workflows.AccountingTaskQueue, workflows.AccountingWorkflow, "accounting-queue-worker-production"}
-	jobsLoop       = loop{workflows.JobsTaskQueue, workflows.JobsWorkflow, "job-queue-worker-production"}
-)
+// loops are those of every kind of queue.
+var loops = loopsOf(store.Queues())
+
+// accountingLoop is that of the accounting queue.
+var accountingLoop = loops[0]
+
+func loopsOf(queues []store.Queue) []loop {
+	list := make([]loop, len(queues))
+	for i, q := range queues {
+		list[i] = loop{q.TaskQueue, q.WorkflowType, q.TaskQueue + "-worker-production"}
+	}
+	return list
+}
+
+// startCommandLines are how a person starts all of them, each after what goes before a line.
+func startCommandLines(before string) string {
+	lines := make([]string, len(loops))
+	for i, l := range loops {
+		lines[i] = before + strings.ReplaceAll(l.startCommandLine(), "\n", "\n"+before)
+	}
+	return strings.Join(lines, "\n\n")
+}
 
 // loopInput is their input.
 const loopInput = `{"batchSize": 50, "pollIntervalSeconds": 10}`

@@ -29,7 +29,7 @@ func workerCommand(a *app) *cobra.Command {
 			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS,\n" +
 			"JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS; those of the built-in job types are in docs/job-types.md.\n\n" +
 			"It works documents and background jobs; each queue has a workflow that is started once, by an operator:\n\n" +
-			accountingLoop.startCommandLine() + "\n\n" + jobsLoop.startCommandLine(),
+			startCommandLines(""),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if options.MaxConcurrentActivities < 1 || options.MaxConcurrentWorkflowTasks < 2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,10 +55,9 @@ type AuditFigures struct {
 	Documents int64 `json:"documents"`
 	// Ready counts the documents that are marked ready and not deleted.
 	Ready int64 `json:"ready"`
-	// OpenJobs are pending or leased.
-	OpenJobs   int64 `json:"open_jobs"`
-	FailedJobs int64 `json:"failed_jobs"`
-	Impacts    int64 `json:"impacts"`
+	// Queues count the jobs of each queue, in the order of Queues.
+	Queues  []QueueFigures `json:"queues"`
+	Impacts int64          `json:"impacts"`
 	// Live counts the documents that are posted.
 	Live          int64 `json:"live"`
 	Reversals     int64 `json:"reversals"`
@@ -97,7 +97,7 @@ func (r AuditReport) Wrong() int64 {
 // takes longer than it saves.
 const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL statement_timeout = 0`
 
-// Audit checks what must hold for the documents and the ledger, whatever the program that wrote them did. It reads one
+// Audit checks what must hold for the documents, the ledger and the jobs of every queue, independently of the program that wrote them. It reads one
 // snapshot, waits for no other transaction and holds up none. Of documents in other sources than daybook.documents only the impacts and
 // entries are looked at, and the report's Sources say so; ledger.Audit compares those as well.
 func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport, error) {
@@ -116,7 +116,14 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 		if r.Figures.Sources, err = auditSources(ctx, tx, o.OrgID); err != nil {
 			return err
 		}
-		for _, check := range auditChecks {
+		if r.Figures.Queues, err = auditQueues(ctx, tx, o.OrgID); err != nil {
+			return err
+		}
+		checks := slices.Clone(auditChecks)
+		for _, q := range Queues() {
+			checks = append(checks, q.checks()...)
+		}
+		for _, check := range checks {
 			result, err := check.run(ctx, tx, o)
 			if err != nil {
 				return wrap(check.kind, err)
@@ -164,12 +171,10 @@ func auditFigures(ctx context.Context, tx pgx.Tx, org string, r *AuditReport) er
 	const counts = `
 SELECT transaction_timestamp(),
        (SELECT count(*) FROM daybook.organizations WHERE $1 = '' OR id = $1),
-       d.all, d.ready, j.open, j.failed, i.all, i.posts - i.reversals, i.reversals,
+       d.all, d.ready, i.all, i.posts - i.reversals, i.reversals,
        (SELECT count(*) FROM daybook.confirmations c JOIN daybook.impacts i ON i.id = c.impact_id WHERE $1 = '' OR i.org_id = $1)
   FROM (SELECT count(*) AS all, count(*) FILTER (WHERE accounting_ready_at IS NOT NULL AND deleted_at IS NULL) AS ready
           FROM daybook.documents WHERE $1 = '' OR org_id = $1) d,
-       (SELECT count(*) FILTER (WHERE state IN ('pending', 'leased')) AS open, count(*) FILTER (WHERE state = 'failed') AS failed
-          FROM daybook.accounting_work_queue WHERE $1 = '' OR org_id = $1) j,
        (SELECT count(*) AS all, count(*) FILTER (WHERE kind = 'post') AS posts, count(*) FILTER (WHERE kind = 'reverse') AS reversals
           FROM daybook.impacts WHERE $1 = '' OR org_id = $1) i`
 	const totals = `
@@ -181,7 +186,7 @@ SELECT currency, count(*),
  GROUP BY currency
  ORDER BY currency`
 	f := &r.Figures
-	if err := tx.QueryRow(ctx, counts, org).Scan(&r.At, &f.Organizations, &f.Documents, &f.Ready, &f.OpenJobs, &f.FailedJobs,
+	if err := tx.QueryRow(ctx, counts, org).Scan(&r.At, &f.Organizations, &f.Documents, &f.Ready,
 		&f.Impacts, &f.Live, &f.Reversals, &f.Confirmations); err != nil {
 		return err
 	}

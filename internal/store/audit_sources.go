@@ -20,7 +20,7 @@ type SourceFigures struct {
 	// Locked counts the documents that could not be compared, because another transaction held them. daybook.documents is read
 	// without locks.
 	Locked int64 `json:"locked,omitempty"`
-	// OpenJobs and FailedJobs are those of AuditFigures; Live counts the documents that are posted.
+	// OpenJobs and FailedJobs count accounting jobs; Live counts the documents that are posted.
 	OpenJobs   int64 `json:"open_jobs"`
 	FailedJobs int64 `json:"failed_jobs"`
 	Impacts    int64 `json:"impacts"`

@@ -41,7 +41,7 @@ UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp(
 	if err != nil || !f.Changed {
 		return f, err
 	}
-	return f, wakeQueue(ctx, tx)
+	return f, wakeQueues(ctx, tx)
 }
 
 // CapOrganization bounds how many of an organization's jobs are leased at a time, over all workers: after its commit no
@@ -58,7 +58,7 @@ UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestam
 		return f, err
 	}
 	// A lowered cap wakes for nothing, once.
-	return f, wakeQueue(ctx, tx)
+	return f, wakeQueues(ctx, tx)
 }
 
 // changeFlow makes the organization known, runs the statement, and reads what came of it.
@@ -83,58 +83,6 @@ func changeFlow(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any) (
 
 // maxIDBytes is the limit of the schema's checks.
 const maxIDBytes = 255
-
-// wakeQueue has whoever waits for work look again when the transaction has committed.
-func wakeQueue(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `SELECT daybook.wake_accounting_queue(), daybook.wake_job_queue()`)
-	return wrap("wake the queue", err)
-}
-
-// OrganizationFlow is an organization with the jobs that it has open.
-type OrganizationFlow struct {
-	OrgID string `json:"org_id"`
-	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
-	Known bool   `json:"known"`
-	Name  string `json:"name,omitempty"`
-	// ActiveRuleSet is the version that posts; nil: none.
-	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
-	// PausedAt and MaxInFlight are those of Flow.
-	PausedAt    *time.Time `json:"paused_at,omitempty"`
-	MaxInFlight *int       `json:"max_in_flight,omitempty"`
-	// Pending, Leased and Failed count its jobs in these states.
-	Pending int64 `json:"pending"`
-	Leased  int64 `json:"leased"`
-	Failed  int64 `json:"failed"`
-	// Source and Hooks are what its jobs need of a worker, its own or the default's.
-	Source string   `json:"source"`
-	Hooks  []string `json:"hooks"`
-}
-
-// OrganizationFlows lists every organization that Daybook knows or has an open or failed job of, in the order of the ids.
-func OrganizationFlows(ctx context.Context, q Querier) ([]OrganizationFlow, error) {
-	// Each state on its own is counted in that state's partial index, however many completed jobs there are.
-	const stmt = `
-SELECT coalesce(o.id, j.org_id), o.id IS NOT NULL, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flight,
-       coalesce(j.pending, 0), coalesce(j.leased, 0), coalesce(j.failed, 0),
-       coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)), coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one))
-  FROM daybook.organizations o
-  FULL JOIN (
-        SELECT org_id, sum(pending)::bigint AS pending, sum(leased)::bigint AS leased, sum(failed)::bigint AS failed
-          FROM (SELECT org_id, count(*) AS pending, 0 AS leased, 0 AS failed
-                  FROM daybook.accounting_work_queue WHERE state = 'pending' GROUP BY org_id
-                 UNION ALL
-                SELECT org_id, 0, count(*), 0 FROM daybook.accounting_work_queue WHERE state = 'leased' GROUP BY org_id
-                 UNION ALL
-                SELECT org_id, 0, 0, count(*) FROM daybook.accounting_work_queue WHERE state = 'failed' GROUP BY org_id) counted
-         GROUP BY org_id) j ON j.org_id = o.id
- ORDER BY 1`
-	rows, err := q.Query(ctx, stmt)
-	if err != nil {
-		return nil, wrap("list organizations", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OrganizationFlow])
-	return list, wrap("list organizations", err)
-}
 
 // PausedOrganization is an organization whose jobs are not leased.
 type PausedOrganization struct {

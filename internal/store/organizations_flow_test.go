@@ -102,17 +102,27 @@ func TestPauseWaitsForNoChunk(t *testing.T) {
 
 func TestResumeAndCapWakeWhoWaits(t *testing.T) {
 	t.Parallel()
+	for key, channel := range map[int]string{1: "daybook_accounting", 2: "daybook_jobs"} {
+		t.Run(channel, func(t *testing.T) {
+			t.Parallel()
+			resumeAndCapWake(t, channel, key)
+		})
+	}
+}
+
+func resumeAndCapWake(t *testing.T, channel string, key int) {
+	t.Helper()
 	b := setup(t)
 	waits, err := pgx.Connect(t.Context(), b.URL)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, waits.Close(context.WithoutCancel(t.Context()))) }()
-	_, err = waits.Exec(t.Context(), `LISTEN daybook_accounting`)
+	_, err = waits.Exec(t.Context(), `LISTEN `+channel)
 	require.NoError(t, err)
-	_, err = waits.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, 1)`)
+	_, err = waits.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, $1)`, key)
 	require.NoError(t, err)
 	// heard counts the wake-ups since the last call.
 	heard := func() int {
-		_, err := b.Pool.Exec(t.Context(), `NOTIFY daybook_accounting, 'end'`)
+		_, err := b.Pool.Exec(t.Context(), `NOTIFY `+channel+`, 'end'`)
 		require.NoError(t, err)
 		for n := 0; ; n++ {
 			notification, err := waits.WaitForNotification(t.Context())
@@ -149,12 +159,19 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 VALUES ('org_1', 'c', 1, 'leased', 1, now(), 't', 1, 0, now());
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at) VALUES ('org_1', 'd', 1, 'completed', now()), ('done', 'd', 1, 'completed', now());
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, last_error, last_error_code)
-VALUES ('org_1', 'e', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'f', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'g', 1, 'failed', now(), 'e', 'TIMEOUT');`)
+VALUES ('org_1', 'e', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'f', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'g', 1, 'failed', now(), 'e', 'TIMEOUT');
+SELECT daybook.enqueue_job('stranger', 'mail', '{}')`)
 	require.NoError(t, err)
 	list, err := store.OrganizationFlows(t.Context(), b.Pool)
 	require.NoError(t, err)
 	assert.Equal(t, []store.OrganizationFlow{
-		{OrgID: org, Known: true, Name: org, ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Pending: 2, Leased: 1, Failed: 3, Source: "daybook", Hooks: []string{}},
-		{OrgID: "stranger", Pending: 1, Source: "daybook", Hooks: []string{}},
+		{
+			OrgID: org, Known: true, Name: org, ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Source: "daybook", Hooks: []string{},
+			Queues: []store.OpenJobs{{Kind: "accounting", Pending: 2, Leased: 1, Failed: 3}, {Kind: "jobs"}},
+		},
+		{
+			OrgID: "stranger", Source: "daybook", Hooks: []string{},
+			Queues: []store.OpenJobs{{Kind: "accounting", Pending: 1}, {Kind: "jobs", Pending: 1}},
+		},
 	}, list)
 }

@@ -1,18 +1,50 @@
 package store
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // UnknownOrganizations returns those of the ids, in their order, of which the database has nothing: no configuration, no document
-// and no job.
+// and no job of any kind.
 func UnknownOrganizations(ctx context.Context, q Querier, ids []string) ([]string, error) {
 	const stmt = `
 SELECT coalesce(array_agg(o ORDER BY n), '{}')
   FROM unnest($1::text[]) WITH ORDINALITY AS u (o, n)
  WHERE NOT EXISTS (SELECT 1 FROM daybook.organizations x WHERE x.id = u.o)
-   AND NOT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = u.o)
-   AND NOT EXISTS (SELECT 1 FROM daybook.accounting_work_queue x WHERE x.org_id = u.o)
-   AND NOT EXISTS (SELECT 1 FROM daybook.jobs x WHERE x.org_id = u.o)`
+   AND NOT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = u.o)`
 	var unknown []string
-	err := q.QueryRow(ctx, stmt, ids).Scan(&unknown)
-	return unknown, wrap("look for organizations", err)
+	if err := q.QueryRow(ctx, stmt, ids).Scan(&unknown); err != nil {
+		return nil, wrap("look for organizations", err)
+	}
+	for _, queue := range Queues() {
+		if len(unknown) == 0 {
+			break
+		}
+		known, err := queue.known(ctx, q, unknown)
+		if err != nil {
+			return nil, wrap("look for organizations", err)
+		}
+		unknown = slices.DeleteFunc(unknown, func(org string) bool { return slices.Contains(known, org) })
+	}
+	return unknown, nil
+}
+
+// known implements operations.
+func (k *Kind) known(ctx context.Context, q Querier, orgs []string) ([]string, error) {
+	const stmt = `
+SELECT o FROM unnest($1::text[]) AS u (o) WHERE EXISTS (SELECT 1 FROM daybook.jobs x WHERE x.org_id = u.o)`
+	rows, err := q.Query(ctx, k.sql(stmt), orgs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// empty implements operations.
+func (k *Kind) empty(ctx context.Context, q Querier) (empty bool, err error) {
+	err = q.QueryRow(ctx, k.sql(`SELECT NOT EXISTS (SELECT 1 FROM daybook.jobs)`)).Scan(&empty)
+	return empty, err
 }

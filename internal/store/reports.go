@@ -4,147 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/big"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/models"
 )
-
-// QueueStatus is how a queue stands at one moment.
-type QueueStatus struct {
-	// Kind is the queue's: "accounting".
-	Kind string `json:"kind"`
-	// At is the database's clock.
-	At time.Time `json:"at"`
-	// Counts holds every state, also those without a job.
-	Counts map[models.JobState]int64 `json:"counts"`
-	// Due counts the pending jobs whose time has come.
-	Due int64 `json:"due"`
-	// StaleLeases counts leases that were neither settled nor renewed for models.StaleAfter.
-	StaleLeases int64 `json:"stale_leases"`
-	// OldestPending is the pending job that was asked for first; nil: none is pending.
-	OldestPending *PendingJob `json:"oldest_pending,omitempty"`
-	// FailedByCode counts the failed jobs by their last error code.
-	FailedByCode map[models.ErrorCode]int64 `json:"failed_by_code"`
-}
-
-// Open counts the jobs that are not finished.
-func (s QueueStatus) Open() int64 { return s.Counts[models.JobPending] + s.Counts[models.JobLeased] }
-
-// PendingJob names a job that waits.
-type PendingJob struct {
-	OrgID      string `json:"org_id"`
-	DocumentID string `json:"document_id"`
-	// FirstReadyAt is when the request was first due.
-	FirstReadyAt time.Time `json:"first_ready_at"`
-	// ReadyAt is when the job is due next.
-	ReadyAt time.Time `json:"ready_at"`
-	// AgeSeconds is how long ago FirstReadyAt is; 0 when it lies ahead.
-	AgeSeconds float64 `json:"age_seconds"`
-}
-
-// AccountingStatus reads how the accounting queue stands, for one organization or, with the empty id, for all. All
-// figures are of one moment.
-func AccountingStatus(ctx context.Context, pool *pgxpool.Pool, org string) (QueueStatus, error) {
-	s := QueueStatus{Kind: "accounting", Counts: map[models.JobState]int64{}, FailedByCode: map[models.ErrorCode]int64{}}
-	for _, state := range models.JobStates() {
-		s.Counts[state] = 0
-	}
-	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
-		if err := countStates(ctx, tx, org, &s); err != nil {
-			return err
-		}
-		if err := countFailed(ctx, tx, org, &s); err != nil {
-			return err
-		}
-		return oldestPending(ctx, tx, org, &s)
-	})
-	return s, wrap("read the queue's status", err)
-}
-
-func countStates(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	const stmt = `
-SELECT state, count(*),
-       count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
-       count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $2))
-  FROM daybook.accounting_work_queue
- WHERE $1 = '' OR org_id = $1
- GROUP BY state`
-	rows, err := tx.Query(ctx, stmt, org, models.StaleAfter.Seconds())
-	if err != nil {
-		return err
-	}
-	var state models.JobState
-	var n, due, stale int64
-	_, err = pgx.ForEachRow(rows, []any{&state, &n, &due, &stale}, func() error {
-		s.Counts[state] = n
-		s.Due += due
-		s.StaleLeases += stale
-		return nil
-	})
-	return err
-}
-
-func countFailed(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	const stmt = `
-SELECT last_error_code, count(*)
-  FROM daybook.accounting_work_queue
- WHERE state = 'failed' AND ($1 = '' OR org_id = $1)
- GROUP BY last_error_code`
-	rows, err := tx.Query(ctx, stmt, org)
-	if err != nil {
-		return err
-	}
-	var code models.ErrorCode
-	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&code, &n}, func() error {
-		s.FailedByCode[code] = n
-		return nil
-	})
-	return err
-}
-
-func oldestPending(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	const stmt = `
-SELECT transaction_timestamp(), o.org_id, o.document_id, o.first_ready_at, o.ready_at,
-       greatest(0, extract(epoch FROM transaction_timestamp() - o.first_ready_at))::float8
-  FROM (VALUES (1)) AS one (row)
-  LEFT JOIN LATERAL (
-        SELECT * FROM daybook.accounting_work_queue
-         WHERE state = 'pending' AND ($1 = '' OR org_id = $1)
-         ORDER BY first_ready_at, id
-         LIMIT 1) o ON true`
-	var oldestOrg, document *string
-	var first, ready *time.Time
-	var age float64
-	if err := tx.QueryRow(ctx, stmt, org).Scan(&s.At, &oldestOrg, &document, &first, &ready, &age); err != nil {
-		return err
-	}
-	if oldestOrg != nil {
-		s.OldestPending = &PendingJob{OrgID: *oldestOrg, DocumentID: *document, FirstReadyAt: *first, ReadyAt: *ready, AgeSeconds: age}
-	}
-	return nil
-}
-
-// OrganizationCount is how many of an organization's jobs are in a state.
-type OrganizationCount struct {
-	OrgID string          `json:"org_id"`
-	State models.JobState `json:"state"`
-	Jobs  int64           `json:"jobs"`
-}
-
-// CountByOrganization counts the jobs by organization and state, in the order of the organizations.
-func CountByOrganization(ctx context.Context, q Querier) ([]OrganizationCount, error) {
-	const stmt = `SELECT org_id, state, count(*) FROM daybook.accounting_work_queue GROUP BY org_id, state ORDER BY org_id, state`
-	rows, err := q.Query(ctx, stmt)
-	if err != nil {
-		return nil, wrap("count jobs", err)
-	}
-	counts, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OrganizationCount])
-	return counts, wrap("count jobs", err)
-}
 
 // CountImpacts counts the organizations' documents whose last impact posts.
 func CountImpacts(ctx context.Context, q Querier) (map[string]int64, error) {
@@ -218,17 +82,21 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 	return lines, wrap("read the trial balance", err)
 }
 
-// IsEmpty reports whether nobody has used the database yet: there is no schema, or no organization, document and job in it.
+// IsEmpty reports whether the database was not used yet: there is no schema, or no organization, document and job of any kind in it.
 func IsEmpty(ctx context.Context, q Querier) (bool, error) {
 	const exists = `SELECT to_regclass('daybook.accounting_work_queue') IS NOT NULL`
 	const stmt = `
-SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1 FROM daybook.documents)
-   AND NOT EXISTS (SELECT 1 FROM daybook.accounting_work_queue)`
+SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1 FROM daybook.documents)`
 	var there, empty bool
 	if err := q.QueryRow(ctx, exists).Scan(&there); err != nil || !there {
 		return err == nil, wrap("look for the schema", err)
 	}
 	err := q.QueryRow(ctx, stmt).Scan(&empty)
+	for _, queue := range Queues() {
+		if err == nil && empty {
+			empty, err = queue.empty(ctx, q)
+		}
+	}
 	return empty, wrap("look for data", err)
 }
 

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// QueueFigures are what an audit looked at of a queue.
+type QueueFigures struct {
+	// Kind is the queue's.
+	Kind string `json:"kind"`
+	// Open jobs are pending or leased, failed ones dead letters.
+	Open   int64 `json:"open"`
+	Failed int64 `json:"failed"`
+}
+
+// auditQueues counts what there is of each queue.
+func auditQueues(ctx context.Context, tx pgx.Tx, org string) ([]QueueFigures, error) {
+	var all []QueueFigures
+	for _, q := range Queues() {
+		open, err := q.open(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		f := QueueFigures{Kind: q.Name}
+		for id, jobs := range open {
+			if org == "" || id == org {
+				f.Open += jobs.Pending + jobs.Leased
+				f.Failed += jobs.Failed
+			}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// checks implements operations.
+func (k *Kind) checks() []auditCheck {
+	return []auditCheck{
+		{
+			"contradictory_row_in_" + k.Name,
+			"a job of " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and failed for a reason, as its state says",
+			k.sql(auditRows),
+		},
+		{
+			"completed_twice_in_" + k.Name,
+			"a job of " + k.Name + " has completed no more often than it was asked for",
+			k.sql(auditCompletedTwice),
+		},
+	}
+}
+
+// The constraints of the table say the same, as long as they are there.
+const auditRows = `
+SELECT count(*) OVER (), w.org_id, w.document_id, NULL::bigint, format('job %s is %s%s', w.id, w.state, w.what)
+  FROM (SELECT q.id, q.org_id, /* jobs */NULL::text/* accounting: q.document_id */ AS document_id, q.state,
+               CASE WHEN q.state = 'leased' AND (q.turn_id IS NULL OR q.fence IS NULL OR q.last_attempted_at IS NULL) THEN ', and no turn holds it'
+                    WHEN q.state <> 'leased' AND (q.turn_id IS NOT NULL OR q.fence IS NOT NULL) THEN ', and a turn holds it'
+                    WHEN q.state <> 'leased' AND q.cancel_requested THEN ', and waits to be cancelled'
+                    WHEN q.state IN ('completed', 'failed', 'cancelled') AND q.finished_at IS NULL THEN ', and has no time of its end'
+                    WHEN q.state IN ('pending', 'leased') AND q.finished_at IS NOT NULL THEN ', and has a time of its end'
+                    WHEN q.state = 'failed' AND (q.last_error_code IS NULL OR q.last_error IS NULL) THEN ', and nothing says why' END AS what
+          FROM daybook.jobs q
+         WHERE $1 = '' OR q.org_id = $1) w
+ WHERE w.what IS NOT NULL
+ ORDER BY w.org_id, w.id
+ LIMIT $2`
+
+// Each request that opens a job again raises its generation.
+const auditCompletedTwice = `
+SELECT count(*) OVER (), q.org_id, /* jobs */NULL::text/* accounting: q.document_id */, NULL::bigint,
+       format('job %s: completed attempts %s, requests %s', q.id, a.times, q.generation + 1)
+  FROM (SELECT job_id, count(*) AS times
+          FROM daybook.attempts
+         WHERE outcome = 'completed' AND kind = /* jobs */'jobs'/* accounting: 'accounting' */ AND ($1 = '' OR org_id = $1)
+         GROUP BY job_id
+        HAVING count(*) > 1) a
+  JOIN daybook.jobs q ON q.id = a.job_id
+ WHERE a.times > q.generation + 1
+ ORDER BY q.org_id, q.id
+ LIMIT $2`

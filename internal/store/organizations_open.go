@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// OpenJobs counts an organization's jobs of one queue that are not done.
+type OpenJobs struct {
+	// Kind is the queue's.
+	Kind    string `json:"kind"`
+	Pending int64  `json:"pending"`
+	Leased  int64  `json:"leased"`
+	// Failed jobs are dead letters.
+	Failed int64 `json:"failed"`
+}
+
+// OrganizationFlow is an organization with the jobs that it has open.
+type OrganizationFlow struct {
+	OrgID string `json:"org_id"`
+	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
+	Known bool   `json:"known"`
+	Name  string `json:"name,omitempty"`
+	// ActiveRuleSet is the version that posts; nil: none.
+	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
+	// PausedAt and MaxInFlight are those of Flow.
+	PausedAt    *time.Time `json:"paused_at,omitempty"`
+	MaxInFlight *int       `json:"max_in_flight,omitempty"`
+	// Source and Hooks are what its accounting jobs need of a worker, its own or the default's.
+	Source string   `json:"source"`
+	Hooks  []string `json:"hooks"`
+	// Queues counts its jobs queue by queue, in the order of Queues, also where it has none.
+	Queues []OpenJobs `json:"queues" db:"-"`
+}
+
+// OrganizationFlows lists every organization that Daybook knows or has an open or failed job of, in the order of the ids. All figures
+// are of one moment.
+func OrganizationFlows(ctx context.Context, db Beginner) ([]OrganizationFlow, error) {
+	const stmt = `
+SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight,
+       coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks
+  FROM daybook.organizations o
+  FULL JOIN (SELECT DISTINCT id FROM unnest($1::text[]) AS u (id)) k ON k.id = o.id
+ ORDER BY 1`
+	var list []OrganizationFlow
+	err := readSnapshot(ctx, db, func(tx pgx.Tx) error {
+		queues := Queues()
+		open := make([]map[string]OpenJobs, len(queues))
+		orgs := []string{}
+		for i, q := range queues {
+			var err error
+			if open[i], err = q.open(ctx, tx); err != nil {
+				return err
+			}
+			for org := range open[i] {
+				orgs = append(orgs, org)
+			}
+		}
+		rows, err := tx.Query(ctx, stmt, orgs)
+		if err != nil {
+			return err
+		}
+		if list, err = pgx.CollectRows(rows, pgx.RowToStructByName[OrganizationFlow]); err != nil {
+			return err
+		}
+		for i := range list {
+			for n, q := range queues {
+				jobs := open[n][list[i].OrgID]
+				jobs.Kind = q.Name
+				list[i].Queues = append(list[i].Queues, jobs)
+			}
+		}
+		return nil
+	})
+	return list, wrap("list organizations", err)
+}
+
+// open implements operations. Each state on its own is counted in that state's partial index, however many completed jobs there are.
+func (k *Kind) open(ctx context.Context, tx pgx.Tx) (map[string]OpenJobs, error) {
+	const stmt = `
+SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
+  FROM (SELECT org_id, count(*) AS pending, 0 AS leased, 0 AS failed FROM daybook.jobs WHERE state = 'pending' GROUP BY org_id
+         UNION ALL
+        SELECT org_id, 0, count(*), 0 FROM daybook.jobs WHERE state = 'leased' GROUP BY org_id
+         UNION ALL
+        SELECT org_id, 0, 0, count(*) FROM daybook.jobs WHERE state = 'failed' GROUP BY org_id) counted
+ GROUP BY org_id`
+	rows, err := tx.Query(ctx, k.sql(stmt))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]OpenJobs{}
+	var org string
+	var jobs OpenJobs
+	_, err = pgx.ForEachRow(rows, []any{&org, &jobs.Pending, &jobs.Leased, &jobs.Failed}, func() error {
+		all[org] = jobs
+		return nil
+	})
+	return all, err
+}

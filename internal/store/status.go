@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// QueueStatus is how a queue stands at one moment.
+type QueueStatus struct {
+	// Kind is the queue's: "accounting" or "jobs".
+	Kind string `json:"kind"`
+	// At is the database's clock.
+	At time.Time `json:"at"`
+	// Counts holds every state, also those without a job. Failed jobs are dead letters.
+	Counts map[models.JobState]int64 `json:"counts"`
+	// Due counts the pending jobs whose time has come.
+	Due int64 `json:"due"`
+	// StaleLeases counts leases that were neither completed nor renewed for models.StaleAfter.
+	StaleLeases int64 `json:"stale_leases"`
+	// OldestDue is the due job that has been due longest; nil: none is due.
+	OldestDue *PendingJob `json:"oldest_due"`
+	// OldestPending is the pending job that was asked for first; nil: none is pending.
+	OldestPending *PendingJob `json:"oldest_pending"`
+	// FailedByCode counts the failed jobs by their last error code.
+	FailedByCode map[models.ErrorCode]int64 `json:"failed_by_code"`
+}
+
+// Open counts the jobs that are not finished.
+func (s QueueStatus) Open() int64 { return s.Counts[models.JobPending] + s.Counts[models.JobLeased] }
+
+// PendingJob names a job that waits.
+type PendingJob struct {
+	JobID string `json:"job_id"`
+	OrgID string `json:"org_id"`
+	// DocumentID is the document of an accounting job, Type the type of a job.
+	DocumentID string `json:"document_id,omitempty"`
+	Type       string `json:"type,omitempty"`
+	// FirstReadyAt is when the request was first due.
+	FirstReadyAt time.Time `json:"first_ready_at"`
+	// ReadyAt is when the job is due next.
+	ReadyAt time.Time `json:"ready_at"`
+	// AgeSeconds is how long ago it was first due (OldestPending), or is due (OldestDue); 0 when that lies ahead.
+	AgeSeconds float64 `json:"age_seconds"`
+}
+
+// Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
+// one moment.
+func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus, error) {
+	return readStatus(ctx, pool, org, Queues())
+}
+
+// AccountingStatus is Status of the accounting queue alone.
+func AccountingStatus(ctx context.Context, pool *pgxpool.Pool, org string) (QueueStatus, error) {
+	all, err := readStatus(ctx, pool, org, Queues()[:1])
+	if err != nil {
+		return QueueStatus{}, err
+	}
+	return all[0], nil
+}
+
+func readStatus(ctx context.Context, pool *pgxpool.Pool, org string, queues []Queue) ([]QueueStatus, error) {
+	var all []QueueStatus
+	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
+		for _, q := range queues {
+			s := QueueStatus{Kind: q.Name, Counts: map[models.JobState]int64{}, FailedByCode: map[models.ErrorCode]int64{}}
+			for _, state := range models.JobStates() {
+				s.Counts[state] = 0
+			}
+			if err := tx.QueryRow(ctx, `SELECT transaction_timestamp()`).Scan(&s.At); err != nil {
+				return err
+			}
+			if err := q.status(ctx, tx, org, &s); err != nil {
+				return err
+			}
+			all = append(all, s)
+		}
+		return nil
+	})
+	return all, wrap("read the queues' status", err)
+}
+
+// status implements operations.
+func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
+	if err := k.countStates(ctx, tx, org, s); err != nil {
+		return err
+	}
+	if err := k.countFailed(ctx, tx, org, s); err != nil {
+		return err
+	}
+	const due = `
+SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transaction_timestamp() - q.ready_at)::float8,
+       /* jobs */NULL::text, q.type/* accounting: q.document_id, NULL::text */
+  FROM daybook.jobs q
+ WHERE q.state = 'pending' AND q.ready_at <= transaction_timestamp() AND ($1 = '' OR q.org_id = $1)
+ ORDER BY q.ready_at, q.id
+ LIMIT 1`
+	const pending = `
+SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transaction_timestamp() - q.first_ready_at)::float8,
+       /* jobs */NULL::text, q.type/* accounting: q.document_id, NULL::text */
+  FROM daybook.jobs q
+ WHERE q.state = 'pending' AND ($1 = '' OR q.org_id = $1)
+ ORDER BY q.first_ready_at, q.id
+ LIMIT 1`
+	var err error
+	if s.OldestDue, err = readWaiting(ctx, tx, k.sql(due), org); err == nil {
+		s.OldestPending, err = readWaiting(ctx, tx, k.sql(pending), org)
+	}
+	return err
+}
+
+func (k *Kind) countStates(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
+	const stmt = `
+SELECT state, count(*),
+       count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
+       count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $2))
+  FROM daybook.jobs
+ WHERE $1 = '' OR org_id = $1
+ GROUP BY state`
+	rows, err := tx.Query(ctx, k.sql(stmt), org, models.StaleAfter.Seconds())
+	if err != nil {
+		return err
+	}
+	var state models.JobState
+	var n, due, stale int64
+	_, err = pgx.ForEachRow(rows, []any{&state, &n, &due, &stale}, func() error {
+		s.Counts[state] = n
+		s.Due += due
+		s.StaleLeases += stale
+		return nil
+	})
+	return err
+}
+
+func (k *Kind) countFailed(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
+	const stmt = `
+SELECT last_error_code, count(*)
+  FROM daybook.jobs
+ WHERE state = 'failed' AND ($1 = '' OR org_id = $1)
+ GROUP BY last_error_code`
+	rows, err := tx.Query(ctx, k.sql(stmt), org)
+	if err != nil {
+		return err
+	}
+	var code models.ErrorCode
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&code, &n}, func() error {
+		s.FailedByCode[code] = n
+		return nil
+	})
+	return err
+}
+
+// readWaiting reads the job that a statement finds; nil: it finds none.
+func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob, error) {
+	rows, err := tx.Query(ctx, stmt, org)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p PendingJob, err error) {
+		var document, jobType *string
+		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document, &jobType)
+		if document != nil {
+			p.DocumentID = *document
+		}
+		if jobType != nil {
+			p.Type = *jobType
+		}
+		p.AgeSeconds = max(p.AgeSeconds, 0)
+		return p, err
+	})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
