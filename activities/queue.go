@@ -62,7 +62,7 @@ type FetchOutput struct {
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string `json:"leftBehind,omitempty"`
 	// Worked is what was done at once when the wait ended with work; it is included in Leased.
-	Worked *engine.Report `json:"worked,omitempty"`
+	Worked *ProcessOutput `json:"worked,omitempty"`
 	// Silent names those of the silent turns that still hold leases.
 	Silent []string `json:"silent,omitempty"`
 }
@@ -88,7 +88,7 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 		holding = in.Silent // asked about again by the next fetch
 	}
 	return FetchOutput{
-		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind, Worked: f.Worked, Silent: holding,
+		Leased: f.Leased, Full: f.Full, Lost: f.Lost, Failed: f.Failed, LeftBehind: f.LeftBehind, Worked: (*ProcessOutput)(f.Worked), Silent: holding,
 	}, nil
 }
 
@@ -103,14 +103,33 @@ type ProcessInput struct {
 }
 
 // ProcessOutput counts what the turn did.
-type ProcessOutput = engine.Report
+type ProcessOutput struct {
+	Leased      int `json:"leased"`
+	Completed   int `json:"completed"`
+	Retried     int `json:"retried"`
+	Rescheduled int `json:"rescheduled"`
+	Failed      int `json:"failed"`
+	Cancelled   int `json:"cancelled"`
+	// Lost counts attempts that ended with their worker.
+	Lost int `json:"lost"`
+	// Released counts jobs that were given back uncounted.
+	Released int `json:"released"`
+	// More says that the last refill was full: there is probably more to do.
+	More bool `json:"more,omitempty"`
+	// LeftBehind names the turn when rows that another transaction held locked are still leased by it.
+	LeftBehind []string `json:"leftBehind,omitempty"`
+	// Silent names turns of earlier activities that fell silent and still hold leases: these are worked there, or reclaimed.
+	Silent []string `json:"silent,omitempty"`
+	// Stopped says that the turn was told to stop.
+	Stopped bool `json:"stopped,omitempty"`
+}
 
 // ProcessBatch works a turn: what FetchBatch leased for it, and what it refills.
 func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessOutput, err error) {
 	turn, silent := resume(ctx, in.TurnID)
 	ctx, p := startPulse(ctx, a.client, turn, true)
 	defer func() { p.end(ctx, err) }()
-	out, err = a.engine.Process(ctx, engine.TurnRequest{
+	report, err := a.engine.Process(ctx, engine.TurnRequest{
 		Turn:     a.turn(ctx, turn),
 		Batch:    in.Batch,
 		Length:   time.Duration(in.TurnSeconds) * time.Second,
@@ -120,6 +139,7 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessO
 		Alive:    p.alive,
 		Progress: func(r engine.Report) { p.report(r) },
 	})
+	out = ProcessOutput(report)
 	if err == nil {
 		out.Silent, err = a.engine.Holding(ctx, silent)
 	}

@@ -14,7 +14,7 @@ import (
 // missing audits a database and returns the findings of the check for guards.
 func missing(t *testing.T, db *pgtest.DB) []string {
 	t.Helper()
-	report, err := store.Audit(t.Context(), db.Pool, store.AuditOptions{Guards: migrations.Guards(), Limit: 1000})
+	report, err := store.Audit(t.Context(), db.Pool, store.AuditOptions{Guards: store.GuardsOf(migrations.Schema()), Limit: 1000})
 	require.NoError(t, err)
 	var details []string
 	for _, c := range report.Checks {
@@ -40,7 +40,7 @@ SELECT (SELECT count(*) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrel
      + (SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
          WHERE c.relnamespace = 'daybook'::regnamespace AND c.relname <> 'schema_migrations' AND i.indisunique
            AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x')))`).Scan(&n))
-	assert.Len(t, migrations.Guards(), n)
+	assert.Len(t, store.GuardsOf(migrations.Schema()), n)
 }
 
 // TestAuditFindsMissingGuards damages the schema as a restore, or a person in a hurry, may leave it.

@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // Querier is what a request runs on. A pgx.Tx, *pgx.Conn and *pgxpool.Pool satisfy it as they are; SQL and GORM make one
 // of a database/sql or GORM transaction. On a pool or a connection without a transaction a request commits by itself.
-type Querier = store.Querier
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
 
 // SQLQuerier is what SQL needs: *sql.Tx, and for requests that commit by themselves *sql.DB and *sql.Conn.
 type SQLQuerier interface {

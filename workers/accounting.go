@@ -12,24 +12,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workflows"
-)
-
-// Processor, Commit and Job are for applications that work the queue's jobs themselves, a chunk at a time.
-type (
-	Processor = engine.Processor
-	Commit    = engine.Commit
-	Job       = engine.Job
-)
-
-// JobProcessor and JobCommit are for applications that work the queue's jobs themselves, one at a time.
-type (
-	JobProcessor = engine.JobProcessor
-	JobCommit    = engine.JobCommit
 )
 
 // AccountingOptions say how a worker works. Client and Pool are required; the zero value of each other field is its default.
@@ -43,14 +31,14 @@ type AccountingOptions struct {
 	Settings Settings
 	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker works only organizations
 	// whose source on record it reads, and whose hooks it has.
-	Sources Sources
+	Sources accounting.Sources
 	// Hooks are told what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook: each is
 	// told of the organizations that have its name on record. A hook's error undoes the posting.
-	Hooks Hooks
+	Hooks accounting.Hooks
 	// Processor replaces Daybook's ledger, chunk by chunk. At most one of Processor and JobProcessor may be set.
-	Processor Processor
+	Processor accounting.Processor
 	// JobProcessor replaces Daybook's ledger, job by job.
-	JobProcessor JobProcessor
+	JobProcessor accounting.JobProcessor
 	// ProcessorOptions are for Processor and JobProcessor.
 	ProcessorOptions ProcessorOptions
 	// MaxConcurrentActivities is how many activities run at once in this process, at least 2; default 3. A lane needs one

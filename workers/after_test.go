@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -18,7 +19,7 @@ import (
 )
 
 // follow enqueues a job for each document that is posted, and fails for one of them.
-func follow(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
+func follow(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 	for _, p := range posted {
 		payload := queue.RawPayload{Type: "follow", Data: []byte(`{"document": "` + p.Impact.DocumentID + `"}`)}
 		if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, payload, queue.JobOptions{IdempotencyKey: "follow/" + p.Impact.DocumentID}); err != nil {
@@ -36,7 +37,7 @@ func TestAfterPosting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`SELECT daybook.set_hooks('` + org + `', '{follow}')`)
-	b.start(workers.AccountingOptions{Hooks: workers.Hooks{"follow": follow}})
+	b.start(workers.AccountingOptions{Hooks: accounting.Hooks{"follow": follow}})
 	fixture.ManyReady(t, b.Pool, org, "inv-", 500)
 
 	counts := b.drainOnce()
@@ -55,6 +56,6 @@ SELECT count(*) FROM daybook.impacts i JOIN daybook.jobs j ON j.idempotency_key 
 func TestAfterPostingIsTheLedgers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, Hooks: workers.Hooks{"follow": follow}})
+	_, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, JobProcessor: reports{}, Hooks: accounting.Hooks{"follow": follow}})
 	assert.ErrorContains(t, err, "Hooks are for Daybook's ledger")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -20,11 +21,11 @@ import (
 // reports is an application's own processor: it works one job at a time and writes to a table of the application's.
 type reports struct{}
 
-func (reports) Prepare(_ context.Context, job workers.Job) (workers.JobCommit, error) {
+func (reports) Prepare(_ context.Context, job accounting.Job) (accounting.JobCommit, error) {
 	if job.DocumentID == "doc-3" {
 		return nil, errors.New("the printer is out of paper")
 	}
-	return func(ctx context.Context, tx pgx.Tx, job workers.Job) error {
+	return func(ctx context.Context, tx pgx.Tx, job accounting.Job) error {
 		_, err := tx.Exec(ctx, `INSERT INTO reports (document_id, version) VALUES ($1, $2)`, job.DocumentID, job.Version)
 		return err
 	}, nil
@@ -54,8 +55,8 @@ func TestJobProcessorOfAnApplication(t *testing.T) {
 // chunks counts in one statement for a whole chunk.
 type chunks struct{}
 
-func (chunks) Prepare(context.Context, []workers.Job) (workers.Commit, error) {
-	return func(ctx context.Context, tx pgx.Tx, jobs []workers.Job) ([]error, error) {
+func (chunks) Prepare(context.Context, []accounting.Job) (accounting.Commit, error) {
+	return func(ctx context.Context, tx pgx.Tx, jobs []accounting.Job) ([]error, error) {
 		_, err := tx.Exec(ctx, `UPDATE counters SET n = n + $1`, len(jobs))
 		errs := make([]error, len(jobs))
 		for i, j := range jobs {
@@ -88,15 +89,15 @@ func TestChunkProcessorOfAnApplication(t *testing.T) {
 // ownTable is an application that keeps its documents in a table of its own, and what it has deleted in another one.
 type ownTable struct{}
 
-func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) ([]workers.Found, error) {
-	found := make([]workers.Found, len(keys))
+func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []accounting.Key) ([]accounting.Found, error) {
+	found := make([]accounting.Found, len(keys))
 	for i, k := range keys {
 		var version, net int64
 		err := tx.QueryRow(ctx, `SELECT version, net FROM invoices WHERE number = $1 FOR NO KEY UPDATE SKIP LOCKED`, k.ID).Scan(&version, &net)
 		if errors.Is(err, pgx.ErrNoRows) {
 			const why = `SELECT CASE WHEN EXISTS (SELECT 1 FROM invoices WHERE number = $1) THEN $2::integer
                                      WHEN EXISTS (SELECT 1 FROM shredded WHERE number = $1) THEN $3::integer ELSE $4::integer END`
-			err := tx.QueryRow(ctx, why, k.ID, workers.DocumentLocked, workers.DocumentDeleted, workers.DocumentUnknown).Scan(&found[i].State)
+			err := tx.QueryRow(ctx, why, k.ID, accounting.Locked, accounting.Deleted, accounting.Unknown).Scan(&found[i].State)
 			if err != nil {
 				return nil, err
 			}
@@ -108,12 +109,12 @@ func (ownTable) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) 
 		d := fixture.Invoice(k.OrgID, k.ID, net)
 		now := time.Now()
 		d.AccountingReadyAt, d.AccountingReadyVersion = &now, version
-		found[i] = workers.Found{State: workers.DocumentHere, Document: d}
+		found[i] = accounting.Found{State: accounting.Here, Document: d}
 	}
 	return found, nil
 }
 
-func (ownTable) SetPosted(ctx context.Context, tx pgx.Tx, keys []workers.Key, live []bool) error {
+func (ownTable) SetPosted(ctx context.Context, tx pgx.Tx, keys []accounting.Key, live []bool) error {
 	for i, k := range keys {
 		if _, err := tx.Exec(ctx, `UPDATE invoices SET posted = $2 WHERE number = $1`, k.ID, live[i]); err != nil {
 			return err
@@ -128,7 +129,7 @@ func TestDocumentsInTablesOfAnApplication(t *testing.T) {
 	b.ownTables()
 	b.exec(`INSERT INTO shredded VALUES ('2026-3')`)
 	b.exec(`SELECT daybook.set_default_source('shop')`)
-	b.start(workers.AccountingOptions{Sources: workers.Sources{"shop": ownTable{}}})
+	b.start(workers.AccountingOptions{Sources: accounting.Sources{"shop": ownTable{}}})
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := tx.Exec(ctx, `INSERT INTO invoices (number, version, net) VALUES ('2026-1', 4, 1000), ('2026-2', 1, 500)`)
 		require.NoError(t, err)

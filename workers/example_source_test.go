@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
-	"github.com/daybook-dev/daybook/workers"
 )
 
 // orders reads documents from a table of the application's own:
@@ -23,12 +23,12 @@ import (
 //	                     placed_on date, net bigint, tax bigint, PRIMARY KEY (org, id))
 type orders struct{}
 
-// LockAndRead implements workers.DocumentSource.
-func (orders) LockAndRead(ctx context.Context, tx pgx.Tx, keys []workers.Key) ([]workers.Found, error) {
+// LockAndRead implements accounting.Source.
+func (orders) LockAndRead(ctx context.Context, tx pgx.Tx, keys []accounting.Key) ([]accounting.Found, error) {
 	orgs, ids := split(keys)
-	found := make([]workers.Found, len(keys)) // the zero value is not an answer: each gets one below
+	found := make([]accounting.Found, len(keys)) // the zero value is not an answer: each gets one below
 	for i := range found {
-		found[i].State = workers.DocumentUnknown
+		found[i].State = accounting.Unknown
 	}
 	there, err := tx.Query(ctx, `
 SELECT k.n FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org, id, n) JOIN orders o USING (org, id)`, orgs, ids)
@@ -37,7 +37,7 @@ SELECT k.n FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org, id, n)
 	}
 	var n int
 	if _, err := pgx.ForEachRow(there, []any{&n}, func() error {
-		found[n-1].State = workers.DocumentLocked // unless the next statement gets it
+		found[n-1].State = accounting.Locked // unless the next statement gets it
 		return nil
 	}); err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ SELECT k.n, o.version, o.ready_at, o.deleted, o.placed_on, o.net, o.tax
 	var placed time.Time
 	_, err = pgx.ForEachRow(locked, []any{&n, &version, &readyAt, &deleted, &placed, &net, &tax}, func() error {
 		if deleted {
-			found[n-1].State = workers.DocumentDeleted
+			found[n-1].State = accounting.Deleted
 			return nil
 		}
-		found[n-1] = workers.Found{State: workers.DocumentHere, Document: &models.Document{
+		found[n-1] = accounting.Found{State: accounting.Here, Document: &models.Document{
 			OrgID: orgs[n-1], ID: ids[n-1], Type: models.DocumentInvoice, Direction: models.DirectionOut, Currency: "EUR",
 			IssueDate: models.NewDate(placed.Date()), AccountingReadyAt: readyAt, AccountingReadyVersion: version,
 			Content: models.Content{
@@ -72,8 +72,8 @@ SELECT k.n, o.version, o.ready_at, o.deleted, o.placed_on, o.net, o.tax
 	return found, err
 }
 
-// SetPosted implements workers.DocumentSource.
-func (orders) SetPosted(ctx context.Context, tx pgx.Tx, keys []workers.Key, live []bool) error {
+// SetPosted implements accounting.Source.
+func (orders) SetPosted(ctx context.Context, tx pgx.Tx, keys []accounting.Key, live []bool) error {
 	orgs, ids := split(keys)
 	_, err := tx.Exec(ctx, `
 UPDATE orders o SET booked = k.live
@@ -83,7 +83,7 @@ UPDATE orders o SET booked = k.live
 }
 
 // split is the organizations and the ids of keys.
-func split(keys []workers.Key) (orgs, ids []string) {
+func split(keys []accounting.Key) (orgs, ids []string) {
 	for _, k := range keys {
 		orgs, ids = append(orgs, k.OrgID), append(ids, k.ID)
 	}
@@ -107,7 +107,7 @@ CREATE TABLE orders (org text, id text, version bigint, ready_at timestamptz, de
 			_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool, queue.AccountingJob{OrgID: shop, DocumentID: id, Version: version})
 			require.NoError(t, err)
 		}
-		drained := queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{Sources: workers.Sources{"orders": orders{}}})
+		drained := queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{Sources: accounting.Sources{"orders": orders{}}})
 		codes := map[string]models.ErrorCode{}
 		for _, j := range drained.Jobs {
 			codes[j.DocumentID] = ""

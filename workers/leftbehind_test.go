@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
@@ -28,7 +29,7 @@ func newHold(documents ...string) *hold {
 	return h
 }
 
-func (h *hold) Prepare(ctx context.Context, job workers.Job) (workers.JobCommit, error) {
+func (h *hold) Prepare(ctx context.Context, job accounting.Job) (accounting.JobCommit, error) {
 	h.reached <- job.DocumentID
 	select {
 	case <-h.proceed[job.DocumentID]:

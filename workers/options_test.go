@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -44,6 +45,6 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 // An audit without a pool is an error, not a panic.
 func TestAuditOfNoPool(t *testing.T) {
 	t.Parallel()
-	_, err := workers.Audit(t.Context(), nil, nil, workers.AuditOptions{})
+	_, err := workers.Audit(t.Context(), nil, nil, accounting.AuditOptions{})
 	require.ErrorContains(t, err, "the pool is nil")
 }

@@ -8,46 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 )
-
-// DocumentSource reads documents where an application keeps them in tables of its own.
-type DocumentSource = ledger.DocumentSource
-
-// Key is what a DocumentSource is asked for, Found what it answers, FoundState that answer in one word.
-type (
-	Key        = ledger.Key
-	Found      = ledger.Found
-	FoundState = ledger.FoundState
-)
-
-// The answers of a DocumentSource. Only DocumentDeleted reverses what is posted; DocumentUnknown fails the job with
-// DOCUMENT_UNKNOWN and changes nothing else.
-const (
-	DocumentHere    = ledger.DocumentHere
-	DocumentLocked  = ledger.DocumentLocked
-	DocumentDeleted = ledger.DocumentDeleted
-	DocumentUnknown = ledger.DocumentUnknown
-	DocumentLater   = ledger.DocumentLater
-)
-
-// SourceDaybook is the name of the source that every worker of Daybook's ledger reads: the table daybook.documents.
-const SourceDaybook = store.SourceDaybook
-
-// Sources are document sources by name. Which source an organization's documents are read from is on record in the database
-// (queue.SetSource, queue.SetDefaultSource).
-type Sources = ledger.Sources
-
-// AfterPosting and Posted are for applications that want something to follow a booking, in the same transaction.
-type (
-	AfterPosting = ledger.AfterPosting
-	Posted       = ledger.Posted
-)
-
-// Hooks are AfterPosting functions by name. Which hooks an organization's postings are told to is on record in the database
-// (queue.SetHooks, queue.SetDefaultHooks).
-type Hooks = ledger.Hooks
 
 // checkNames refuses sources and hooks that cannot work.
 func (o AccountingOptions) checkNames() error {
@@ -55,7 +19,7 @@ func (o AccountingOptions) checkNames() error {
 		switch {
 		case store.CheckName(name) != nil:
 			return fmt.Errorf("workers: Sources: %w", store.CheckName(name))
-		case name == SourceDaybook:
+		case name == accounting.SourceDaybook:
 			return errors.New("workers: Sources: daybook is the name of daybook.documents, which every worker reads: give your source a name of its own")
 		case source == nil:
 			return fmt.Errorf("workers: Sources: the source %s is nil", name)
@@ -112,7 +76,7 @@ func (l *leftovers) tellUnnamed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	missing := slices.DeleteFunc(slices.Clone(l.can.Sources), func(s string) bool { return s == SourceDaybook || slices.Contains(sources, s) })
+	missing := slices.DeleteFunc(slices.Clone(l.can.Sources), func(s string) bool { return s == accounting.SourceDaybook || slices.Contains(sources, s) })
 	untold := slices.DeleteFunc(slices.Clone(l.can.Hooks), func(h string) bool { return slices.Contains(hooks, h) })
 	unnamed := fmt.Sprint(missing, untold)
 	if unnamed != l.unnamed && len(missing)+len(untold) > 0 {
@@ -130,7 +94,7 @@ func (o AccountingOptions) abilities() store.Abilities {
 	}
 	sources := slices.Clone(o.ProcessorOptions.Sources)
 	if len(sources) == 0 {
-		sources = []string{SourceDaybook}
+		sources = []string{accounting.SourceDaybook}
 	}
 	slices.Sort(sources)
 	return store.Abilities{Sources: slices.Compact(sources)}

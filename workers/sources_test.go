@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -78,7 +79,7 @@ func TestEmbeddedBesideStock(t *testing.T) {
 		}
 	})
 	b.exec(`CREATE TABLE told (impact_id bigint PRIMARY KEY)`)
-	tell := func(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
+	tell := func(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 		for _, p := range posted {
 			if _, err := tx.Exec(ctx, `INSERT INTO told VALUES ($1)`, p.Impact.ID); err != nil {
 				return err
@@ -97,7 +98,7 @@ func TestEmbeddedBesideStock(t *testing.T) {
 	assert.Equal(t, map[models.JobState]int{models.JobCompleted: 1, models.JobPending: 10}, b.states())
 	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("source=orders")) }, 30*time.Second, 20*time.Millisecond, "the log names the source")
 
-	b.start(workers.AccountingOptions{Sources: workers.Sources{"orders": ownTable{}}, Hooks: workers.Hooks{"follow": tell}})
+	b.start(workers.AccountingOptions{Sources: accounting.Sources{"orders": ownTable{}}, Hooks: accounting.Hooks{"follow": tell}})
 	b.completed(11)
 	b.invoices(2, 16)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "own", 3000))
@@ -125,7 +126,7 @@ func TestEmbeddedLeavesImported(t *testing.T) {
 		_, err = queue.SetSource(ctx, tx, org, queue.SourceDaybook)
 		require.NoError(t, err)
 	})
-	b.start(workers.AccountingOptions{Sources: workers.Sources{"orders": ownTable{}}})
+	b.start(workers.AccountingOptions{Sources: accounting.Sources{"orders": ownTable{}}})
 	b.run(`{}`)
 	for version := int64(1); version <= 2; version++ {
 		b.invoices(version, 3)
@@ -143,13 +144,13 @@ func TestSourcesThatCannotWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for says, o := range map[string]workers.AccountingOptions{
-		"the source orders is nil": {Sources: workers.Sources{"orders": nil}},
-		"every worker reads":       {Sources: workers.Sources{"daybook": ownTable{}}},
-		`"the shop": a source`:     {Sources: workers.Sources{"the shop": ownTable{}}},
-		"the hook follow is nil":   {Hooks: workers.Hooks{"follow": nil}},
-		`"": a source or hook`:     {Hooks: workers.Hooks{"": follow}},
+		"the source orders is nil": {Sources: accounting.Sources{"orders": nil}},
+		"every worker reads":       {Sources: accounting.Sources{"daybook": ownTable{}}},
+		`"the shop": a source`:     {Sources: accounting.Sources{"the shop": ownTable{}}},
+		"the hook follow is nil":   {Hooks: accounting.Hooks{"follow": nil}},
+		`"": a source or hook`:     {Hooks: accounting.Hooks{"": follow}},
 		`"Reports": a source or`:   {JobProcessor: reports{}, ProcessorOptions: workers.ProcessorOptions{Sources: []string{"Reports"}}},
-		"for Daybook's ledger":     {JobProcessor: reports{}, Sources: workers.Sources{"orders": ownTable{}}},
+		"for Daybook's ledger":     {JobProcessor: reports{}, Sources: accounting.Sources{"orders": ownTable{}}},
 	} {
 		o.Client, o.Pool = b.client, b.Pool
 		_, err := workers.NewAccounting(o)

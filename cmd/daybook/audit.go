@@ -49,7 +49,7 @@ func auditCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			options.Guards = migrations.Guards()
+			options.Guards = store.GuardsOf(migrations.Schema())
 			report, err := store.Audit(c.Context(), db.Pool, options)
 			if err != nil {
 				return err

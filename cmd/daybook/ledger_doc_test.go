@@ -47,7 +47,7 @@ func TestLedgerDocumentation(t *testing.T) {
 		assert.Contains(t, schema, name)
 	}
 	b := setup(t)
-	report, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{Guards: migrations.Guards()})
+	report, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{Guards: store.GuardsOf(migrations.Schema())})
 	require.NoError(t, err)
 	for _, c := range report.Checks {
 		assert.Contains(t, docs, "| `"+c.Kind+"` |")

@@ -6,19 +6,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/workers"
 )
 
 // bookedHook is the name under which the shop's organization has afterPosting on record.
 const bookedHook = "shop-booked"
 
-func (s *shop) hooks() workers.Hooks { return workers.Hooks{bookedHook: s.afterPosting} }
+func (s *shop) hooks() accounting.Hooks { return accounting.Hooks{bookedHook: s.afterPosting} }
 
 // afterPosting has a webhook follow each booking. It runs in the transaction that posts: the booking, the mark on the order
 // and the webhook's job are committed together, whatever dies when.
-func (s *shop) afterPosting(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
+func (s *shop) afterPosting(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 	var orders []string
 	var follow []queue.NewJob
 	for _, p := range posted {

@@ -164,5 +164,5 @@ func (a *auditor) wrong(is bool, kind string, key Key, p store.DocumentPosting, 
 	} else {
 		f.Detail += fmt.Sprintf("; its job for version %d is %s", p.JobVersion, p.JobState)
 	}
-	a.report.AddFinding(kind, a.limit, f)
+	store.AddFinding(a.report, kind, a.limit, f)
 }

@@ -8,41 +8,34 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // Key names a document.
-type Key = store.DocumentKey
+type Key = accounting.Key
 
 // Found is what a DocumentSource says of a key, and FoundState in one word.
 type (
-	Found      = store.FoundDocument
-	FoundState = store.FoundState
+	Found      = accounting.Found
+	FoundState = accounting.State
 )
 
 // The answers of a DocumentSource.
 const (
-	DocumentHere    = store.DocumentHere
-	DocumentLocked  = store.DocumentLocked
-	DocumentDeleted = store.DocumentDeleted
-	DocumentUnknown = store.DocumentUnknown
-	DocumentLater   = store.DocumentLater
+	DocumentHere    = accounting.Here
+	DocumentLocked  = accounting.Locked
+	DocumentDeleted = accounting.Deleted
+	DocumentUnknown = accounting.Unknown
+	DocumentLater   = accounting.Later
 )
 
-// DocumentSource reads documents where an application keeps them. Both methods run in the transaction that posts, for documents
-// of those organizations alone whose source on record it is.
-type DocumentSource interface {
-	// LockAndRead locks the documents that it can get without waiting (FOR NO KEY UPDATE SKIP LOCKED), and answers for
-	// each key in order: the document as it is now, or that another transaction holds it, or that it was deleted, or that there
-	// is nothing known of it. Only "deleted" reverses what is posted.
-	LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) ([]Found, error)
-	// SetPosted is told for each key whether an impact of the document is live now.
-	SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error
-}
-
-// Sources are document sources by name.
-type Sources map[string]DocumentSource
+// Where documents are read; package accounting says what a source must do.
+type (
+	DocumentSource = accounting.Source
+	Sources        = accounting.Sources
+)
 
 // ownDocuments is daybook.documents. A row that is deleted has a time in deleted_at; a row that is not there is unknown.
 type ownDocuments struct{}

@@ -3,12 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"math/big"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	public "github.com/daybook-dev/daybook/accounting"
 )
 
 // AuditOptions says what to audit.
@@ -17,81 +17,23 @@ type AuditOptions struct {
 	OrgID string
 	// Limit is how many findings of each check are listed; all are counted. Default 20.
 	Limit int
-	// Guards are the constraints, unique indexes and triggers that there must be: migrations.Guards. Nil: they are not looked for.
+	// Guards are the constraints, unique indexes and triggers that there must be: GuardsOf the schema. Nil: they are not looked for.
 	Guards []Guard
 }
 
 // DefaultFindings is how many findings of a check are listed.
 const DefaultFindings = 20
 
-// Finding is one thing that is wrong.
-type Finding struct {
-	OrgID      string `json:"org_id"`
-	DocumentID string `json:"document_id,omitempty"`
-	// ImpactID is 0 where no impact is meant.
-	ImpactID int64 `json:"impact_id,omitempty"`
-	// Detail says what is wrong in words.
-	Detail string `json:"detail"`
-}
-
-// CheckResult is what one check of the audit came to.
-type CheckResult struct {
-	// Kind names the check: "unbalanced_impact".
-	Kind string `json:"kind"`
-	// Rule says what must hold.
-	Rule string `json:"rule"`
-	// Count is how often it does not.
-	Count int64 `json:"count"`
-	// Findings are the first of them.
-	Findings []Finding `json:"findings"`
-}
-
-// AuditFigures are what was looked at.
-type AuditFigures struct {
-	Organizations int64 `json:"organizations"`
-	// Sources say of each source on record what there is of it, and whether its documents were read.
-	Sources []SourceFigures `json:"sources"`
-	// Documents counts the rows of daybook.documents.
-	Documents int64 `json:"documents"`
-	// Ready counts the documents that are marked ready and not deleted.
-	Ready int64 `json:"ready"`
-	// Queues count the jobs of each queue, in the order of Queues.
-	Queues  []QueueFigures `json:"queues"`
-	Impacts int64          `json:"impacts"`
-	// Live counts the documents that are posted.
-	Live          int64 `json:"live"`
-	Reversals     int64 `json:"reversals"`
-	Confirmations int64 `json:"confirmations"`
-	Entries       int64 `json:"entries"`
-	// Totals are the sums of each currency, in the order of the codes.
-	Totals []CurrencyTotal `json:"totals"`
-}
-
-// CurrencyTotal is what was debited and credited in a currency, in minor units.
-type CurrencyTotal struct {
-	Currency string   `json:"currency"`
-	Debit    *big.Int `json:"debit_minor"`
-	Credit   *big.Int `json:"credit_minor"`
-}
-
-// AuditReport is what an audit found. All of it is of one moment.
-type AuditReport struct {
-	// At is the database's clock.
-	At time.Time `json:"at"`
-	// OrgID is the organization; empty: all.
-	OrgID   string        `json:"org_id,omitempty"`
-	Figures AuditFigures  `json:"figures"`
-	Checks  []CheckResult `json:"checks"`
-}
-
-// Wrong counts the findings of all checks.
-func (r AuditReport) Wrong() int64 {
-	var n int64
-	for _, c := range r.Checks {
-		n += c.Count
-	}
-	return n
-}
+// What an audit answers; package accounting says what each field means.
+type (
+	Finding       = public.Finding
+	CheckResult   = public.CheckResult
+	AuditFigures  = public.AuditFigures
+	SourceFigures = public.SourceFigures
+	QueueFigures  = public.QueueFigures
+	CurrencyTotal = public.CurrencyTotal
+	AuditReport   = public.AuditReport
+)
 
 // auditSettings hold for the audit's transaction: its sums are large and its statements few. Compiling them to machine code
 // takes longer than it saves.

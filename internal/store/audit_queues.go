@@ -6,15 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// QueueFigures are what an audit looked at of a queue.
-type QueueFigures struct {
-	// Kind is the queue's.
-	Kind string `json:"kind"`
-	// Open jobs are pending or leased, failed ones dead letters.
-	Open   int64 `json:"open"`
-	Failed int64 `json:"failed"`
-}
-
 // auditQueues counts what there is of each queue.
 func auditQueues(ctx context.Context, tx pgx.Tx, org string) ([]QueueFigures, error) {
 	var all []QueueFigures

@@ -6,27 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SourceFigures are what the ledger holds of the documents of one source.
-type SourceFigures struct {
-	// Name is the source's.
-	Name string `json:"name"`
-	// Checked says that the documents of the source were compared with what is posted of them. What is posted is checked in any
-	// case.
-	Checked bool `json:"checked"`
-	// Organizations counts those on record with the source that have a document, a job or an impact, and those that Daybook knows.
-	Organizations int64 `json:"organizations"`
-	// Documents counts the documents that were read; 0 where Checked is false.
-	Documents int64 `json:"documents"`
-	// Locked counts the documents that could not be compared, because another transaction held them. daybook.documents is read
-	// without locks.
-	Locked int64 `json:"locked,omitempty"`
-	// OpenJobs and FailedJobs count accounting jobs; Live counts the documents that are posted.
-	OpenJobs   int64 `json:"open_jobs"`
-	FailedJobs int64 `json:"failed_jobs"`
-	Impacts    int64 `json:"impacts"`
-	Live       int64 `json:"live"`
-}
-
 // auditSources counts by source what there is.
 func auditSources(ctx context.Context, tx pgx.Tx, org string) ([]SourceFigures, error) {
 	const stmt = `
@@ -129,8 +108,8 @@ SELECT live.id, live.document_version, (SELECT max(c.document_version) FROM dayb
 	return postings, wrap("read postings", err)
 }
 
-// AddFinding counts a finding of a check, and lists it if there is room.
-func (r *AuditReport) AddFinding(kind string, limit int, f Finding) {
+// AddFinding counts a finding of a check in a report, and lists it if there is room.
+func AddFinding(r *AuditReport, kind string, limit int, f Finding) {
 	for i := range r.Checks {
 		if r.Checks[i].Kind != kind {
 			continue

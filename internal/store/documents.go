@@ -9,40 +9,25 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	public "github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// DocumentKey names a document.
-type DocumentKey struct{ OrgID, ID string }
-
-// FoundState is what a source says of a key. The zero value is no answer, and an error.
-type FoundState int
-
-const (
-	// DocumentHere: the document is in Document, locked until the transaction ends.
-	DocumentHere FoundState = iota + 1
-	// DocumentLocked: another transaction holds the document. It is asked for again shortly.
-	DocumentLocked
-	// DocumentDeleted: the document was deleted. Its job is cancelled, and what is posted of it is reversed. A source says so only
-	// of what it knows to be deleted.
-	DocumentDeleted
-	// DocumentUnknown: the source knows nothing of the document. Its job fails with DOCUMENT_UNKNOWN, and the ledger stays as it is.
-	DocumentUnknown
-	// DocumentLater: the documents before it are as much as one transaction should hold in memory. It is asked for again at once;
-	// the first key of a call cannot be put off.
-	DocumentLater
+// What is asked for and found of a document; package accounting says what each means.
+type (
+	DocumentKey   = public.Key
+	FoundState    = public.State
+	FoundDocument = public.Found
 )
 
-// FoundDocument is what was found under a key.
-type FoundDocument struct {
-	// State is the answer.
-	State FoundState
-	// Document is set when the document is here. It may be set for a deleted one, for its DeletedAt and for what is told after the
-	// posting. A document whose DeletedAt is set is deleted.
-	Document *models.Document
-	// Err says why a document that is here could not be decoded: its job fails with DOCUMENT_INVALID.
-	Err error
-}
+// The answers for a key.
+const (
+	DocumentHere    = public.Here
+	DocumentLocked  = public.Locked
+	DocumentDeleted = public.Deleted
+	DocumentUnknown = public.Unknown
+	DocumentLater   = public.Later
+)
 
 // maxContentBytes bounds the contents that LockDocuments reads at a time, as text and roughly: about 10,000 lines. A document
 // that is larger alone is read alone.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -16,10 +17,10 @@ import (
 // AccountingOptions say how DrainAccounting posts, as workers.AccountingOptions do. The zero value of each field is its default.
 type AccountingOptions struct {
 	JobsOptions
-	// Sources are where the ledger reads documents, besides daybook.documents. They are workers.Sources.
-	Sources ledger.Sources
-	// Hooks are told what is posted of the organizations that have their names on record. They are workers.Hooks.
-	Hooks ledger.Hooks
+	// Sources are where the ledger reads documents, besides daybook.documents.
+	Sources accounting.Sources
+	// Hooks are told what is posted of the organizations that have their names on record.
+	Hooks accounting.Hooks
 }
 
 // DrainedAccounting is what became of accounting jobs.

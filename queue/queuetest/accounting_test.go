@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
-	"github.com/daybook-dev/daybook/workers"
 )
 
 func TestDrainAccounting(t *testing.T) {
@@ -26,7 +26,7 @@ func TestDrainAccounting(t *testing.T) {
 	require.NoError(t, err)
 
 	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{
-		Hooks: workers.Hooks{"follow": func(ctx context.Context, tx pgx.Tx, posted []workers.Posted) error {
+		Hooks: accounting.Hooks{"follow": func(ctx context.Context, tx pgx.Tx, posted []accounting.Posted) error {
 			for _, p := range posted {
 				if _, err := queue.EnqueueJob(ctx, tx, p.Impact.OrgID, greet{Name: p.Impact.DocumentID}, queue.JobOptions{}); err != nil {
 					return err
