@@ -12,9 +12,10 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 )
 
-// Queue is the activities of one queue, of either kind. Its methods are registered under their names.
+// Queue is the activities of one queue, of either kind. Its methods are registered under their names, by package workers, which makes it.
 type Queue struct {
 	client   client.Client
 	engine   *engine.Engine
@@ -22,10 +23,10 @@ type Queue struct {
 	worker   string
 }
 
-// NewQueue returns the activities of one worker process. worker names it in leases and attempts; empty: host and
-// process id.
-func NewQueue(c client.Client, e *engine.Engine, s Settings, worker string) *Queue {
-	return &Queue{client: c, engine: e, settings: s, worker: cmp.Or(worker, ProcessName())}
+func init() {
+	turns.SetActivities(func(o turns.Options) any {
+		return &Queue{client: o.Client, engine: o.Engine, settings: o.Settings.(Settings), worker: cmp.Or(o.Worker, ProcessName())}
+	})
 }
 
 // ProcessName names this process by its host and its id.

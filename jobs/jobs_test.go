@@ -49,7 +49,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := pgtest.New(t)
 	b := &bundle{DB: db, t: t, store: store.NewQueue(db.Pool, store.Jobs), registry: jobs.NewRegistry(), log: &strings.Builder{}}
-	b.engine = engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil))})
+	b.engine = engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil))})
 	t.Cleanup(b.engine.Close)
 	return b
 }
@@ -440,7 +440,7 @@ func TestManyShortJobs(t *testing.T) {
 func TestStopGivesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
 	reached := make(chan struct{}, 10)
 	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(ctx context.Context, _ *jobs.Job[greet]) error {

@@ -113,7 +113,7 @@ func TestOutlivedJobsAreStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			e := engine.NewJobs(b.store, b.registry, engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+			e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
 			jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, _ *jobs.Job[greet]) error {
 				<-ctx.Done()
 				return ctx.Err()
@@ -145,7 +145,7 @@ func TestOutlivedJobsAreTakenOver(t *testing.T) {
 	})
 	id := b.enqueue(greet{}, queue.JobOptions{})
 	b.short(b.engine, nil)
-	other := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	other := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(other.Close)
 	f, err := other.Fetch(t.Context(), engine.FetchRequest{Turn: b.turn(), Batch: 10})
 	require.NoError(t, err)

@@ -19,8 +19,15 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// Handling implements the engine's Handlers, for package workers.
-func (r *Registry) Handling(jobType string) (engine.Handling, bool) {
+func init() {
+	engine.SetHandlersOf(func(registry any) engine.Handlers { return working{registry.(*Registry)} })
+}
+
+// working is a registry as the engine asks it. It implements the engine's Handlers.
+type working struct{ *Registry }
+
+// Handling says how jobs of a type are worked.
+func (r working) Handling(jobType string) (engine.Handling, bool) {
 	t := r.types[jobType]
 	if t == nil {
 		return engine.Handling{}, false
@@ -30,8 +37,8 @@ func (r *Registry) Handling(jobType string) (engine.Handling, bool) {
 	}, true
 }
 
-// Work implements the engine's Handlers, for package workers.
-func (r *Registry) Work(ctx context.Context, job store.Job, progress engine.Progress) (ended engine.Attempt) {
+// Work works one job.
+func (r working) Work(ctx context.Context, job store.Job, progress engine.Progress) (ended engine.Attempt) {
 	t := r.types[job.Type]
 	defer func() {
 		// What the handler returned may panic as well: an error's text, a result's JSON.
@@ -87,13 +94,13 @@ func (a *attempt) resultJSON() ([]byte, error) {
 	return raw, nil
 }
 
-// Prepare implements the engine's Handlers, for package workers. A bulk handler has everything done in the transaction.
-func (r *Registry) Prepare(context.Context, string, []store.Job) (engine.BulkCommit, error) {
+// Prepare leaves everything to the transaction: a bulk handler is called in it.
+func (r working) Prepare(context.Context, string, []store.Job) (engine.BulkCommit, error) {
 	return r.commit, nil
 }
 
 // commit works jobs of one type in the transaction that completes them.
-func (r *Registry) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]engine.Attempt, error) {
+func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]engine.Attempt, error) {
 	t := r.types[jobs[0].Type]
 	attempts := make([]engine.Attempt, len(jobs))
 	var going []store.Job
@@ -145,8 +152,8 @@ func noProgress(context.Context, json.RawMessage) error {
 	return errors.New("a bulk handler has no progress")
 }
 
-// Failed implements the engine's Handlers, for package workers.
-func (r *Registry) Failed(job store.Job, err error) engine.Attempt {
+// Failed says how an attempt ends that failed with err.
+func (r working) Failed(job store.Job, err error) engine.Attempt {
 	if errors.Is(err, engine.ErrUnstorable) {
 		err = Final(err)
 	}

@@ -79,7 +79,7 @@ func TestBulkWithoutALease(t *testing.T) {
 			b.enqueueMany(1500, "late ")
 			engines := []*engine.Engine{b.engine}
 			for range workers - 1 {
-				e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+				e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
 				t.Cleanup(e.Close)
 				engines = append(engines, e)
 			}

@@ -25,7 +25,7 @@ import (
 func (b *bundle) onLine() (*pgtest.Line, *engine.Engine) {
 	b.t.Helper()
 	line := b.Line(b.t)
-	e := engine.NewJobs(store.NewQueue(line.Pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	e := engine.NewJobs(store.NewQueue(line.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
 	b.t.Cleanup(e.Close)
 	return line, e
 }
@@ -160,7 +160,7 @@ func TestTerminatedBackends(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), b.registry, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(e.Close)
 	b.lane(e, time.Second)
 	stop := make(chan struct{})

@@ -17,6 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -110,7 +111,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
-	w.worker.RegisterActivity(activities.NewQueue(o.Client, w.engine, o.Settings, o.Name))
+	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
 	return w, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
@@ -71,7 +72,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	}
 	s := store.NewQueue(o.Pool, store.Jobs)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
-	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, o.Registry, engine.Options{Log: o.Log}), fatal: make(chan error, 1)}
+	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{Log: o.Log}), fatal: make(chan error, 1)}
 	id := rand.Text()
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {
@@ -82,7 +83,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
-	w.worker.RegisterActivity(activities.NewQueue(o.Client, w.engine, o.Settings, o.Name))
+	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
 	w.worker.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
 	w.worker.RegisterActivity(activities.NewSchedules(o.Pool))
 	return w, nil

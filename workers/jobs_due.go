@@ -51,7 +51,7 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 	}
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
-		registry: registry, store: s, engine: engine.NewJobs(s, registry, engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
+		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.

@@ -6,16 +6,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/accounting"
+	public "github.com/daybook-dev/daybook/accounting"
 )
 
 // What an application gives to work accounting jobs itself; package accounting says what each must do.
 type (
-	Job          = accounting.Job
-	Processor    = accounting.Processor
-	Commit       = accounting.Commit
-	JobProcessor = accounting.JobProcessor
-	JobCommit    = accounting.JobCommit
+	Job          = public.Job
+	Processor    = public.Processor
+	Commit       = public.Commit
+	JobProcessor = public.JobProcessor
+	JobCommit    = public.JobCommit
 )
 
 // ErrLater is what a Commit returns for a job that it has left alone because the transaction is large enough without it:

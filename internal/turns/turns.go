@@ -1,0 +1,29 @@
+// Package turns hands the engine of a worker to its activities. Their constructor takes types of internal packages, so that it is
+// no part of what package activities exports.
+package turns
+
+import (
+	"sync/atomic"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+)
+
+// Options say what the activities of one worker process are made of.
+type Options struct {
+	Client client.Client
+	Engine *engine.Engine
+	// Settings is what the environment says: activities.Settings.
+	Settings any
+	// Worker names the process in leases and attempts; empty: host and process id.
+	Worker string
+}
+
+var activities atomic.Pointer[func(o Options) any]
+
+// SetActivities says how the activities are made. Package activities calls it once, when it is initialized.
+func SetActivities(f func(o Options) any) { activities.Store(&f) }
+
+// Activities makes the activities of one queue, for a worker to register: an *activities.Queue.
+func Activities(o Options) any { return (*activities.Load())(o) }
