@@ -88,15 +88,11 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
     -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
-    -- with others would keep all of them from being worked.
+    -- with others would keep all of them from being worked. PostgreSQL reads the checks of a table anew for each statement that writes to
+    -- it, so they are kept short, and without functions of constants.
     CONSTRAINT times_are_readable CHECK (
-        ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND first_ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND created_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND updated_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND last_attempted_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND attempt_started_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND finished_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799))
+        least(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'
+        AND greatest(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00')
 ) WITH (
     -- Room for a job's next version on the same page: then its update touches no index.
     fillfactor = 75,
@@ -123,15 +119,14 @@ CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_
 CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
 CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code) WHERE state = 'failed';
 
--- Wakes a waiting worker at commit, for what is due within a minute: who waits looks at least that often, and learns then when the next
--- job is due. NOTIFY takes a global lock at commit, so it is sent only while a worker waits: a waiter
--- holds the exclusive lock, and then the shared one is not to be had. PostgreSQL refuses PREPARE TRANSACTION after a
--- NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the poll interval.
+-- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while a worker waits. PostgreSQL refuses
+-- PREPARE TRANSACTION after a NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the
+-- poll interval.
 CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+    IF daybook.must_wake(1, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_accounting', '');
     END IF;
 END

@@ -24,10 +24,20 @@ BEGIN
     IF priority NOT BETWEEN 1 AND 3 THEN
         RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
     END IF;
-    IF ready_at > to_timestamp(253402300799) THEN
+    IF ready_at > '9999-12-31 23:59:59+00' THEN
         RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the document when it is to be posted';
     END IF;
 END
+$$;
+
+-- Whether a request may be wrong: only then check_accounting_request looks at it. One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.accounting_request_in_doubt(
+    org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamptz
+) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
+            AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
 $$;
 
 CREATE FUNCTION daybook.enqueue_accounting_job(
@@ -45,12 +55,13 @@ AS $$
 DECLARE
     version  CONSTANT bigint := enqueue_accounting_job.version_hint;
     prio     CONSTANT integer := coalesce(enqueue_accounting_job.priority, 2);
-    due      timestamptz;
+    due      timestamptz := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
     job      daybook.accounting_work_queue;
 BEGIN
-    PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio,
-                                             enqueue_accounting_job.ready_at);
-    due := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
+    IF daybook.accounting_request_in_doubt(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio, enqueue_accounting_job.ready_at) THEN
+        PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio,
+                                                 enqueue_accounting_job.ready_at);
+    END IF;
 
     -- A purge may remove the row between the two statements: then the insert is tried again.
     LOOP
@@ -108,7 +119,7 @@ BEGIN
         EXIT;
     END LOOP;
 
-    IF result <> 'unchanged' AND due <= clock_timestamp() + interval '1 minute' THEN
+    IF result <> 'unchanged' AND daybook.must_wake(1, due) THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -127,15 +138,13 @@ CREATE FUNCTION daybook.enqueue_accounting_runs(
     bulk          boolean
 ) RETURNS TABLE (ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
-    -- Rows are looked up by their keys, whatever the planner believes of the table's size.
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
     run record;
     req record;
-    -- Whether one of the rows that were inserted in bulk is due now.
-    now_due boolean := false;
+    -- When the first of the rows that were inserted in bulk is due.
+    first_due timestamptz := 'infinity';
 BEGIN
     FOR run IN
         WITH r AS (
@@ -164,7 +173,7 @@ BEGIN
                 SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.place
             )
             SELECT r.n, r.id, 'enqueued'::text FROM r;
-            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp() + interval '1 minute');
+            first_due := least(first_due, (SELECT min(coalesce(t, '-infinity')) FROM unnest(run.times) AS t));
         ELSE
             FOR req IN
                 SELECT * FROM unnest(run.orgs, run.docs, run.versions, run.times, run.prios, run.ordinals) AS r (o, d, v, t, p, n)
@@ -176,7 +185,7 @@ BEGIN
             END LOOP;
         END IF;
     END LOOP;
-    IF now_due THEN
+    IF daybook.must_wake(1, first_due) THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -193,28 +202,56 @@ CREATE FUNCTION daybook.enqueue_accounting_jobs(
     priorities    integer[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
+    -- Rows are looked up by their keys, whatever the planner believes of the table's size.
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    total CONSTANT integer := cardinality(org_ids);
+    total CONSTANT integer := coalesce(cardinality(org_ids), 0);
+    made  record;
     bad   record;
 BEGIN
-    IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
-       OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
-       OR coalesce(cardinality(priorities), total) IS DISTINCT FROM total THEN
+    IF coalesce(cardinality(document_ids), 0) <> total OR coalesce(cardinality(version_hints), 0) <> total
+       OR coalesce(cardinality(ready_ats), total) <> total OR coalesce(cardinality(priorities), total) <> total THEN
         RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
     END IF;
     -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
-    IF EXISTS (SELECT 1
-                 FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t)
-                WHERE coalesce(o, '') = '' OR coalesce(d, '') = '' OR octet_length(o) > 255 OR octet_length(d) > 255
-                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3 OR t > to_timestamp(253402300799)) THEN
+    IF EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v, unnest(priorities) AS p, unnest(ready_ats) AS t) r
+                WHERE daybook.accounting_request_in_doubt(r.o, r.d, r.v, r.p, r.t)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
             PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p, bad.t);
         END LOOP;
     END IF;
 
-    -- In bulk, unless another transaction enqueues one of the new documents meanwhile: then all are made one by one.
+    -- Documents that have no job yet are one insert. It fails if a document stands twice, or another transaction enqueues one meanwhile.
+    IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
+                     JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
+        -- Sorted before they get their ids: so the ids grow in the order in which they are inserted.
+        SELECT array_agg(r.n) AS ordinals, array_agg(daybook.new_id()) AS ids, array_agg(r.o) AS orgs, array_agg(r.d) AS documents,
+               array_agg(r.v) AS versions, array_agg(r.t) AS times, array_agg(r.p) AS priorities
+          INTO made
+          FROM (SELECT x.*
+                  FROM (SELECT generate_series(1, total) AS n, unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v,
+                               unnest(ready_ats) AS t, unnest(priorities) AS p) x
+                 ORDER BY x.o COLLATE "C", x.d COLLATE "C") r;
+        BEGIN
+            INSERT INTO daybook.accounting_work_queue (id, org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+            SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p
+              FROM (SELECT x.*, greatest(coalesce(x.t, '-infinity'), clock_timestamp()) AS due, coalesce(x.priority, 2) AS p
+                      FROM (SELECT unnest(made.ids) AS id, unnest(made.orgs) AS o, unnest(made.documents) AS d, unnest(made.versions) AS v,
+                                   unnest(made.times) AS t, unnest(made.priorities) AS priority) x
+                    OFFSET 0) r;
+            IF total > 0 AND daybook.must_wake(1, coalesce((SELECT min(coalesce(t, '-infinity')) FROM unnest(ready_ats) AS t), '-infinity')) THEN
+                PERFORM daybook.wake_accounting_queue();
+            END IF;
+            RETURN QUERY SELECT unnest(made.ordinals), unnest(made.ids), 'enqueued'::text;
+            RETURN;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;
+        END;
+    END IF;
+
+    -- In runs of documents that have none, unless another transaction enqueues one of these meanwhile: then all are made one by one.
     BEGIN
         RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
     EXCEPTION WHEN unique_violation THEN
@@ -226,4 +263,5 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION daybook.enqueue_accounting_jobs, daybook.enqueue_accounting_runs, daybook.enqueue_accounting_job, daybook.check_accounting_request;
+DROP FUNCTION daybook.enqueue_accounting_jobs, daybook.enqueue_accounting_runs, daybook.enqueue_accounting_job,
+    daybook.accounting_request_in_doubt, daybook.check_accounting_request;

@@ -55,7 +55,7 @@ BEGIN
            finished_at      = NULL,
            updated_at       = clock_timestamp()
      WHERE q.id = job.id;
-    IF delay_seconds <= 60 THEN
+    IF daybook.must_wake(1, due) THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END

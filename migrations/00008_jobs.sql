@@ -10,7 +10,7 @@ CREATE TABLE daybook.jobs (
     org_id            text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
     type              text COLLATE "C" NOT NULL CHECK (octet_length(type) <= 64 AND type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'),
     payload           jsonb NOT NULL CHECK (jsonb_typeof(payload) = 'object'),
-    input_hash        bytea NOT NULL CHECK (octet_length(input_hash) = 32),
+    input_hash        bytea CHECK (octet_length(input_hash) = 32),
     idempotency_key   text COLLATE "C" CHECK (idempotency_key <> '' AND octet_length(idempotency_key) <= 255),
     unique_hash       bytea CHECK (unique_hash = input_hash),
     priority          smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 1 AND 3),
@@ -42,6 +42,7 @@ CREATE TABLE daybook.jobs (
     capped            boolean NOT NULL DEFAULT false,
     counted           boolean NOT NULL DEFAULT false,
 
+    CONSTRAINT key_has_hash CHECK (input_hash IS NOT NULL OR (idempotency_key IS NULL AND unique_hash IS NULL)),
     CONSTRAINT leased_has_lease CHECK (
         (state = 'leased' AND turn_id IS NOT NULL AND fence IS NOT NULL AND leased_generation IS NOT NULL
                           AND attempt_started_at IS NOT NULL AND last_attempted_at IS NOT NULL AND run_count > 0)
@@ -54,19 +55,14 @@ CREATE TABLE daybook.jobs (
     -- What a worker reads of a job has a place in its calendar: a row that cannot be read would stop the leases of all.
     -- Every time is one that every program can read: from the year 1 to the year 9999.
     CONSTRAINT times_are_readable CHECK (
-        ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND first_ready_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND created_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND updated_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND last_attempted_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND attempt_started_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799)
-        AND finished_at BETWEEN to_timestamp(-62135596800) AND to_timestamp(253402300799))
+        least(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'
+        AND greatest(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00')
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
 COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
@@ -96,12 +92,12 @@ CREATE INDEX jobs_finished ON daybook.jobs (finished_at) WHERE state IN ('comple
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs (org_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_unique ON daybook.jobs (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased');
 
--- As wake_accounting_queue. It is called for what is due within a minute, so that who waits learns when to look again.
+-- As wake_accounting_queue.
 CREATE FUNCTION daybook.wake_job_queue() RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 2) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+    IF daybook.must_wake(2, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_jobs', '');
     END IF;
 END

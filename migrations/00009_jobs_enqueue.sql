@@ -18,7 +18,7 @@ $$;
 -- as_text is payload::text, which the caller has at hand.
 --
 -- A key takes five bytes of the text at least, so a short text has few of them, and brackets bound the levels: nearly every payload is
--- let through by looking at its text.
+-- let through by its text.
 CREATE FUNCTION daybook.check_job_payload(payload jsonb, as_text text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -34,7 +34,7 @@ BEGIN
         RAISE EXCEPTION 'the payload has % bytes and may have 131072', bytes
             USING ERRCODE = 'DB020', HINT = 'keep what is large elsewhere, and its name in the payload';
     END IF;
-    IF bytes <= 2500 AND bytes - octet_length(translate(as_text, '{[', '')) <= 10 THEN
+    IF bytes <= 2500 AND 2 * bytes - octet_length(replace(as_text, '{', '')) - octet_length(replace(as_text, '[', '')) <= 10 THEN
         RETURN;
     END IF;
     WITH RECURSIVE walk (value, level) AS (
@@ -83,7 +83,7 @@ BEGIN
         RAISE EXCEPTION 'max_attempts must be from 1 to 1000, not %', max_attempts
             USING ERRCODE = 'DB010', HINT = 'leave it null for the policy of the type''s handler';
     END IF;
-    IF ready_at > to_timestamp(253402300799) THEN
+    IF ready_at > '9999-12-31 23:59:59+00' THEN
         RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
     END IF;
     IF links IS NULL THEN
@@ -101,6 +101,33 @@ BEGIN
         RAISE EXCEPTION 'a link must be an object with a kind of 1 to 64 bytes and an id of 1 to 255'
             USING ERRCODE = 'DB010', HINT = 'for instance {"kind": "order", "id": "o_1"}';
     END IF;
+END
+$$;
+
+-- Whether a request may be wrong: only then check_job looks at it. It lets through what is right in every part and has a short payload
+-- without an object or array in it. One expression, so that the planner can inline it; only the pattern of the type is not looked at.
+CREATE FUNCTION daybook.job_in_doubt(
+    org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
+) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT (org_id <> '' AND octet_length(org_id) <= 255 AND octet_length(type) <= 64
+            AND jsonb_typeof(payload) = 'object' AND octet_length(as_text) <= 2500 AND strpos(as_text, ': {') = 0 AND strpos(as_text, '[') = 0
+            AND (idempotency_key IS NULL OR octet_length(idempotency_key) BETWEEN 1 AND 255)
+            AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00') AND (priority IS NULL OR priority BETWEEN 1 AND 3)
+            AND (max_attempts IS NULL OR max_attempts BETWEEN 1 AND 1000) AND links IS NULL) IS NOT TRUE
+$$;
+
+-- Returns the payload of a request that is right; raises when anything of it is wrong.
+CREATE FUNCTION daybook.check_job(
+    org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
+) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    PERFORM daybook.check_job_request(org_id, type, idempotency_key, ready_at, priority, max_attempts, links);
+    PERFORM daybook.check_job_payload(payload, as_text);
+    RETURN payload;
 END
 $$;
 
@@ -129,7 +156,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = due, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF due <= clock_timestamp() + interval '1 minute' THEN
+        IF daybook.must_wake(2, due) THEN
             PERFORM daybook.wake_job_queue();
         END IF;
         RETURN 'rescheduled';
@@ -163,30 +190,31 @@ AS $$
 DECLARE
     as_text CONSTANT text := enqueue_job.payload::text;
     hash    bytea;
-    due     timestamptz;
+    due     timestamptz := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
     first   record;
     opened  daybook.jobs;
 BEGIN
-    -- Only a request that may be wrong pays for finding out how.
-    IF coalesce(enqueue_job.org_id, '') = '' OR octet_length(enqueue_job.org_id) > 255
-       OR enqueue_job.type IS NULL OR octet_length(enqueue_job.type) > 64 OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-       OR enqueue_job.idempotency_key = '' OR octet_length(enqueue_job.idempotency_key) > 255
-       OR enqueue_job.priority NOT BETWEEN 1 AND 3 OR enqueue_job.max_attempts NOT BETWEEN 1 AND 1000
-       OR enqueue_job.ready_at > to_timestamp(253402300799) OR enqueue_job.links IS NOT NULL THEN
-        PERFORM daybook.check_job_request(enqueue_job.org_id, enqueue_job.type, enqueue_job.idempotency_key, enqueue_job.ready_at,
-                                          enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
+    IF daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key, enqueue_job.ready_at,
+                            enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
+       OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$' THEN
+        PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
+                                  enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
-    IF enqueue_job.payload IS NULL OR jsonb_typeof(enqueue_job.payload) <> 'object' OR octet_length(as_text) > 2500
-       OR octet_length(as_text) - octet_length(translate(as_text, '{[', '')) > 10 THEN
-        PERFORM daybook.check_job_payload(enqueue_job.payload, as_text);
-    END IF;
-    hash := daybook.job_input_hash(enqueue_job.type, as_text);
     duplicate := false;
     result := 'enqueued';
 
+    IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
+        -- No other job can be in its way: neither a hash nor the search for one that is costs it anything.
+        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+        RETURNING id INTO job_id;
+    ELSE
+        hash := daybook.job_input_hash(enqueue_job.type, as_text);
+    END IF;
+
     -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
-    LOOP
-        due := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
+    WHILE job_id IS NULL LOOP
+        due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
                 due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
@@ -228,7 +256,7 @@ BEGIN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
-    IF due <= clock_timestamp() + interval '1 minute' THEN
+    IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -238,8 +266,8 @@ COMMENT ON FUNCTION daybook.enqueue_job IS
 
 -- Many jobs at once. The arrays but for the first three may be null or as long as these. ordinal is the position, from 1.
 --
--- Those that are to be unique are inserted first, in the order of their hashes, then those with a key in the order of their keys:
--- two callers do not deadlock, unless jobs have both.
+-- When some have a key or are to be unique, the latter are inserted first, in the order of their hashes, then those with a key in the
+-- order of their keys: two callers do not deadlock, unless jobs have both.
 CREATE FUNCTION daybook.enqueue_jobs(
     org_ids          text[],
     types            text[],
@@ -257,11 +285,13 @@ AS $$
 DECLARE
     total CONSTANT integer := coalesce(cardinality(org_ids), 0);
     req   record;
-    -- Positions and ids of the rows that were inserted.
-    fresh integer[];
+    -- The ids of the new jobs, by position, and of those that were inserted.
     ids   text[];
-    -- Whether one of them is due now.
-    now_due boolean;
+    fresh text[];
+    -- Whether a type is wrong: there are few, and each is looked at once.
+    strange boolean;
+    -- When the first of those that were inserted is due.
+    due   timestamptz := '-infinity';
 BEGIN
     IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
        OR coalesce(cardinality(idempotency_keys), total) <> total OR coalesce(cardinality(ready_ats), total) <> total
@@ -269,66 +299,77 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
+    ids := ARRAY(SELECT daybook.new_id() FROM generate_series(1, total));
+    strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
-    -- The set as a whole is looked at once; only a set with a row that may be wrong pays for finding out which, and how.
-    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
-    WITH r AS MATERIALIZED (
-        SELECT x.n::integer AS n, daybook.new_id() AS id, x.org, x.type, x.payload, x.payload::text AS as_text, x.key,
-               greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due, x.ready_at, x.priority, x.attempts, x.links,
-               coalesce(x.is_unique, false) AS is_unique
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
-    ), doubt AS MATERIALIZED (
-        SELECT EXISTS (
-            SELECT FROM r
-             WHERE coalesce(r.org, '') = '' OR octet_length(r.org) > 255 OR r.type IS NULL OR octet_length(r.type) > 64
-                OR r.key = '' OR octet_length(r.key) > 255 OR r.priority NOT BETWEEN 1 AND 3 OR r.attempts NOT BETWEEN 1 AND 1000
-                OR r.ready_at > to_timestamp(253402300799) OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
-                OR octet_length(r.as_text) > 2500 OR octet_length(r.as_text) - octet_length(translate(r.as_text, '{[', '')) > 10)
-            OR EXISTS (SELECT FROM (SELECT DISTINCT r.type FROM r) t WHERE t.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') AS any
-    ), checked AS MATERIALIZED (
-        SELECT count(daybook.check_job_request(r.org, r.type, r.key, r.ready_at, r.priority, r.attempts, r.links))
-               + count(daybook.check_job_payload(r.payload, r.as_text)) AS checks
-          FROM r
-         WHERE (SELECT doubt.any FROM doubt)
-    ), hashed AS MATERIALIZED (
-        SELECT r.*, daybook.job_input_hash(r.type, r.as_text) AS hash
-          FROM r
-         WHERE (SELECT checked.checks FROM checked) >= 0
-    ), ins AS (
-        INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
-        SELECT h.id, h.org, h.type, h.payload, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END, h.due, h.due, coalesce(h.priority, 2), h.attempts
-          FROM hashed h
-         ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
-                  CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
-        ON CONFLICT DO NOTHING
-        RETURNING j.id
-    ), linked AS (
-        INSERT INTO daybook.job_links (job_id, kind, id)
-        SELECT DISTINCT h.id, l ->> 'kind', l ->> 'id'
-          FROM hashed h CROSS JOIN jsonb_array_elements(h.links) l
-         WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE
-    )
-    SELECT array_agg(h.n), array_agg(h.id), bool_or(h.due <= clock_timestamp() + interval '1 minute') INTO fresh, ids, now_due
-      FROM hashed h
-     WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE;
-
-    IF fresh IS NOT NULL THEN
-        IF now_due THEN
-            PERFORM daybook.wake_job_queue();
-        END IF;
-        RETURN QUERY SELECT f.n, f.id, false, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
+    -- OFFSET 0 keeps the text of a payload from being made for each place that it is used in.
+    IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
+        -- No other job can be in the way of one of these.
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
+        SELECT r.id, r.org, r.type,
+               CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
+                    THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
+                    ELSE r.payload END,
+               r.due, r.due, coalesce(r.priority, 2), r.attempts
+          FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
+                  FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
+                               unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links) x
+                OFFSET 0) r;
+        fresh := ids;
+    ELSE
+        WITH hashed AS MATERIALIZED (
+            SELECT r.*, CASE WHEN r.is_unique OR r.key IS NOT NULL THEN daybook.job_input_hash(r.type, r.as_text) END AS hash,
+                   CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
+                        THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
+                        ELSE r.payload END AS checked
+              FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
+                           coalesce(x.asked_unique, false) AS is_unique
+                      FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
+                                   unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
+                                   unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
+                                   unnest(links) AS links, unnest(unique_payloads) AS asked_unique) x
+                    OFFSET 0) r
+        ), ins AS (
+            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+            SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
+                   h.due, h.due, coalesce(h.priority, 2), h.attempts
+              FROM hashed h
+             ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
+                      CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
+            ON CONFLICT DO NOTHING
+            RETURNING j.id
+        )
+        SELECT coalesce(array_agg(ins.id), '{}') INTO fresh FROM ins;
     END IF;
-    IF coalesce(cardinality(fresh), 0) = total THEN
+
+    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
+    IF links IS NOT NULL THEN
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT x.id, l ->> 'kind', l ->> 'id'
+          FROM unnest(ids, links) AS x (id, links) CROSS JOIN jsonb_array_elements(x.links) l
+         WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
+    END IF;
+    IF ready_ats IS NOT NULL THEN
+        due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
+    END IF;
+    IF cardinality(fresh) > 0 AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    IF cardinality(fresh) = total THEN
+        RETURN QUERY SELECT generate_series(1, total), unnest(ids), false, 'enqueued'::text;
         RETURN;
     END IF;
+    RETURN QUERY
+    SELECT x.n::integer, x.id, false, 'enqueued'::text
+      FROM unnest(ids) WITH ORDINALITY AS x (id, n)
+     WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
 
     -- What was there before, and what was asked for twice: one by one, by the same rules as a single request.
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
                WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
-         WHERE (x.n::integer IN (SELECT unnest(fresh))) IS NOT TRUE
+         WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
     LOOP
@@ -346,4 +387,4 @@ COMMENT ON FUNCTION daybook.enqueue_jobs IS 'Asks for many background jobs in on
 
 -- +goose Down
 DROP FUNCTION daybook.enqueue_jobs, daybook.enqueue_job, daybook.join_unique_job;
-DROP FUNCTION daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash;
+DROP FUNCTION daybook.check_job, daybook.job_in_doubt, daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash;

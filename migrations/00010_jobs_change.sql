@@ -73,7 +73,7 @@ BEGIN
         result := 'unchanged';
         RETURN;
     END;
-    IF due <= clock_timestamp() + interval '1 minute' THEN
+    IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -130,7 +130,7 @@ BEGIN
                    FOR NO KEY UPDATE SKIP LOCKED) m
          CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
     END;
-    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
+    IF changed > 0 AND daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN changed;

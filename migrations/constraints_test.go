@@ -45,6 +45,9 @@ func job(set map[string]string) string {
 	return fmt.Sprintf(`INSERT INTO daybook.accounting_work_queue (%s) VALUES (%s)`, strings.Join(names, ", "), strings.Join(values, ", "))
 }
 
+// times are the columns of a job that hold a time, in both queues; finished_at is null while a job is leased.
+var times = []string{"ready_at", "first_ready_at", "created_at", "updated_at", "last_attempted_at", "attempt_started_at"}
+
 func TestQueueConstraints(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -95,6 +98,7 @@ func TestQueueConstraints(t *testing.T) {
 		{"long organization", map[string]string{"org_id": "repeat('€', 86)"}, table + "org_id_check"},
 		{"empty document", map[string]string{"document_id": "''"}, table + "document_id_check"},
 		{"long document", map[string]string{"document_id": "repeat('a', 256)"}, table + "document_id_check"},
+		{"finished at no time", map[string]string{"state": "'completed'", "finished_at": "'infinity'"}, "times_are_readable"},
 		{"negative version", map[string]string{"version_hint": "-1"}, table + "version_hint_check"},
 		{"negative attempts", map[string]string{"run_count": "-1"}, table + "run_count_check"},
 		{"too many attempts", map[string]string{"run_count": "1000001"}, table + "run_count_check"},
@@ -106,6 +110,11 @@ func TestQueueConstraints(t *testing.T) {
 		{"negative take-overs", map[string]string{"takeovers": "-1"}, table + "takeovers_check"},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, job(c.set)))
+	}
+	for _, column := range times {
+		for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
+			assertRefused(t, column+" "+at, "times_are_readable", attempt(t, db, job(map[string]string{"state": "'leased'", column: at})))
+		}
 	}
 	assertRefused(t, "two jobs for one document", table+"org_id_document_id_key", attempt(t, db, job(nil), job(nil)))
 }
@@ -186,7 +195,7 @@ func TestNewID(t *testing.T) {
 		assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id, "a UUID of version 7")
 		seen[id] = true
 		if i > 0 {
-			assert.LessOrEqual(t, ids[i-1][:13], id[:13], "ordered by the millisecond")
+			assert.LessOrEqual(t, ids[i-1][:18], id[:18], "ordered by the millisecond and its 4096ths")
 		}
 	}
 	assert.Len(t, seen, len(ids))

@@ -71,6 +71,9 @@ func TestJobConstraints(t *testing.T) {
 		{"payload that is no object", map[string]string{"payload": "'[]'"}, "jobs_payload_check"},
 		{"short hash", map[string]string{"input_hash": "'a'"}, "jobs_input_hash_check"},
 		{"another unique hash", map[string]string{"unique_hash": "sha256('1')"}, "jobs_check"},
+		{"no hash", map[string]string{"input_hash": "NULL"}, ""},
+		{"a key without a hash", map[string]string{"idempotency_key": "'k'", "input_hash": "NULL"}, "key_has_hash"},
+		{"unique without a hash", map[string]string{"unique_hash": "sha256('')", "input_hash": "NULL"}, "key_has_hash"},
 		{"empty key", map[string]string{"idempotency_key": "''"}, "jobs_idempotency_key_check"},
 		{"long key", map[string]string{"idempotency_key": "repeat('k', 256)"}, "jobs_idempotency_key_check"},
 		{"no attempts", map[string]string{"max_attempts": "0"}, "jobs_max_attempts_check"},
@@ -79,6 +82,11 @@ func TestJobConstraints(t *testing.T) {
 		{"negative take-overs", map[string]string{"takeovers": "-1"}, "jobs_takeovers_check"},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(c.set)))
+	}
+	for _, column := range times {
+		for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
+			assertRefused(t, column+" "+at, "times_are_readable", attempt(t, db, queued(map[string]string{"state": "'leased'", column: at})))
+		}
 	}
 	key := map[string]string{"idempotency_key": "'k'"}
 	assertRefused(t, "a key twice", "jobs_key", attempt(t, db, queued(key), queued(key)))

@@ -76,6 +76,15 @@ BEGIN
 END
 $$;
 
+-- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
+            AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
+$$;
+
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -206,7 +215,7 @@ BEGIN
     IF priority NOT BETWEEN 1 AND 3 THEN
         RAISE EXCEPTION 'priority must be 1 (high), 2 (normal) or 3 (low), not %', priority USING ERRCODE = 'DB010';
     END IF;
-    IF ready_at > to_timestamp(253402300799) THEN
+    IF ready_at > '9999-12-31 23:59:59+00' THEN
         RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the document when it is to be posted';
     END IF;
 END
@@ -324,6 +333,18 @@ BEGIN
 END
 $$;
 
+-- Name: check_job(text, text, jsonb, text, text, timestamp with time zone, integer, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_job(org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    PERFORM daybook.check_job_request(org_id, type, idempotency_key, ready_at, priority, max_attempts, links);
+    PERFORM daybook.check_job_payload(payload, as_text);
+    RETURN payload;
+END
+$$;
+
 -- Name: check_job_payload(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_job_payload(payload jsonb, as_text text) RETURNS void
@@ -341,7 +362,7 @@ BEGIN
         RAISE EXCEPTION 'the payload has % bytes and may have 131072', bytes
             USING ERRCODE = 'DB020', HINT = 'keep what is large elsewhere, and its name in the payload';
     END IF;
-    IF bytes <= 2500 AND bytes - octet_length(translate(as_text, '{[', '')) <= 10 THEN
+    IF bytes <= 2500 AND 2 * bytes - octet_length(replace(as_text, '{', '')) - octet_length(replace(as_text, '[', '')) <= 10 THEN
         RETURN;
     END IF;
     WITH RECURSIVE walk (value, level) AS (
@@ -389,7 +410,7 @@ BEGIN
         RAISE EXCEPTION 'max_attempts must be from 1 to 1000, not %', max_attempts
             USING ERRCODE = 'DB010', HINT = 'leave it null for the policy of the type''s handler';
     END IF;
-    IF ready_at > to_timestamp(253402300799) THEN
+    IF ready_at > '9999-12-31 23:59:59+00' THEN
         RAISE EXCEPTION 'ready_at must not be infinity or after the year 9999' USING ERRCODE = 'DB010', HINT = 'enqueue the job when it is to be worked';
     END IF;
     IF links IS NULL THEN
@@ -483,12 +504,13 @@ CREATE FUNCTION daybook.enqueue_accounting_job(org_id text, document_id text, ve
 DECLARE
     version  CONSTANT bigint := enqueue_accounting_job.version_hint;
     prio     CONSTANT integer := coalesce(enqueue_accounting_job.priority, 2);
-    due      timestamptz;
+    due      timestamptz := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
     job      daybook.accounting_work_queue;
 BEGIN
-    PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio,
-                                             enqueue_accounting_job.ready_at);
-    due := greatest(coalesce(enqueue_accounting_job.ready_at, '-infinity'), clock_timestamp());
+    IF daybook.accounting_request_in_doubt(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio, enqueue_accounting_job.ready_at) THEN
+        PERFORM daybook.check_accounting_request(enqueue_accounting_job.org_id, enqueue_accounting_job.document_id, version, prio,
+                                                 enqueue_accounting_job.ready_at);
+    END IF;
 
     -- A purge may remove the row between the two statements: then the insert is tried again.
     LOOP
@@ -546,7 +568,7 @@ BEGIN
         EXIT;
     END LOOP;
 
-    IF result <> 'unchanged' AND due <= clock_timestamp() + interval '1 minute' THEN
+    IF result <> 'unchanged' AND daybook.must_wake(1, due) THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -560,28 +582,57 @@ COMMENT ON FUNCTION daybook.enqueue_accounting_job(org_id text, document_id text
 
 CREATE FUNCTION daybook.enqueue_accounting_jobs(org_ids text[], document_ids text[], version_hints bigint[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[]) RETURNS TABLE(ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
-    total CONSTANT integer := cardinality(org_ids);
+    total CONSTANT integer := coalesce(cardinality(org_ids), 0);
+    made  record;
     bad   record;
 BEGIN
-    IF cardinality(document_ids) IS DISTINCT FROM total OR cardinality(version_hints) IS DISTINCT FROM total
-       OR coalesce(cardinality(ready_ats), total) IS DISTINCT FROM total
-       OR coalesce(cardinality(priorities), total) IS DISTINCT FROM total THEN
+    IF coalesce(cardinality(document_ids), 0) <> total OR coalesce(cardinality(version_hints), 0) <> total
+       OR coalesce(cardinality(ready_ats), total) <> total OR coalesce(cardinality(priorities), total) <> total THEN
         RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
     END IF;
     -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
-    IF EXISTS (SELECT 1
-                 FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t)
-                WHERE coalesce(o, '') = '' OR coalesce(d, '') = '' OR octet_length(o) > 255 OR octet_length(d) > 255
-                   OR v IS NULL OR v < 0 OR p NOT BETWEEN 1 AND 3 OR t > to_timestamp(253402300799)) THEN
+    IF EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v, unnest(priorities) AS p, unnest(ready_ats) AS t) r
+                WHERE daybook.accounting_request_in_doubt(r.o, r.d, r.v, r.p, r.t)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
             PERFORM daybook.check_accounting_request(bad.o, bad.d, bad.v, bad.p, bad.t);
         END LOOP;
     END IF;
 
-    -- In bulk, unless another transaction enqueues one of the new documents meanwhile: then all are made one by one.
+    -- Documents that have no job yet are one insert. It fails if a document stands twice, or another transaction enqueues one meanwhile.
+    IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
+                     JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
+        -- Sorted before they get their ids: so the ids grow in the order in which they are inserted.
+        SELECT array_agg(r.n) AS ordinals, array_agg(daybook.new_id()) AS ids, array_agg(r.o) AS orgs, array_agg(r.d) AS documents,
+               array_agg(r.v) AS versions, array_agg(r.t) AS times, array_agg(r.p) AS priorities
+          INTO made
+          FROM (SELECT x.*
+                  FROM (SELECT generate_series(1, total) AS n, unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v,
+                               unnest(ready_ats) AS t, unnest(priorities) AS p) x
+                 ORDER BY x.o COLLATE "C", x.d COLLATE "C") r;
+        BEGIN
+            INSERT INTO daybook.accounting_work_queue (id, org_id, document_id, version_hint, ready_at, first_ready_at, priority)
+            SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p
+              FROM (SELECT x.*, greatest(coalesce(x.t, '-infinity'), clock_timestamp()) AS due, coalesce(x.priority, 2) AS p
+                      FROM (SELECT unnest(made.ids) AS id, unnest(made.orgs) AS o, unnest(made.documents) AS d, unnest(made.versions) AS v,
+                                   unnest(made.times) AS t, unnest(made.priorities) AS priority) x
+                    OFFSET 0) r;
+            IF total > 0 AND daybook.must_wake(1, coalesce((SELECT min(coalesce(t, '-infinity')) FROM unnest(ready_ats) AS t), '-infinity')) THEN
+                PERFORM daybook.wake_accounting_queue();
+            END IF;
+            RETURN QUERY SELECT unnest(made.ordinals), unnest(made.ids), 'enqueued'::text;
+            RETURN;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;
+        END;
+    END IF;
+
+    -- In runs of documents that have none, unless another transaction enqueues one of these meanwhile: then all are made one by one.
     BEGIN
         RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
     EXCEPTION WHEN unique_violation THEN
@@ -594,16 +645,13 @@ $$;
 
 CREATE FUNCTION daybook.enqueue_accounting_runs(org_ids text[], document_ids text[], version_hints bigint[], ready_ats timestamp with time zone[], priorities integer[], bulk boolean) RETURNS TABLE(ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
     run record;
     req record;
-    -- Whether one of the rows that were inserted in bulk is due now.
-    now_due boolean := false;
+    -- When the first of the rows that were inserted in bulk is due.
+    first_due timestamptz := 'infinity';
 BEGIN
     FOR run IN
         WITH r AS (
@@ -632,7 +680,7 @@ BEGIN
                 SELECT r.id, r.o, r.d, r.v, r.due, r.due, r.p FROM r ORDER BY r.place
             )
             SELECT r.n, r.id, 'enqueued'::text FROM r;
-            now_due := now_due OR EXISTS (SELECT 1 FROM unnest(run.times) AS r (t) WHERE t IS NULL OR t <= clock_timestamp() + interval '1 minute');
+            first_due := least(first_due, (SELECT min(coalesce(t, '-infinity')) FROM unnest(run.times) AS t));
         ELSE
             FOR req IN
                 SELECT * FROM unnest(run.orgs, run.docs, run.versions, run.times, run.prios, run.ordinals) AS r (o, d, v, t, p, n)
@@ -644,7 +692,7 @@ BEGIN
             END LOOP;
         END IF;
     END LOOP;
-    IF now_due THEN
+    IF daybook.must_wake(1, first_due) THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -676,30 +724,31 @@ CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idemp
 DECLARE
     as_text CONSTANT text := enqueue_job.payload::text;
     hash    bytea;
-    due     timestamptz;
+    due     timestamptz := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
     first   record;
     opened  daybook.jobs;
 BEGIN
-    -- Only a request that may be wrong pays for finding out how.
-    IF coalesce(enqueue_job.org_id, '') = '' OR octet_length(enqueue_job.org_id) > 255
-       OR enqueue_job.type IS NULL OR octet_length(enqueue_job.type) > 64 OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-       OR enqueue_job.idempotency_key = '' OR octet_length(enqueue_job.idempotency_key) > 255
-       OR enqueue_job.priority NOT BETWEEN 1 AND 3 OR enqueue_job.max_attempts NOT BETWEEN 1 AND 1000
-       OR enqueue_job.ready_at > to_timestamp(253402300799) OR enqueue_job.links IS NOT NULL THEN
-        PERFORM daybook.check_job_request(enqueue_job.org_id, enqueue_job.type, enqueue_job.idempotency_key, enqueue_job.ready_at,
-                                          enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
+    IF daybook.job_in_doubt(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key, enqueue_job.ready_at,
+                            enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links)
+       OR enqueue_job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$' THEN
+        PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
+                                  enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
-    IF enqueue_job.payload IS NULL OR jsonb_typeof(enqueue_job.payload) <> 'object' OR octet_length(as_text) > 2500
-       OR octet_length(as_text) - octet_length(translate(as_text, '{[', '')) > 10 THEN
-        PERFORM daybook.check_job_payload(enqueue_job.payload, as_text);
-    END IF;
-    hash := daybook.job_input_hash(enqueue_job.type, as_text);
     duplicate := false;
     result := 'enqueued';
 
+    IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
+        -- No other job can be in its way: neither a hash nor the search for one that is costs it anything.
+        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+        RETURNING id INTO job_id;
+    ELSE
+        hash := daybook.job_input_hash(enqueue_job.type, as_text);
+    END IF;
+
     -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
-    LOOP
-        due := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
+    WHILE job_id IS NULL LOOP
+        due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
                 due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
@@ -741,7 +790,7 @@ BEGIN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
-    IF due <= clock_timestamp() + interval '1 minute' THEN
+    IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -760,11 +809,13 @@ CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads json
 DECLARE
     total CONSTANT integer := coalesce(cardinality(org_ids), 0);
     req   record;
-    -- Positions and ids of the rows that were inserted.
-    fresh integer[];
+    -- The ids of the new jobs, by position, and of those that were inserted.
     ids   text[];
-    -- Whether one of them is due now.
-    now_due boolean;
+    fresh text[];
+    -- Whether a type is wrong: there are few, and each is looked at once.
+    strange boolean;
+    -- When the first of those that were inserted is due.
+    due   timestamptz := '-infinity';
 BEGIN
     IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
        OR coalesce(cardinality(idempotency_keys), total) <> total OR coalesce(cardinality(ready_ats), total) <> total
@@ -772,66 +823,77 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
+    ids := ARRAY(SELECT daybook.new_id() FROM generate_series(1, total));
+    strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
-    -- The set as a whole is looked at once; only a set with a row that may be wrong pays for finding out which, and how.
-    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
-    WITH r AS MATERIALIZED (
-        SELECT x.n::integer AS n, daybook.new_id() AS id, x.org, x.type, x.payload, x.payload::text AS as_text, x.key,
-               greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due, x.ready_at, x.priority, x.attempts, x.links,
-               coalesce(x.is_unique, false) AS is_unique
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
-    ), doubt AS MATERIALIZED (
-        SELECT EXISTS (
-            SELECT FROM r
-             WHERE coalesce(r.org, '') = '' OR octet_length(r.org) > 255 OR r.type IS NULL OR octet_length(r.type) > 64
-                OR r.key = '' OR octet_length(r.key) > 255 OR r.priority NOT BETWEEN 1 AND 3 OR r.attempts NOT BETWEEN 1 AND 1000
-                OR r.ready_at > to_timestamp(253402300799) OR r.links IS NOT NULL OR r.payload IS NULL OR jsonb_typeof(r.payload) <> 'object'
-                OR octet_length(r.as_text) > 2500 OR octet_length(r.as_text) - octet_length(translate(r.as_text, '{[', '')) > 10)
-            OR EXISTS (SELECT FROM (SELECT DISTINCT r.type FROM r) t WHERE t.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') AS any
-    ), checked AS MATERIALIZED (
-        SELECT count(daybook.check_job_request(r.org, r.type, r.key, r.ready_at, r.priority, r.attempts, r.links))
-               + count(daybook.check_job_payload(r.payload, r.as_text)) AS checks
-          FROM r
-         WHERE (SELECT doubt.any FROM doubt)
-    ), hashed AS MATERIALIZED (
-        SELECT r.*, daybook.job_input_hash(r.type, r.as_text) AS hash
-          FROM r
-         WHERE (SELECT checked.checks FROM checked) >= 0
-    ), ins AS (
-        INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
-        SELECT h.id, h.org, h.type, h.payload, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END, h.due, h.due, coalesce(h.priority, 2), h.attempts
-          FROM hashed h
-         ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
-                  CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
-        ON CONFLICT DO NOTHING
-        RETURNING j.id
-    ), linked AS (
-        INSERT INTO daybook.job_links (job_id, kind, id)
-        SELECT DISTINCT h.id, l ->> 'kind', l ->> 'id'
-          FROM hashed h CROSS JOIN jsonb_array_elements(h.links) l
-         WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE
-    )
-    SELECT array_agg(h.n), array_agg(h.id), bool_or(h.due <= clock_timestamp() + interval '1 minute') INTO fresh, ids, now_due
-      FROM hashed h
-     WHERE (h.id IN (SELECT ins.id FROM ins)) IS TRUE;
-
-    IF fresh IS NOT NULL THEN
-        IF now_due THEN
-            PERFORM daybook.wake_job_queue();
-        END IF;
-        RETURN QUERY SELECT f.n, f.id, false, 'enqueued'::text FROM unnest(fresh, ids) AS f (n, id);
+    -- OFFSET 0 keeps the text of a payload from being made for each place that it is used in.
+    IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
+        -- No other job can be in the way of one of these.
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
+        SELECT r.id, r.org, r.type,
+               CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
+                    THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
+                    ELSE r.payload END,
+               r.due, r.due, coalesce(r.priority, 2), r.attempts
+          FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
+                  FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
+                               unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links) x
+                OFFSET 0) r;
+        fresh := ids;
+    ELSE
+        WITH hashed AS MATERIALIZED (
+            SELECT r.*, CASE WHEN r.is_unique OR r.key IS NOT NULL THEN daybook.job_input_hash(r.type, r.as_text) END AS hash,
+                   CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
+                        THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, r.key, r.ready_at, r.priority, r.attempts, r.links)
+                        ELSE r.payload END AS checked
+              FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due,
+                           coalesce(x.asked_unique, false) AS is_unique
+                      FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
+                                   unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
+                                   unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
+                                   unnest(links) AS links, unnest(unique_payloads) AS asked_unique) x
+                    OFFSET 0) r
+        ), ins AS (
+            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+            SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
+                   h.due, h.due, coalesce(h.priority, 2), h.attempts
+              FROM hashed h
+             ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
+                      CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
+            ON CONFLICT DO NOTHING
+            RETURNING j.id
+        )
+        SELECT coalesce(array_agg(ins.id), '{}') INTO fresh FROM ins;
     END IF;
-    IF coalesce(cardinality(fresh), 0) = total THEN
+
+    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
+    IF links IS NOT NULL THEN
+        INSERT INTO daybook.job_links (job_id, kind, id)
+        SELECT DISTINCT x.id, l ->> 'kind', l ->> 'id'
+          FROM unnest(ids, links) AS x (id, links) CROSS JOIN jsonb_array_elements(x.links) l
+         WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
+    END IF;
+    IF ready_ats IS NOT NULL THEN
+        due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
+    END IF;
+    IF cardinality(fresh) > 0 AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    IF cardinality(fresh) = total THEN
+        RETURN QUERY SELECT generate_series(1, total), unnest(ids), false, 'enqueued'::text;
         RETURN;
     END IF;
+    RETURN QUERY
+    SELECT x.n::integer, x.id, false, 'enqueued'::text
+      FROM unnest(ids) WITH ORDINALITY AS x (id, n)
+     WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
 
     -- What was there before, and what was asked for twice: one by one, by the same rules as a single request.
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
                WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
-         WHERE (x.n::integer IN (SELECT unnest(fresh))) IS NOT TRUE
+         WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
     LOOP
@@ -848,6 +910,18 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[]) IS 'Asks for many background jobs in one statement';
 
+-- Name: job_in_doubt(text, text, jsonb, text, text, timestamp with time zone, integer, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_in_doubt(org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT (org_id <> '' AND octet_length(org_id) <= 255 AND octet_length(type) <= 64
+            AND jsonb_typeof(payload) = 'object' AND octet_length(as_text) <= 2500 AND strpos(as_text, ': {') = 0 AND strpos(as_text, '[') = 0
+            AND (idempotency_key IS NULL OR octet_length(idempotency_key) BETWEEN 1 AND 255)
+            AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00') AND (priority IS NULL OR priority BETWEEN 1 AND 3)
+            AND (max_attempts IS NULL OR max_attempts BETWEEN 1 AND 1000) AND links IS NULL) IS NOT TRUE
+$$;
+
 -- Name: job_input_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
@@ -861,8 +935,8 @@ $_$;
 CREATE FUNCTION daybook.new_id() RETURNS text
     LANGUAGE sql PARALLEL SAFE
     AS $$
-    SELECT overlay(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
-           || '-7' || substr(gen_random_uuid()::text, 16)
+    SELECT overlay(overlay(lpad(to_hex((date_part('epoch', clock_timestamp()) * 4096000)::bigint), 15, '0') PLACING '-' FROM 9 FOR 0) PLACING '-7' FROM 14 FOR 0)
+           || substr(gen_random_uuid()::text, 19)
 $$;
 
 -- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
@@ -878,7 +952,7 @@ CREATE TABLE daybook.jobs (
     org_id text NOT NULL COLLATE pg_catalog."C",
     type text NOT NULL COLLATE pg_catalog."C",
     payload jsonb NOT NULL,
-    input_hash bytea NOT NULL,
+    input_hash bytea,
     idempotency_key text COLLATE pg_catalog."C",
     unique_hash bytea,
     priority smallint DEFAULT 2 NOT NULL,
@@ -918,14 +992,15 @@ CREATE TABLE daybook.jobs (
     CONSTRAINT jobs_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
     CONSTRAINT jobs_takeovers_check CHECK (((takeovers >= 0) AND (takeovers <= 1000000))),
     CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
+    CONSTRAINT key_has_hash CHECK (((input_hash IS NOT NULL) OR ((idempotency_key IS NULL) AND (unique_hash IS NULL)))),
     CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
-    CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
+    CONSTRAINT times_are_readable CHECK (((LEAST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (GREATEST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00'::timestamp with time zone)))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
 -- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input';
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
 
 -- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -979,7 +1054,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = due, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF due <= clock_timestamp() + interval '1 minute' THEN
+        IF daybook.must_wake(2, due) THEN
             PERFORM daybook.wake_job_queue();
         END IF;
         RETURN 'rescheduled';
@@ -1047,7 +1122,7 @@ BEGIN
            finished_at      = NULL,
            updated_at       = clock_timestamp()
      WHERE q.id = job.id;
-    IF delay_seconds <= 60 THEN
+    IF daybook.must_wake(1, due) THEN
         PERFORM daybook.wake_accounting_queue();
     END IF;
 END
@@ -1138,6 +1213,14 @@ BEGIN
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
 END
+$$;
+
+-- Name: must_wake(integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.must_wake(queue integer, due timestamp with time zone) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    SELECT due <= clock_timestamp() + interval '1 minute' AND NOT pg_try_advisory_xact_lock_shared(1684109666, queue)
 $$;
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
@@ -1263,7 +1346,7 @@ BEGIN
         result := 'unchanged';
         RETURN;
     END;
-    IF due <= clock_timestamp() + interval '1 minute' THEN
+    IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -1317,7 +1400,7 @@ BEGIN
                    FOR NO KEY UPDATE SKIP LOCKED) m
          CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
     END;
-    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
+    IF changed > 0 AND daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN changed;
@@ -1479,7 +1562,7 @@ CREATE FUNCTION daybook.wake_accounting_queue() RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 1) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+    IF daybook.must_wake(1, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_accounting', '');
     END IF;
 END
@@ -1491,7 +1574,7 @@ CREATE FUNCTION daybook.wake_job_queue() RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(1684109666, 2) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+    IF daybook.must_wake(2, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_notify('daybook_jobs', '');
     END IF;
 END
@@ -1578,7 +1661,7 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
     CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
     CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
-    CONSTRAINT times_are_readable CHECK ((((ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((first_ready_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (first_ready_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((created_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (created_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((updated_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (updated_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((last_attempted_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (last_attempted_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((attempt_started_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (attempt_started_at <= to_timestamp(('253402300799'::bigint)::double precision))) AND ((finished_at >= to_timestamp(('-62135596800'::bigint)::double precision)) AND (finished_at <= to_timestamp(('253402300799'::bigint)::double precision)))))
+    CONSTRAINT times_are_readable CHECK (((LEAST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (GREATEST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00'::timestamp with time zone)))
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 

@@ -64,7 +64,8 @@ type Job struct {
 	Type string `gorm:"column:type" json:"type"`
 	// Payload is a JSON object.
 	Payload json.RawMessage `gorm:"column:payload" json:"payload"`
-	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other input.
+	// InputHash is the SHA-256 of type and payload: it tells whether a key is used again with other input. Nil: the job has no key and
+	// need not be unique.
 	InputHash      []byte  `gorm:"column:input_hash" json:"-"`
 	IdempotencyKey *string `gorm:"column:idempotency_key" json:"idempotency_key,omitempty"`
 	// UniqueHash is InputHash when the job is to be the only open one with its type and payload.

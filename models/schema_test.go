@@ -91,7 +91,7 @@ var kinds = map[reflect.Type][]string{
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
 // attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"api_tokens.hash": false, "api_tokens.types": true, "jobs.input_hash": false, "jobs.payload": false,
+	"api_tokens.hash": false, "api_tokens.types": true, "jobs.payload": false,
 	"attempts.document_id": true, "attempts.version": true,
 }
 

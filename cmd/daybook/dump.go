@@ -99,7 +99,8 @@ func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, program, "--schema-only", "--schema=daybook", "--no-owner", "--no-privileges")
-	command.Env = append(os.Environ(), environment...)
+	// Constants of time are written in the session's time zone.
+	command.Env = append(append(os.Environ(), "PGTZ=UTC"), environment...)
 	var output, problems bytes.Buffer
 	command.Stdout, command.Stderr = &output, &problems
 	if err := command.Run(); err != nil {
