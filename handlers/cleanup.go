@@ -83,9 +83,13 @@ const cleanupReserve = 10 * time.Second
 
 // cleanupStep is one kind of rows, and from which age they go.
 type cleanupStep struct {
-	name  string
-	days  int
-	clean func(context.Context, store.Querier, store.Retention, store.CleanupCursor) (store.Cleaned, store.CleanupCursor, error)
+	store.OldRows
+	days int
+}
+
+// days are what the payload says of rows by their name; 0: nothing.
+func (c *Cleanup) days(name string) int {
+	return map[string]int{"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays}[name]
 }
 
 func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
@@ -97,15 +101,13 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 		}
 		org = ""
 	}
-	steps := []cleanupStep{
-		{"jobs_days", cmp.Or(p.JobsDays, max(30, h.config.MinDays)), store.CleanJobs},
-		{"receipts_days", cmp.Or(p.ReceiptsDays, max(90, h.config.MinDays)), store.CleanReceipts},
-		{"attempts_days", cmp.Or(p.AttemptsDays, max(90, h.config.MinDays)), store.CleanAttempts},
-	}
-	for _, s := range steps {
-		if s.days != -1 && (s.days < h.config.MinDays || s.days > maxDays) {
-			return invalid("%s must be from %d to %d, or -1 to leave them alone", s.name, h.config.MinDays, maxDays)
+	var steps []cleanupStep
+	for _, old := range store.Old() {
+		days := cmp.Or(p.days(old.Name), max(old.Days, h.config.MinDays))
+		if days != -1 && (days < h.config.MinDays || days > maxDays) {
+			return invalid("%s_days must be from %d to %d, or -1 to leave them alone", old.Name, h.config.MinDays, maxDays)
 		}
+		steps = append(steps, cleanupStep{old, days})
 	}
 	now := time.Now()
 	var total CleanupResult
@@ -137,7 +139,7 @@ func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupSt
 		var next store.CleanupCursor
 		err := store.Begin(ctx, h.pool, func(tx pgx.Tx) error {
 			var err error
-			removed, next, err = s.clean(ctx, tx, r, cursor)
+			removed, next, err = s.Clean(ctx, tx, r, cursor)
 			return err
 		})
 		if err != nil {

@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"context"
+	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -200,4 +202,17 @@ func TestCleanupRetriesByItsTable(t *testing.T) {
 	b.due()
 	b.work()
 	assert.Equal(t, models.JobFailed, b.job(id).State)
+}
+
+// TestCleanupReachesEveryQueue: the payload has a number of days for everything that goes when it is old.
+func TestCleanupReachesEveryQueue(t *testing.T) {
+	t.Parallel()
+	fields := map[string]bool{}
+	for field := range reflect.TypeFor[Cleanup]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields[name] = true
+	}
+	for _, old := range store.Old() {
+		assert.True(t, fields[old.Name+"_days"], old.Name)
+	}
 }

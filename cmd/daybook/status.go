@@ -102,7 +102,9 @@ func pendingText(p *store.PendingJob) string {
 	return fmt.Sprintf("job %s (%s) of organization %s", oneLine(p.JobID), oneLine(p.Type), oneLine(p.OrgID))
 }
 
-func ageText(p *store.PendingJob) string { return formatAge(time.Duration(p.AgeSeconds * float64(time.Second))) }
+func ageText(p *store.PendingJob) string {
+	return formatAge(time.Duration(p.AgeSeconds * float64(time.Second)))
+}
 
 // pausedShown is how many paused organizations a line names.
 const pausedShown = 10

@@ -1,41 +1,9 @@
 package store
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-// Retention says what a batch of cleaning up may remove.
-type Retention struct {
-	// OrgID is the organization whose rows are removed; empty: all.
-	OrgID string
-	// Before is the moment before which something must have ended.
-	Before time.Time
-	// Keep is a job that stays with all that is its own: the one that cleans up.
-	Keep string
-	// Batch is how many rows are looked at, at most.
-	Batch int
-}
-
-// args adds what may be removed to the arguments of a statement.
-func (r Retention) args(a args) args {
-	a["org"], a["before"], a["keep"], a["batch"] = r.OrgID, r.Before, r.Keep, r.Batch
-	return a
-}
-
-// CleanupCursor is how far cleaning up has come. The zero value is the beginning.
-type CleanupCursor struct {
-	time time.Time
-	id   string
-	n    int64
-}
-
-// Cleaned is what a batch removed.
-type Cleaned struct {
-	Jobs, Attempts, Receipts int64
-	// Done says that nothing is left to look at.
-	Done bool
-}
+// oldJobs are the rows of the queue of jobs that go when they are old.
+var oldJobs = []OldRows{{"jobs", 30, CleanJobs}, {"receipts", 90, CleanReceipts}}
 
 // CleanJobs looks at the next batch of jobs that were completed or cancelled, in the order of their end, and removes them with
 // their links, attempts and receipts. A job that somebody holds is left for another time.
@@ -99,34 +67,4 @@ SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
 		Scan(&looked, &c.Receipts, &to.id, &to.n)
 	c.Done = looked < r.Batch
 	return c, to, wrap("clean up webhook receipts", err)
-}
-
-// CleanAttempts looks at the next batch of the log of attempts, and removes those at accounting jobs that are completed or
-// cancelled. What was posted stays as it is, with the numbers of job and attempt in it.
-func CleanAttempts(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
-	const stmt = `
-WITH looked AS MATERIALIZED (
-    SELECT job_id, id, ended_at, org_id, kind
-      FROM daybook.attempts
-     WHERE (job_id, id) > (@id, @n)
-     ORDER BY job_id, id
-     LIMIT @batch
-), gone AS (
-    DELETE FROM daybook.attempts a
-     USING looked l
-      JOIN daybook.accounting_work_queue q ON q.id = l.job_id
-     WHERE a.job_id = l.job_id AND a.id = l.id AND l.kind = 'accounting' AND l.ended_at < @before AND l.job_id <> @keep
-       AND (@org = '' OR l.org_id = @org) AND q.state IN ('completed', 'cancelled')
-    RETURNING 1
-)
-SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
-       coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), @id),
-       coalesce((SELECT id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), @n)`
-	var looked int
-	var c Cleaned
-	to := from
-	err := queryRow(ctx, q, stmt, r.args(args{"id": from.id, "n": from.n})).
-		Scan(&looked, &c.Attempts, &to.id, &to.n)
-	c.Done = looked < r.Batch
-	return c, to, wrap("clean up attempts", err)
 }

@@ -18,34 +18,10 @@ type Kind struct {
 	key     int
 	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
 	abilities *Abilities
+	// oldRows go when they are old.
+	oldRows []OldRows
 
 	statements sync.Map
-}
-
-// Accounting is the queue of documents to be posted, for a worker that reads daybook.documents and has no hooks.
-var Accounting = accounting(Abilities{Sources: []string{SourceDaybook}})
-
-func accounting(can Abilities) *Kind {
-	// An empty array, because nothing is among the names of null.
-	can.Sources, can.Hooks = append([]string{}, can.Sources...), append([]string{}, can.Hooks...)
-	fields := func(j *Job) []any {
-		return append(leaseFields(j), &j.DocumentID, &j.Version, &j.NotReady, &j.Epoch)
-	}
-	return &Kind{
-		Name: "accounting", table: "daybook.accounting_work_queue", wake: "daybook.wake_accounting_queue",
-		lostCode: "WORKER_LOST", channel: "daybook_accounting", key: 1, abilities: &can,
-		fields: fields, locked: fields,
-	}
-}
-
-// Jobs is the queue of background jobs.
-var Jobs = &Kind{
-	Name: "jobs", table: "daybook.jobs", wake: "daybook.wake_job_queue",
-	lostCode: "JOB_LOCK_TIMEOUT_RECLAIMED", channel: "daybook_jobs", key: 2,
-	fields: func(j *Job) []any {
-		return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt)
-	},
-	locked: leaseFields,
 }
 
 // leaseFields are the destinations of what every kind knows of a lease.

@@ -37,6 +37,8 @@ type operations interface {
 	reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaimed, error)
 	// checks are those of the audit.
 	checks() []auditCheck
+	// old are the rows that go when they are old.
+	old() []OldRows
 }
 
 // Queues lists every kind of queue, in the order in which operations show them. It is the one list of kinds: a kind that stands here is

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +25,34 @@ func TestQueuesAreNamedAsElsewhere(t *testing.T) {
 		strings.Join([]string{store.Accounting.Name, models.AccountingJob{}.TableName(), workflows.AccountingWorkflow, workflows.AccountingTaskQueue}, " "),
 		strings.Join([]string{store.Jobs.Name, models.Job{}.TableName(), workflows.JobsWorkflow, workflows.JobsTaskQueue}, " "),
 	}, names)
+}
+
+// TestEveryKindHasItsFiles: CONTRIBUTING.md lists the files of a kind, and each kind of the list has them.
+func TestEveryKindHasItsFiles(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(text), "\n## Adding a kind\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := 0
+	for line := range strings.Lines(section) {
+		cell, row := strings.CutPrefix(line, "| `")
+		if !row {
+			continue
+		}
+		cell, _, _ = strings.Cut(cell, " | ")
+		for pattern := range strings.SplitSeq(strings.ReplaceAll(cell, "`", ""), ", ") {
+			listed++
+			assert.Contains(t, pattern, "KIND", "a file of a kind is named after it")
+			for _, q := range store.Queues() {
+				files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.ReplaceAll(pattern, "KIND", q.Name))))
+				require.NoError(t, err)
+				assert.NotEmpty(t, files, "%s has no file %s", q.Name, pattern)
+			}
+		}
+	}
+	assert.Greater(t, listed, 10, "files that were listed")
 }
 
 // begun makes a job of each kind, of an organization of its own, and returns their ids by kind.

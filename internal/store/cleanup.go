@@ -1,0 +1,63 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Retention says what a batch of cleaning up may remove.
+type Retention struct {
+	// OrgID is the organization whose rows are removed; empty: all.
+	OrgID string
+	// Before is the moment before which something must have ended.
+	Before time.Time
+	// Keep is a job that stays with all that is its own: the one that cleans up.
+	Keep string
+	// Batch is how many rows are looked at, at most.
+	Batch int
+}
+
+// args adds what may be removed to the arguments of a statement.
+func (r Retention) args(a args) args {
+	a["org"], a["before"], a["keep"], a["batch"] = r.OrgID, r.Before, r.Keep, r.Batch
+	return a
+}
+
+// CleanupCursor is how far cleaning up has come. The zero value is the beginning.
+type CleanupCursor struct {
+	time time.Time
+	id   string
+	n    int64
+}
+
+// Cleaned is what a batch removed.
+type Cleaned struct {
+	Jobs, Attempts, Receipts int64
+	// Done says that nothing is left to look at.
+	Done bool
+}
+
+// OldRows are rows of a queue that go when they are old.
+type OldRows struct {
+	// Name is what they are called in the payload of a job of the type cleanup: "jobs".
+	Name string
+	// Days is the age from which they go, unless the payload says otherwise.
+	Days int
+	// Clean removes the next batch.
+	Clean func(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error)
+}
+
+// Old lists the rows of every queue that go when they are old, those first that go soonest.
+func Old() []OldRows {
+	var all []OldRows
+	for _, q := range Queues() {
+		all = append(all, q.old()...)
+	}
+	slices.SortStableFunc(all, func(a, b OldRows) int { return cmp.Compare(a.Days, b.Days) })
+	return all
+}
+
+// old implements operations.
+func (k *Kind) old() []OldRows { return k.oldRows }
