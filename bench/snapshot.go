@@ -21,7 +21,7 @@ func init() {
 		order: 110, name: "snapshot", topic: topicSnapshots, takes: "13 minutes",
 		about: "One goroutine keeps about 10,000 documents waiting while a worker drains them (batchSize 500, concurrency 3). After five seconds a REPEATABLE READ transaction reads " +
 			"a row and stays open for 90 seconds, so that no dead row can be removed. The figure is what was completed in its last 15 seconds divided by what was " +
-			"completed in its first 15, by `attempts.ended_at`. River gets jobs by `InsertManyFast` in the same loop, and its figure is counted as its transactions " +
+			"completed in its first 15, by `attempts.ended_at`; the lowest of the runs is judged. River gets jobs by `InsertManyFast` in the same loop, and its figure is counted as its transactions " +
 			"commit.",
 		run: runSnapshot,
 	})
