@@ -57,7 +57,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		_, _ = fmt.Fprintln(stderr, "Usage of bench:") // there is nobody to tell that nothing can be told
+		_, _ = fmt.Fprintln(stderr, "Usage of bench:") // an error here cannot be told either
 		flags.PrintDefaults()
 		_ = list(stderr)
 	}

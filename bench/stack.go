@@ -154,7 +154,7 @@ func (b *bench) count() int {
 func (b *bench) unique() string { return fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count()) }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.log, format+"\n", args...) // there is nobody to tell that nothing can be told
+	_, _ = fmt.Fprintf(b.log, format+"\n", args...) // an error here cannot be told either
 }
 
 // sized chooses how many documents a scenario works: the command line's number, or that of a full or a short run.
