@@ -33,7 +33,7 @@ type Processor interface {
 	Prepare(ctx context.Context, jobs []Job) (Commit, error)
 }
 
-// Commit writes the effect of a prepared chunk in tx, the transaction that also settles the jobs. It is given those jobs
+// Commit writes the effect of a prepared chunk in tx, the transaction that also completes the jobs. It is given those jobs
 // that the turn still holds, which may be fewer than were prepared, and does nothing for the others. It must be short,
 // and must neither commit nor roll tx back.
 //

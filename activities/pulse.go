@@ -23,7 +23,7 @@ const HeartbeatTimeout = 2 * time.Second
 // beatEvery is the pause between two heartbeats.
 const beatEvery = 600 * time.Millisecond
 
-// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing: when Temporal is away for a moment the queue is
+// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing: when Temporal is unavailable for a moment the queue is
 // worked on.
 const aliveFor = 10 * time.Second
 

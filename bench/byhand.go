@@ -50,7 +50,7 @@ func (b *bench) drainByHand(ctx context.Context, n int) (took time.Duration, err
 		if _, err := d.pool.Exec(ctx, `INSERT INTO job (id, net, tax) SELECT i, 1000 + i % 100000, (1000 + i % 100000) * 19 / 100 FROM generate_series(1, $1::bigint) i`, n); err != nil {
 			return err
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		began := time.Now()

@@ -42,7 +42,7 @@ func runCompleted(ctx context.Context, b *bench) (rows []report.Row, err error) 
 					if err := fill(ctx, d.pool, orgs, posted-n+1, n); err != nil {
 						return 0, err
 					}
-					if err := d.settle(ctx); err != nil {
+					if err := d.quiesce(ctx); err != nil {
 						return 0, err
 					}
 					took, err := b.drainDaybook(ctx, d, b.fast(), posted)
@@ -81,5 +81,5 @@ SELECT 'past-' || i % 1000, 'past-' || i, 1, 'completed', 1, at, at + interval '
 			return fmt.Errorf("write completed jobs: %w", err)
 		}
 	}
-	return d.settle(ctx)
+	return d.quiesce(ctx)
 }

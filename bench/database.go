@@ -66,9 +66,9 @@ func (b *bench) createDatabase(ctx context.Context, name, template string) (stri
 	return u.String(), nil
 }
 
-// settle leaves nothing of the preparations to be done while the clock runs: tables are vacuumed and analyzed, dirty pages
+// quiesce leaves nothing of the preparations to be done while the clock runs: tables are vacuumed and analyzed, dirty pages
 // written.
-func (d *database) settle(ctx context.Context) error {
+func (d *database) quiesce(ctx context.Context) error {
 	if _, err := d.pool.Exec(ctx, `VACUUM (ANALYZE)`); err != nil {
 		return fmt.Errorf("vacuum database %s: %w", d.name, err)
 	}

@@ -108,7 +108,7 @@ func (d *database) ready(ctx context.Context, orgs []string, n int) error {
 	if err := fill(ctx, d.pool, orgs, 1, n); err != nil {
 		return err
 	}
-	return d.settle(ctx)
+	return d.quiesce(ctx)
 }
 
 // keepFull adds part documents at a time to the total that are there, whenever fewer than floor wait, until ctx ends. It

@@ -118,7 +118,7 @@ func enqueueAll(ctx context.Context, n int, call func(ctx context.Context, first
 // enqueue hands over n jobs, each call in a transaction of its own, and says how long that took. count counts the jobs that
 // are there then.
 func (d *database) enqueue(ctx context.Context, n int, hand shape, call func(ctx context.Context, tx pgx.Tx, first, n int) error, count string) (took time.Duration, found int, err error) {
-	if err := d.settle(ctx); err != nil {
+	if err := d.quiesce(ctx); err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()

@@ -56,7 +56,7 @@ func (b *bench) fair(ctx context.Context, backlog, samples int) (other, high []f
 		if err := fill(ctx, d.pool, []string{crowded}, 1, backlog); err != nil {
 			return err
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		err := b.withWorkflow(ctx, d, settings{}, func(ctx context.Context, _ *worker) error {
@@ -83,7 +83,7 @@ func (b *bench) fair(ctx context.Context, backlog, samples int) (other, high []f
 			if err := group.Wait(); err != nil {
 				return err
 			}
-			return awaitSettled(ctx, d.pool, total+2*samples)
+			return awaitEnds(ctx, d.pool, total+2*samples)
 		})
 		if err != nil {
 			return err

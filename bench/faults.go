@@ -99,7 +99,7 @@ func (b *bench) faultPhases() []faultPhase {
 			rows: []faultRow{slowest(report.AtMost(0.5)), {figureOverOne, "waited over a second", "jobs", 1, report.AtMost(0)}},
 		},
 		{
-			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.takeAway, proxied: true,
+			name: "PostgreSQL away for 15 s", rate: rate, perTx: 1, lasting: b.lasting(25*time.Second, 4*time.Second), strike: b.cutOff, proxied: true,
 			rows: []faultRow{slowest(report.Target{})},
 		},
 		{
@@ -166,8 +166,8 @@ SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity W
 	return ctx.Err()
 }
 
-// takeAway cuts everyone off from PostgreSQL for a while.
-func (b *bench) takeAway(ctx context.Context, r *faultRun) error {
+// cutOff cuts everyone off from PostgreSQL for a while.
+func (b *bench) cutOff(ctx context.Context, r *faultRun) error {
 	pause(ctx, b.lasting(4*time.Second, time.Second))
 	from := time.Now()
 	if err := r.proxy.cut(); err != nil {

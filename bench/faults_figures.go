@@ -10,7 +10,7 @@ import (
 // longJobs is the number from which on jobs are long ones.
 const longJobs = 1_000_000_000
 
-// window is a time in which nothing could be done, whatever the queue is: PostgreSQL was away, or the workflow stopped on request.
+// window is a time in which nothing could be done, whatever the queue is: PostgreSQL was unavailable, or the workflow stopped on request.
 type window struct{ from, until time.Time }
 
 // observed is what was seen of one phase with one queue.

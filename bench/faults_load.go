@@ -62,7 +62,7 @@ func (l *load) run(ctx context.Context, rate, perTx int, lasting time.Duration) 
 	return group.Wait()
 }
 
-// add enqueues some jobs in a transaction. A database that is away is no error: the application lives with it.
+// add enqueues some jobs in a transaction. A database that is unavailable is no error: the application lives with it.
 func (l *load) add(ctx context.Context, jobs []faultJob) {
 	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
 	defer cancel()

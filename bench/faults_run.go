@@ -97,7 +97,7 @@ func (r *faultRun) run(ctx context.Context) ([]float64, error) {
 	if err := r.startWorkflow(ctx); err != nil {
 		return nil, err
 	}
-	pause(ctx, jobsSettling)
+	pause(ctx, jobsRest)
 	striking := make(chan error, 1)
 	go func() { striking <- r.phase.strike(ctx, r) }()
 	err = r.load.run(ctx, r.phase.rate, r.phase.perTx, r.phase.lasting)

@@ -211,7 +211,7 @@ SELECT count(*) FROM graphile_worker.add_jobs(ARRAY(
 				return fmt.Errorf("add jobs: %w", err)
 			}
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		took, err := b.drainGraphile(ctx, g, d, s, n)

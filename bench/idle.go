@@ -19,7 +19,7 @@ func init() {
 }
 
 func runIdle(ctx context.Context, b *bench) (rows []report.Row, err error) {
-	settling, counting := b.lasting(20*time.Second, time.Second), b.lasting(time.Minute, 2*time.Second)
+	resting, counting := b.lasting(20*time.Second, time.Second), b.lasting(time.Minute, 2*time.Second)
 	runs := b.repeated(1)
 	rates, err := alternate(ctx, runs,
 		func(ctx context.Context) (rate float64, err error) {
@@ -28,7 +28,7 @@ func runIdle(ctx context.Context, b *bench) (rows []report.Row, err error) {
 					return err
 				}
 				return b.withWorkflow(ctx, d, settings{}, func(ctx context.Context, _ *worker) error {
-					rate, err = d.transactionRate(ctx, settling, counting)
+					rate, err = d.transactionRate(ctx, resting, counting)
 					return err
 				})
 			})
@@ -39,7 +39,7 @@ func runIdle(ctx context.Context, b *bench) (rows []report.Row, err error) {
 			err = b.withDatabase(ctx, riverTemplate, func(d *database) error {
 				return withRiver(ctx, d, riverDefault, nil, func(c *riverClient) error {
 					return c.started(ctx, func() error {
-						rate, err = d.transactionRate(ctx, settling, counting)
+						rate, err = d.transactionRate(ctx, resting, counting)
 						return err
 					})
 				})
@@ -57,11 +57,11 @@ func runIdle(ctx context.Context, b *bench) (rows []report.Row, err error) {
 }
 
 // transactionRate counts the database's transactions for a while, after another while.
-func (d *database) transactionRate(ctx context.Context, settling, counting time.Duration) (float64, error) {
+func (d *database) transactionRate(ctx context.Context, resting, counting time.Duration) (float64, error) {
 	// Idle connections of ours would report late what they did before.
 	d.pool.Reset()
 	const count = `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1`
-	pause(ctx, settling)
+	pause(ctx, resting)
 	before, err := one[int](ctx, d.b.admin, count, d.name)
 	if err != nil {
 		return 0, err

@@ -92,7 +92,7 @@ func (b *bench) jobsRate(ctx context.Context, name string, n, rows int, payload 
 		if err := fillJobs(ctx, d.pool, n, payload); err != nil {
 			return err
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		err := b.withJobs(ctx, d, nil, func(ctx context.Context, start func() error) error {

@@ -14,8 +14,8 @@ import (
 const (
 	// jobsPause is between two jobs.
 	jobsPause = 50 * time.Millisecond
-	// jobsSettling is how long the workflow, or River's client, has been waiting for work when the first job comes.
-	jobsSettling = time.Second
+	// jobsRest is how long the workflow, or River's client, has been waiting for work when the first job comes.
+	jobsRest = time.Second
 )
 
 func init() {
@@ -67,7 +67,7 @@ func (b *bench) jobsLatency(ctx context.Context, samples int) (delays []float64,
 			if err := start(); err != nil {
 				return err
 			}
-			pause(ctx, jobsSettling)
+			pause(ctx, jobsRest)
 			committed, err := d.trickle(ctx, jobsPause, n, func(tx pgx.Tx, i int) error {
 				_, err := queue.EnqueueJob(ctx, tx, "org-01", noopJob{newBenchJob(i)}, queue.JobOptions{})
 				return err
@@ -92,7 +92,7 @@ func (b *bench) riverNoopLatency(ctx context.Context, s riverSettings, samples i
 		began := newBeginnings(n)
 		return withRiverNoop(ctx, d, s, n, began.mark, func(c *riverClient) error {
 			return c.started(ctx, func() error {
-				pause(ctx, jobsSettling)
+				pause(ctx, jobsRest)
 				committed, err := d.trickle(ctx, jobsPause, n, func(tx pgx.Tx, i int) error {
 					_, err := c.InsertTx(ctx, tx, riverNoop{Number: i}, nil)
 					return err

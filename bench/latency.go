@@ -117,7 +117,7 @@ func (b *bench) daybookLatency(ctx context.Context, p latencyPlan) (delays []flo
 			if err != nil {
 				return err
 			}
-			return awaitSettled(ctx, d.pool, n)
+			return awaitEnds(ctx, d.pool, n)
 		})
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 				if err != nil {
 					return err
 				}
-				return awaitSettled(ctx, d.pool, n)
+				return awaitEnds(ctx, d.pool, n)
 			})
 			if err != nil {
 				return err

@@ -75,7 +75,7 @@ func (b *bench) onlineRetailOnce(ctx context.Context, d *database) (importing, p
 		return 0, 0, fmt.Errorf("import: %w\n%s", err, output)
 	}
 	importing = time.Since(began)
-	if err := d.settle(ctx); err != nil {
+	if err := d.quiesce(ctx); err != nil {
 		return 0, 0, err
 	}
 	if posting, err = b.drainDaybook(ctx, d, settings{}, onlineRetailDocuments); err != nil {

@@ -147,7 +147,7 @@ func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c con
 		if err := fill(ctx, d.pool, []string{"large"}, n*each+1, large); err != nil {
 			return err
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		err := b.withWorker(ctx, d, func(ctx context.Context, _ *worker) error {
@@ -156,7 +156,7 @@ func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c con
 			if err != nil {
 				return err
 			}
-			if err := awaitSettled(ctx, d.pool, documents); err != nil {
+			if err := awaitEnds(ctx, d.pool, documents); err != nil {
 				return err
 			}
 			figures[0] = perSecond(documents, time.Since(began))
@@ -191,11 +191,11 @@ SELECT coalesce(max(extract(epoch FROM gap)), 0)::float8
 }
 
 // activeTime is how many milliseconds a second the database works on statements, for a while, after another while.
-func (d *database) activeTime(ctx context.Context, settling, counting time.Duration) (float64, error) {
+func (d *database) activeTime(ctx context.Context, resting, counting time.Duration) (float64, error) {
 	// Idle connections of ours would report late what they did before.
 	d.pool.Reset()
 	const active = `SELECT active_time FROM pg_stat_database WHERE datname = $1`
-	pause(ctx, settling)
+	pause(ctx, resting)
 	before, err := one[float64](ctx, d.b.admin, active, d.name)
 	if err != nil {
 		return 0, err

@@ -125,7 +125,7 @@ func (b *bench) mixedShares(ctx context.Context, p slowPlan) (figures []float64,
 				return fmt.Errorf("enqueue slow jobs: %w", err)
 			}
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		return b.withRegistry(ctx, d, registry, func(ctx context.Context, start func() error) error {
@@ -154,7 +154,7 @@ func (b *bench) behindSlowType(ctx context.Context, n int, p slowPlan) (figures 
 		if _, err := queue.EnqueueJobs(ctx, d.pool, some); err != nil {
 			return fmt.Errorf("enqueue the slow jobs: %w", err)
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		began := newBeginnings(p.samples)
@@ -164,7 +164,7 @@ func (b *bench) behindSlowType(ctx context.Context, n int, p slowPlan) (figures 
 			if err := start(); err != nil {
 				return err
 			}
-			pause(ctx, 2*jobsSettling)
+			pause(ctx, 2*jobsRest)
 			committed, err := d.trickle(ctx, b.lasting(500*time.Millisecond, 100*time.Millisecond), p.samples, func(tx pgx.Tx, i int) error {
 				_, err := queue.EnqueueJob(ctx, tx, org, noopJob{newBenchJob(i)}, queue.JobOptions{})
 				return err

@@ -63,7 +63,7 @@ func (b *bench) trickleOfJobs(ctx context.Context, s organizationsSizes, samples
 		if err := fillJobsDueLater(ctx, d, s); err != nil {
 			return err
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		began := newBeginnings(n)
@@ -71,7 +71,7 @@ func (b *bench) trickleOfJobs(ctx context.Context, s organizationsSizes, samples
 			if err := start(); err != nil {
 				return err
 			}
-			pause(ctx, jobsSettling)
+			pause(ctx, jobsRest)
 			committed, err := d.trickle(ctx, tricklePause, n, func(tx pgx.Tx, i int) error {
 				_, err := queue.EnqueueJob(ctx, tx, trickleOrg(i, s.laterOrgs), noopJob{newBenchJob(i)}, queue.JobOptions{})
 				return err
@@ -127,11 +127,11 @@ SELECT 'later-' || i % $2::int, 'later-' || i, 1, now() + interval '1 day' FROM 
 		if _, err := d.pool.Exec(ctx, later, s.later, s.laterOrgs); err != nil {
 			return fmt.Errorf("enqueue documents that are due tomorrow: %w", err)
 		}
-		if err := d.settle(ctx); err != nil {
+		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
 		return b.withWorkflow(ctx, d, settings{}, func(ctx context.Context, _ *worker) error {
-			pause(ctx, jobsSettling)
+			pause(ctx, jobsRest)
 			committed, err := d.trickle(ctx, tricklePause, n, func(tx pgx.Tx, i int) error {
 				org, id := trickleOrg(i, s.laterOrgs), fmt.Sprintf("sample-%d", i)
 				if _, err := store.PutDocument(ctx, tx, invoice(org, id)); err != nil {

@@ -16,15 +16,15 @@ func attempted(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.attempts_id_seq'), 0)`)
 }
 
-// awaitAttempts returns when settled says so. It does not ask before as many attempts are logged as there are jobs: until
+// awaitAttempts returns when ended says so. It does not ask before as many attempts are logged as there are jobs: until
 // then the answer is known, and a queue that is busy is expensive to ask.
-func awaitAttempts(ctx context.Context, pool *pgxpool.Pool, jobs int, settled func(context.Context) (bool, error)) error {
+func awaitAttempts(ctx context.Context, pool *pgxpool.Pool, jobs int, ended func(context.Context) (bool, error)) error {
 	err := await(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
 		n, err := attempted(ctx, pool)
 		if err != nil || n < int64(jobs) {
 			return false, n, err
 		}
-		ready, err := settled(ctx)
+		ready, err := ended(ctx)
 		return ready, n, err
 	})
 	if err != nil {
@@ -33,8 +33,8 @@ func awaitAttempts(ctx context.Context, pool *pgxpool.Pool, jobs int, settled fu
 	return nil
 }
 
-// awaitSettled returns when no job of the accounting queue is pending or leased any more.
-func awaitSettled(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
+// awaitEnds returns when no job of the accounting queue is pending or leased any more.
+func awaitEnds(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
 	return awaitAttempts(ctx, pool, jobs, func(ctx context.Context) (bool, error) {
 		open, err := one[bool](ctx, pool, `SELECT EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending')
     OR EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased')`)
@@ -51,7 +51,7 @@ func (b *bench) drainDaybook(ctx context.Context, d *database, s settings, poste
 		if err != nil {
 			return err
 		}
-		if err := awaitSettled(ctx, d.pool, posted); err != nil {
+		if err := awaitEnds(ctx, d.pool, posted); err != nil {
 			return err
 		}
 		took = time.Since(began)

@@ -196,7 +196,7 @@ func (c *riverClient) drain(ctx context.Context, d *database, n int, jobs func(f
 	if err := fillRiver(ctx, c, n, jobs); err != nil {
 		return 0, err
 	}
-	if err := d.settle(ctx); err != nil {
+	if err := d.quiesce(ctx); err != nil {
 		return 0, err
 	}
 	began := time.Now()

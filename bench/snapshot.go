@@ -119,7 +119,7 @@ func (b *bench) daybookSnapshot(ctx context.Context, s snapshotRun) (rates snaps
 			if err != nil {
 				return err
 			}
-			return awaitSettled(ctx, d.pool, total)
+			return awaitEnds(ctx, d.pool, total)
 		})
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (b *bench) riverSnapshot(ctx context.Context, s snapshotRun) (rates snapsho
 			if err := fillRiver(ctx, c, total, riverJobs); err != nil {
 				return err
 			}
-			if err := d.settle(ctx); err != nil {
+			if err := d.quiesce(ctx); err != nil {
 				return err
 			}
 			var at [4]time.Time

@@ -139,7 +139,7 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 	if r.load.enqueue, err = r.q.enqueue(pool); err != nil {
 		return err
 	}
-	if err := r.d.settle(ctx); err != nil {
+	if err := r.d.quiesce(ctx); err != nil {
 		return err
 	}
 	if r.worker, err = r.b.startProcess(ctx, r.q.process(r.d.url, processConfig{Idle: true, Record: true}), r.journal); err != nil {
@@ -159,7 +159,7 @@ func (r *steadyRun) run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, r.b.endWorkflow(ctx, run)) }()
 	}
-	pause(ctx, jobsSettling)
+	pause(ctx, jobsRest)
 	if err := r.completeBacklog(ctx, pool); err != nil {
 		return err
 	}

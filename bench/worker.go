@@ -112,7 +112,7 @@ func (b *bench) startWorker(ctx context.Context, d *database) (*worker, error) {
 	return w, nil
 }
 
-// launch starts the worker's process, which does not outlive this one, and logs what it says.
+// launch starts the worker's process, which ends with this one, and logs what it says.
 func (w *worker) launch(cmd *exec.Cmd) error {
 	out, err := os.Create(w.log)
 	if err != nil {

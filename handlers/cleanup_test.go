@@ -173,7 +173,7 @@ func TestCleanupStops(t *testing.T) {
 	assert.Equal(t, 2, b.left("daybook.jobs"))
 }
 
-// A job that somebody holds is left for another time; nobody waits.
+// A job whose row another transaction holds is left for another time; the cleanup does not wait.
 func TestCleanupWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -124,7 +124,7 @@ func (h *EmailHandler) refused(ctx context.Context, err error, password string) 
 		code, recipient = sending.ErrorCode(), sending.Reason == mail.ErrSMTPRcptTo
 		text, _, _ = strings.Cut(sending.Error(), ", affected ")
 		if sending.EnhancedStatusCode() != "" && strings.HasPrefix(sending.EnhancedStatusCode(), "5.7.") {
-			recipient = false // a policy of the server refused it, whoever the recipient is
+			recipient = false // a policy of the server refused it, for any recipient
 		}
 	case errors.As(err, &reply):
 		code = reply.Code

@@ -342,7 +342,7 @@ func TestEmailRefusesPayloads(t *testing.T) {
 		return p
 	}
 	for name, p := range map[string]Email{
-		"nobody":               with(func(p *Email) { p.To = nil }),
+		"no recipient":         with(func(p *Email) { p.To = nil }),
 		"too many":             with(func(p *Email) { p.Cc = []string{"b@example.com", "c@example.com"} }),
 		"nothing to say":       with(func(p *Email) { p.Text, p.HTML = "", "" }),
 		"subject injects":      with(func(p *Email) { p.Subject = "Hi\r\nBcc: eve@example.com" }),

@@ -17,7 +17,7 @@ import (
 // environmentPrefix begins the name of each variable.
 const environmentPrefix = "DAYBOOK_"
 
-// DefaultOwner answers for the built-in types of which nobody says who does.
+// DefaultOwner answers for the built-in types when no other owner is named.
 const DefaultOwner = "daybook"
 
 // Config is what the built-in types have in common. What each wants besides comes from the environment.

@@ -14,7 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestOwnQueryThatMeetsAnOutage takes the database away from the queries that built-in handlers make: that is not an attempt. What it should be
+// TestOwnQueryThatMeetsAnOutage makes the database unavailable to the queries of built-in handlers: that is not an attempt. What it should be
 // is made when the database is back.
 func TestOwnQueryThatMeetsAnOutage(t *testing.T) {
 	t.Parallel()

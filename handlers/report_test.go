@@ -268,9 +268,9 @@ func TestReportLeavesNoHalfOfAFile(t *testing.T) {
 	r := ReportResult{Key: "half.csv"}
 	err := h.upload(t.Context(), &r, func(w io.Writer) (int64, error) {
 		_, _ = w.Write([]byte("half"))
-		return 0, errors.New("the database went away")
+		return 0, errors.New("the database became unavailable")
 	})
-	require.ErrorContains(t, err, "the database went away")
+	require.ErrorContains(t, err, "the database became unavailable")
 	exists, err := bucket.Exists(t.Context(), r.Key)
 	require.NoError(t, err)
 	assert.False(t, exists)

@@ -333,7 +333,7 @@ func TestWebhookNetworkErrors(t *testing.T) {
 		"closed":      {rude.URL, "closed the connection without an answer"},
 		"no TLS":      {strings.Replace(plain.URL, "http:", "https:", 1), ""},
 		"certificate": {foreign.URL, "certificate is not trusted"},
-		"no host":     {"http://nobody.invalid", ""},
+		"no host":     {"http://unknown.invalid", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -373,10 +373,10 @@ func TestWebhookOverTLSWithAuthorization(t *testing.T) {
 	plain := receive(t, nil)
 	for name, p := range map[string]Webhook{
 		"for another host":   {URL: r.URL, Authorization: "else"},
-		"not configured":     {URL: r.URL, Authorization: "nobody"},
+		"not configured":     {URL: r.URL, Authorization: "unknown"},
 		"no header in it":    {URL: r.URL, Authorization: "bad"},
 		"without encryption": {URL: plain.URL, Authorization: "crm"},
-		"no such secret":     {URL: r.URL, Secret: "nobody"},
+		"no such secret":     {URL: r.URL, Secret: "unknown"},
 		"short secret":       {URL: r.URL, Secret: "short"},
 		"secret not base64":  {URL: r.URL, Secret: "bad"},
 	} {

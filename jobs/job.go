@@ -18,8 +18,8 @@ type Job[P queue.Payload] struct {
 	Type string
 	// Attempt is the number of this attempt, from 1; MaxAttempts the number of the last one.
 	Attempt, MaxAttempts int
-	// IdempotencyKey stays the same over all attempts: the key that the job was enqueued with, or its id. Give it to whoever
-	// is asked to do something outside the database, so that it is done once.
+	// IdempotencyKey stays the same over all attempts: the key that the job was enqueued with, or its id. Give it to the server
+	// that is asked to do something outside the database, so that it is done once.
 	IdempotencyKey string
 	Payload        P
 	EnqueuedAt     time.Time

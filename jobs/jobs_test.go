@@ -328,8 +328,8 @@ func TestBulk(t *testing.T) {
 		mu.Unlock()
 		errs := make([]error, len(all))
 		for i, j := range all {
-			if j.Payload.Name == "Nobody" {
-				errs[i] = jobs.Final(errors.New("there is nobody"))
+			if j.Payload.Name == "Unknown" {
+				errs[i] = jobs.Final(errors.New("there is no such user"))
 				continue
 			}
 			if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, j.Payload.Name); err != nil {
@@ -341,13 +341,13 @@ func TestBulk(t *testing.T) {
 	for i := range 100 {
 		b.enqueue(greet{Name: fmt.Sprint("person ", i)}, queue.JobOptions{})
 	}
-	nobody := b.enqueue(greet{Name: "Nobody"}, queue.JobOptions{})
+	unknown := b.enqueue(greet{Name: "Unknown"}, queue.JobOptions{})
 	r := b.work()
 	assert.Equal(t, 100, r.Completed)
 	assert.Equal(t, 1, r.Failed)
 	assert.Less(t, calls, 20)
 	assert.Equal(t, 100, b.count(`SELECT count(*) FROM greeted`))
-	assert.Equal(t, models.JobFailed, b.row(nobody).State)
+	assert.Equal(t, models.JobFailed, b.row(unknown).State)
 	// One that spoils the transaction ends alone.
 	for i := range 20 {
 		b.enqueue(greet{Name: fmt.Sprint("late ", i)}, queue.JobOptions{})

@@ -14,7 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TestReadOnlyDatabaseIsTriedSlowly: a database that is read and not written, as after a failover, is tried again as one that is away,
+// TestReadOnlyDatabaseIsTriedSlowly: a database that is read and not written, as after a failover, is tried again as one that is unavailable,
 // and work goes on when it can be written again.
 func TestReadOnlyDatabaseIsTriedSlowly(t *testing.T) {
 	t.Parallel()

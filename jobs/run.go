@@ -147,7 +147,7 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	return attempts, nil
 }
 
-// noProgress is Progress for bulk handlers: nobody could see it before the transaction has committed.
+// noProgress is Progress for bulk handlers: no other transaction could see it before this one has committed.
 func noProgress(context.Context, json.RawMessage) error {
 	return errors.New("a bulk handler has no progress")
 }

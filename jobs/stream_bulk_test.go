@@ -288,7 +288,7 @@ func TestCancelBeforeABulkWithoutALease(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.attempts WHERE job_id = ANY ($1)`, last))
 }
 
-// TestBulkWithAHeldRow lets somebody lock a row between the first call, which fails, and the job's own.
+// TestBulkWithAHeldRow lets another transaction lock a row between the first call, which fails, and the job's own.
 func TestBulkWithAHeldRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

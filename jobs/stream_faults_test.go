@@ -46,7 +46,7 @@ func (b *bundle) terminate(ctx context.Context, pid uint32) error {
 	return err
 }
 
-// TestCapInOneTurn: room for a capped organization's jobs comes when others of theirs end, and nobody calls then.
+// TestCapInOneTurn: room for a capped organization's jobs comes when others of theirs end, without a notification.
 func TestCapInOneTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -175,7 +175,7 @@ func (b *bundle) assertOwn(id string, code models.ErrorCode) {
 	assert.Zero(b.t, b.count(`SELECT count(*) FROM greeted WHERE name = 'Ada'`))
 }
 
-// TestCutConnection: a connection that is cut under a handler's transaction is nobody's attempt.
+// TestCutConnection: a connection that is cut under a handler's transaction is not an attempt.
 func TestCutConnection(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(ctx context.Context, tx pgx.Tx) error{
@@ -183,7 +183,7 @@ func TestCutConnection(t *testing.T) {
 			_, err := tx.Exec(ctx, `SELECT 1`)
 			return err
 		},
-		"noticed by the settlement": func(context.Context, pgx.Tx) error { return nil },
+		"noticed by the completion": func(context.Context, pgx.Tx) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -392,7 +392,7 @@ func TestNoCallIsLost(t *testing.T) {
 	assert.Equal(t, 300, turn.end().Completed)
 }
 
-// untilQuiet waits until nobody has asked the database for a second: who waits for work then has seen that there is none.
+// untilQuiet waits until no session has asked the database for a second: who waits for work then has seen that there is none.
 func (b *bundle) untilQuiet() {
 	b.t.Helper()
 	var last int64
@@ -407,7 +407,7 @@ func (b *bundle) untilQuiet() {
 	}, long, 50*time.Millisecond)
 }
 
-// TestRetriesWakeAFetch: who waits in a fetch learns of retries that another turn has settled, also when that has ended.
+// TestRetriesWakeAFetch: who waits in a fetch learns of retries that another turn has written, also when that has ended.
 func TestRetriesWakeAFetch(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]bool{"the other turn goes on": false, "the other turn has ended": true} {

@@ -47,11 +47,11 @@ func (b *bundle) assertOnce(n int) {
 	assert.Equal(b.t, n, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
 }
 
-// TestOutageWhileJobsEnd takes the database away while one of several jobs ends, and then another: what ended is completed when the
+// TestOutageWhileJobsEnd makes the database unavailable while one of several jobs ends, and then another: what ended is completed when the
 // database is back, what runs goes on, and nothing is run again.
 func TestOutageWhileJobsEnd(t *testing.T) {
 	t.Parallel()
-	for name, inTx := range map[string]bool{"settled together": false, "in transactions of their own": true} {
+	for name, inTx := range map[string]bool{"completed together": false, "in transactions of their own": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const n = 11
@@ -106,7 +106,7 @@ func TestOutageWhileJobsEnd(t *testing.T) {
 	}
 }
 
-// TestOutageWhileADetachedJobEnds: the turn of the job is over, and the database is away when its handler ends well.
+// TestOutageWhileADetachedJobEnds: the turn of the job is over, and the database is unavailable when its handler ends well.
 func TestOutageWhileADetachedJobEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

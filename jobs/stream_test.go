@@ -92,7 +92,7 @@ func (b *bundle) outcomes(id string) string {
 	return s
 }
 
-// hold locks a job's row, when whoever has it locked lets it go, until release is called.
+// hold locks a job's row, once it is unlocked, until release is called.
 func (b *bundle) hold(id string) (release func()) {
 	b.t.Helper()
 	tx, err := b.Pool.Begin(b.t.Context())
@@ -206,7 +206,7 @@ func TestHandlerThatIgnoresItsDeadlineKeepsItsPlace(t *testing.T) {
 	r := turn.end()
 	assert.Equal(t, 1, r.Completed)
 	assert.Equal(t, 1, r.Retried)
-	assert.Equal(t, "retried", b.outcomes(ada), "it is not settled again")
+	assert.Equal(t, "retried", b.outcomes(ada), "it is not completed again")
 	assert.Equal(t, 1, b.row(ada).RunCount)
 	assert.Zero(t, b.count(`SELECT count(*) FROM greeted WHERE name = 'Ada'`))
 	assert.Equal(t, "completed", b.outcomes(grace))
@@ -316,10 +316,10 @@ func TestCancelBeforeInTx(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// waiting counts the sessions that wait for somebody's lock.
+// waiting counts the sessions that wait for another session's lock.
 const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// TestInTxWaitsForItsRow lets somebody hold the job's row for less than the engine's patience.
+// TestInTxWaitsForItsRow lets another transaction hold the job's row for less than the engine's patience.
 func TestInTxWaitsForItsRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -374,7 +374,7 @@ func TestInTxGivesUpAndTriesAgain(t *testing.T) {
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM greeted`))
 }
 
-// TestOneHeldRowHoldsUpNoOther settles jobs, of which somebody holds one locked, and others that end meanwhile.
+// TestOneHeldRowHoldsUpNoOther completes jobs, of which another transaction holds one locked, and others that end meanwhile.
 func TestOneHeldRowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -26,7 +26,7 @@ type AccountingJob struct {
 	// FirstReadyAt is when the present request was first due; backoff leaves it alone.
 	FirstReadyAt time.Time  `gorm:"column:first_ready_at" json:"first_ready_at"`
 	FinishedAt   *time.Time `gorm:"column:finished_at" json:"finished_at,omitempty"`
-	// Generation grows with each request; a settlement finishes only the generation that was leased.
+	// Generation grows with each request; a completion ends only the generation that was leased.
 	Generation int64 `gorm:"column:generation" json:"generation"`
 	// DeletedVersion is the version in which the document was deleted explicitly; nil: it never was.
 	DeletedVersion  *int64 `gorm:"column:deleted_version" json:"deleted_version,omitempty"`
@@ -41,7 +41,7 @@ type AccountingJob struct {
 	LeasedGeneration *int64     `gorm:"column:leased_generation" json:"-"`
 	Worker           *string    `gorm:"column:worker" json:"worker,omitempty"`
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
-	// Working is set while the row alone is being worked: a take-over charges it with the lost attempt.
+	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
 	Working   bool `gorm:"column:working" json:"working,omitempty"`
 	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.

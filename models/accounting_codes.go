@@ -31,7 +31,7 @@ const (
 	CodeProcessorError ErrorCode = "PROCESSOR_ERROR"
 	// CodeWorkerLost: the worker died, or lost its lease, while it worked on the job.
 	CodeWorkerLost ErrorCode = "WORKER_LOST"
-	// CodeDocumentLocked: somebody's open transaction holds the document. Again shortly, uncounted.
+	// CodeDocumentLocked: another transaction holds the document. Again shortly, uncounted.
 	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
 	// CodeRowUnreadable: what is in the job's row cannot be leased or read. The row is set aside, so that the others go on.
 	CodeRowUnreadable ErrorCode = "ROW_UNREADABLE"

@@ -45,13 +45,13 @@ const (
 	lockedDelay      = time.Second
 )
 
-// notReadyBackoff is the delay after the looks-th look (from 1) at a document that is not ready: 30 s for ten looks,
+// notReadyBackoff is the delay after the reads-th read (from 1) of a document that is not ready: 30 s for ten reads,
 // then doubling up to 15 min.
-func notReadyBackoff(looks int) time.Duration {
-	if looks <= notReadySlowFrom {
+func notReadyBackoff(reads int) time.Duration {
+	if reads <= notReadySlowFrom {
 		return notReadyDelay
 	}
-	factor := math.Pow(2, float64(min(looks-notReadySlowFrom, 10)))
+	factor := math.Pow(2, float64(min(reads-notReadySlowFrom, 10)))
 	return min(time.Duration(factor)*notReadyDelay, notReadySlowest)
 }
 
@@ -106,9 +106,9 @@ func ErrorTable() []CodeInfo { return errorTable }
 var errorTable = []CodeInfo{
 	{CodeDocumentDeleted, TreatCancel, "`cancelled`; a live impact is reversed"},
 	{CodeDocumentUnknown, TreatPermanent, "`failed` at once, and the ledger is left alone; comes back when the organization's source is changed, or by a person's retry"},
-	{CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten looks slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
+	{CodeDocumentNotReady, TreatReschedule, "again in 30 s, uncounted; after ten reads slower, up to 15 min; marking it ready pulls it forward; a live impact is reversed"},
 	{CodeVersionMismatch, TreatReschedule, "again in 5 s with the document's version, uncounted"},
-	{CodeDocumentLocked, TreatReschedule, "somebody's open transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},
+	{CodeDocumentLocked, TreatReschedule, "another transaction holds the document: again in 1 s, uncounted, without an attempt in the log"},
 	{CodeConfigurationLocked, TreatReschedule, "another transaction is changing the organization's rules, accounts or periods: its jobs are left as they are and tried again after 100 ms, each time in a row twice as late, up to 5 s; uncounted, without an attempt in the log"},
 	{CodeNoMatchingRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
 	{CodeAmbiguousRule, TreatPermanent, "`failed` at once; comes back when a rule set is activated"},
@@ -133,16 +133,16 @@ func Treat(code ErrorCode) Treatment {
 	return TreatBackoff
 }
 
-// Verdict is how an attempt is to be settled.
+// Verdict is how an attempt is to end.
 type Verdict struct {
 	Outcome Outcome
 	// Delay is until the next attempt, for OutcomeRetried and OutcomeRescheduled.
 	Delay time.Duration
 }
 
-// Judge says how the attempt-th attempt (from 1) is settled that ended with err; nil is success. looks counts how
+// Judge says how the attempt-th attempt (from 1) ends that returned err; nil is success. reads counts how
 // often the document was found not ready, this time included. base is the first backoff.
-func Judge(err *JobError, attempt, looks int, base time.Duration) Verdict {
+func Judge(err *JobError, attempt, reads int, base time.Duration) Verdict {
 	if err == nil {
 		return Verdict{Outcome: OutcomeCompleted}
 	}
@@ -155,7 +155,7 @@ func Judge(err *JobError, attempt, looks int, base time.Duration) Verdict {
 		delay := lockedDelay
 		switch err.Code {
 		case CodeDocumentNotReady:
-			delay = notReadyBackoff(looks)
+			delay = notReadyBackoff(reads)
 		case CodeVersionMismatch:
 			delay = mismatchDelay
 		default: // something is locked

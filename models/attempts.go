@@ -23,7 +23,7 @@ const (
 	OutcomeRescheduled Outcome = "rescheduled"
 	OutcomeFailed      Outcome = "failed"
 	OutcomeCancelled   Outcome = "cancelled"
-	// OutcomeLost: the lease was taken over before the attempt settled.
+	// OutcomeLost: the lease was reclaimed before the attempt ended.
 	OutcomeLost Outcome = "lost"
 )
 

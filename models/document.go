@@ -15,7 +15,7 @@ const (
 	DocumentDelivery   DocumentType = "delivery"
 )
 
-// Direction says who issued a document: "out" is ours (a sale), "in" is somebody else's (a bill is an incoming invoice).
+// Direction says who issued a document: "out" is ours (a sale), "in" is another's (a bill is an incoming invoice).
 // For payments it is the direction of the money: "in" is received.
 type Direction string
 

@@ -89,7 +89,7 @@ type Job struct {
 	Progress   json.RawMessage `gorm:"column:progress" json:"progress,omitempty"`
 	FinishedAt *time.Time      `gorm:"column:finished_at" json:"finished_at,omitempty"`
 
-	// Generation grows with each request; a settlement finishes only the generation that was leased.
+	// Generation grows with each request; a completion ends only the generation that was leased.
 	Generation      int64 `gorm:"column:generation" json:"generation"`
 	CancelRequested bool  `gorm:"column:cancel_requested" json:"cancel_requested,omitempty"`
 	// The lease; all nil unless State is JobLeased.
@@ -98,7 +98,7 @@ type Job struct {
 	LeasedGeneration *int64     `gorm:"column:leased_generation" json:"-"`
 	Worker           *string    `gorm:"column:worker" json:"worker,omitempty"`
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
-	// Working is set while the row alone is being worked: a take-over charges it with the lost attempt.
+	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
 	Working   bool `gorm:"column:working" json:"working,omitempty"`
 	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.

@@ -3,7 +3,7 @@ package models
 // The codes of background jobs, besides CodeTimeout, CodeDatabaseError, CodeRowUnreadable and CodeWorkerLost. What each leads to is the
 // table in docs/jobs.md.
 const (
-	// CodeRateLimited: somebody asked to be called less often. Tried again after what they asked for, or by the policy.
+	// CodeRateLimited: the called server asked for fewer calls. Tried again after the delay that it asked for, or by the policy.
 	CodeRateLimited ErrorCode = "RATE_LIMITED"
 	// CodeUpstream5xx: a server answered that it cannot answer. Tried again by the policy.
 	CodeUpstream5xx ErrorCode = "UPSTREAM_5XX"
@@ -21,7 +21,7 @@ const (
 	CodeNotFound ErrorCode = "NOT_FOUND"
 	// CodeHandlerMissing: no worker that lives has a handler for the job's type. Final until a worker starts that has one.
 	CodeHandlerMissing ErrorCode = "HANDLER_MISSING"
-	// CodeReclaimed: the attempt's lease was taken over, because its worker was not heard of any more.
+	// CodeReclaimed: the attempt's lease expired and was reclaimed, because its worker did not renew it.
 	CodeReclaimed ErrorCode = "JOB_LOCK_TIMEOUT_RECLAIMED"
 	// CodeSnoozed: the handler put the job off. No attempt is counted.
 	CodeSnoozed ErrorCode = "SNOOZED"

@@ -13,7 +13,7 @@ import (
 
 // CaseFile is a file of test cases for a rule set.
 type CaseFile struct {
-	// RuleSet is the path of the rule set as the file names it, relative to the file; empty: whoever runs the cases says.
+	// RuleSet is the path of the rule set as the file names it, relative to the file; empty: the program that runs the cases names it.
 	RuleSet string
 	// Chart is the path of a chart of accounts, likewise; empty: Accounts is the chart.
 	Chart string

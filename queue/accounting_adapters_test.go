@@ -109,7 +109,7 @@ func transactions(b *bundle) map[string]inTx {
 		},
 		"GORM with conditions and a session": func(ctx context.Context, f func(queue.Querier) error) error {
 			return b.gormDB(gorm.Config{}).WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-				return f(queue.GORM(tx.Session(&gorm.Session{}).Model(&models.Document{}).Where("id = ?", "nobody")))
+				return f(queue.GORM(tx.Session(&gorm.Session{}).Model(&models.Document{}).Where("id = ?", "unknown")))
 			})
 		},
 	}

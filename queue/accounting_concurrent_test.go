@@ -161,7 +161,7 @@ func TestNothingAskedForIsSwallowed(t *testing.T) {
 	stop()
 	require.NoError(t, working.Wait())
 
-	// What the workers still held is taken over, and everything that is due is worked off.
+	// What the workers still held is reclaimed, and everything that is due is worked off.
 	last := &randomWorker{bundle: b, lane: workers, random: rand.New(rand.NewPCG(7, workers))}
 	require.NoError(t, last.drain(t.Context()))
 
@@ -286,7 +286,7 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 		_, err := w.store.Release(ctx, turn, nil, 0)
 		return len(jobs), err
 	case way < 3:
-		// The worker dies; its successor takes the turn over, and the predecessor settles nothing any more.
+		// The worker dies; its successor reclaims the turn, and the predecessor completes nothing any more.
 		successor := turn
 		if successor.Fence, err = w.store.NextFence(ctx); err != nil {
 			return 0, err
@@ -295,20 +295,20 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := w.settleAll(ctx, turn, jobs); err != nil {
+		if err := w.completeAll(ctx, turn, jobs); err != nil {
 			return 0, err
 		}
-		return len(jobs), w.settleAll(ctx, successor, taken.Jobs)
+		return len(jobs), w.completeAll(ctx, successor, taken.Jobs)
 	}
-	return len(jobs), w.settleAll(ctx, turn, jobs)
+	return len(jobs), w.completeAll(ctx, turn, jobs)
 }
 
-func (w *randomWorker) settleAll(ctx context.Context, turn store.Turn, jobs []store.Job) error {
+func (w *randomWorker) completeAll(ctx context.Context, turn store.Turn, jobs []store.Job) error {
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
 		ids[i] = j.ID
 	}
-	if err := w.settleOnce(ctx, turn, ids); err != nil {
+	if err := w.completeOnce(ctx, turn, ids); err != nil {
 		return err
 	}
 	// Rows that a request held locked were skipped; they are given back.
@@ -316,17 +316,17 @@ func (w *randomWorker) settleAll(ctx context.Context, turn store.Turn, jobs []st
 	return err
 }
 
-func (w *randomWorker) settleOnce(ctx context.Context, turn store.Turn, ids []string) error {
+func (w *randomWorker) completeOnce(ctx context.Context, turn store.Turn, ids []string) error {
 	return pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		locked, err := store.Accounting.LockChunk(ctx, tx, turn, ids)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		settlements := make([]store.Settlement, len(locked))
+		completions := make([]store.Settlement, len(locked))
 		for i, j := range locked {
-			settlements[i] = w.outcome(j)
+			completions[i] = w.outcome(j)
 		}
-		_, err = store.Accounting.Settle(ctx, tx, turn, settlements)
+		_, err = store.Accounting.Settle(ctx, tx, turn, completions)
 		return err
 	})
 }
@@ -366,7 +366,7 @@ func (w *randomWorker) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.settleAll(ctx, turn, taken.Jobs); err != nil {
+	if err := w.completeAll(ctx, turn, taken.Jobs); err != nil {
 		return err
 	}
 	for {

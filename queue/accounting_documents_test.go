@@ -169,9 +169,9 @@ func TestEnqueueManyAnswersInOrder(t *testing.T) {
 		turn, job := b.lease()
 		switch id {
 		case "completed":
-			b.settle(turn, job.ID, models.OutcomeCompleted, "", 0)
+			b.endAttempt(turn, job.ID, models.OutcomeCompleted, "", 0)
 		case "failed":
-			b.settle(turn, job.ID, models.OutcomeFailed, models.CodeUnbalanced, 0)
+			b.endAttempt(turn, job.ID, models.OutcomeFailed, models.CodeUnbalanced, 0)
 		}
 	}
 	_, err := queue.EnqueueAccountingJob(ctx, b.Pool, queue.AccountingJob{OrgID: org, DocumentID: "pending", Version: 5})
@@ -211,7 +211,7 @@ func TestEnqueueManyAnswersInOrder(t *testing.T) {
 func TestEnqueueManyLocksInOneOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	// The first statement of two would hold all but "a", and the second would wait for whoever holds that.
+	// The first statement of two would hold all but "a", and the second would wait for the transaction that holds it.
 	jobs := make([]queue.AccountingJob, queue.MaxMany+1)
 	for i := range jobs {
 		jobs[i] = queue.AccountingJob{OrgID: org, DocumentID: numbered(queue.MaxMany - i), Version: int64(i)}

@@ -13,8 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// What the settlement makes of what was asked for while the job was leased. Each attempt would have completed the job.
-func TestSettlementServesWhatWasAskedMeanwhile(t *testing.T) {
+// What the completion makes of what was asked for while the job was leased. Each attempt would have completed the job.
+func TestCompletionServesWhatWasAskedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestSettlementServesWhatWasAskedMeanwhile(t *testing.T) {
 				_, err := ask(t.Context(), b.Pool)
 				require.NoError(t, err)
 			}
-			b.settle(turn, before.ID, models.OutcomeCompleted, "", 0)
+			b.endAttempt(turn, before.ID, models.OutcomeCompleted, "", 0)
 
 			after := b.job()
 			assert.Equal(t, c.state, after.State)
@@ -67,7 +67,7 @@ func TestSettlementServesWhatWasAskedMeanwhile(t *testing.T) {
 }
 
 // Whatever the attempt led to, a newer request starts anew: at once, and with all its attempts.
-func TestNewerRequestOutlivesEachOutcome(t *testing.T) {
+func TestNewerRequestSurvivesEachOutcome(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
 	for _, c := range []struct {
@@ -85,7 +85,7 @@ func TestNewerRequestOutlivesEachOutcome(t *testing.T) {
 			b := dbs.setup(t)
 			turn := b.bring(models.JobLeased)
 			b.enqueue(6)
-			b.settle(turn, b.job().ID, c.outcome, c.code, time.Hour)
+			b.endAttempt(turn, b.job().ID, c.outcome, c.code, time.Hour)
 
 			after := b.job()
 			assert.Equal(t, models.JobPending, after.State)
@@ -97,8 +97,8 @@ func TestNewerRequestOutlivesEachOutcome(t *testing.T) {
 	}
 }
 
-// A worker that stops or loses its turn settles nothing; what was asked for must outlive that as well.
-func TestRequestsOutliveReleaseAndTakeOver(t *testing.T) {
+// A worker that stops or loses its turn completes nothing; what was asked for must not be lost by that as well.
+func TestRequestsSurviveReleaseAndReclaim(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
 	release := func(b *bundle, turn store.Turn) {
@@ -106,11 +106,11 @@ func TestRequestsOutliveReleaseAndTakeOver(t *testing.T) {
 		require.NoError(b.t, err)
 		require.Equal(b.t, 1, n)
 	}
-	takeOver := func(crashed bool) func(*bundle, store.Turn) {
+	reclaim := func(crashed bool) func(*bundle, store.Turn) {
 		return func(b *bundle, turn store.Turn) {
 			taken, err := b.store.TakeOver(b.t.Context(), b.newTurn(), []string{turn.ID}, crashed)
 			require.NoError(b.t, err)
-			require.Empty(b.t, taken.Jobs, "the request is served when it says, not by the turn that takes over")
+			require.Empty(b.t, taken.Jobs, "the request is served when it says, not by the turn that reclaims it")
 		}
 	}
 	for _, c := range []struct {
@@ -122,11 +122,11 @@ func TestRequestsOutliveReleaseAndTakeOver(t *testing.T) {
 	}{
 		{"released, newer version", enqueue(6), release, models.JobPending, 0},
 		{"released, cancel", cancel, release, models.JobCancelled, -1},
-		{"taken over, newer version", enqueue(6), takeOver(false), models.JobPending, 0},
-		{"taken over after a crash, newer version", enqueue(6), takeOver(true), models.JobPending, 0},
-		{"taken over, mark pending later", markPending(later), takeOver(false), models.JobPending, 0},
-		{"taken over, cancel", cancel, takeOver(false), models.JobCancelled, -1},
-		{"taken over after a crash, cancel", cancel, takeOver(true), models.JobCancelled, -1},
+		{"reclaimed, newer version", enqueue(6), reclaim(false), models.JobPending, 0},
+		{"reclaimed after a crash, newer version", enqueue(6), reclaim(true), models.JobPending, 0},
+		{"reclaimed, mark pending later", markPending(later), reclaim(false), models.JobPending, 0},
+		{"reclaimed, cancel", cancel, reclaim(false), models.JobCancelled, -1},
+		{"reclaimed after a crash, cancel", cancel, reclaim(true), models.JobCancelled, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestCancelledAttemptIsLoggedAndCommitsNothing(t *testing.T) {
 	assert.True(t, locked[0].CancelRequested, "the worker is told")
 	require.NoError(t, tx.Rollback(t.Context()))
 
-	b.settle(turn, locked[0].ID, models.OutcomeCompleted, "", 0)
+	b.endAttempt(turn, locked[0].ID, models.OutcomeCompleted, "", 0)
 
 	var outcome models.Outcome
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT outcome FROM daybook.attempts ORDER BY id DESC LIMIT 1`).Scan(&outcome))
@@ -167,7 +167,7 @@ func TestCancelledAttemptIsLoggedAndCommitsNothing(t *testing.T) {
 }
 
 // While a chunk's transaction holds the row, a request waits for it instead of getting lost in it.
-func TestRequestDuringTheSettlingTransaction(t *testing.T) {
+func TestRequestDuringTheCompletingTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	turn := b.bring(models.JobLeased)

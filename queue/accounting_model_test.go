@@ -31,7 +31,7 @@ type machine struct {
 
 	turn  store.Turn
 	lease store.Job
-	// before is the turn that the lease was taken over from.
+	// before is the turn that the lease was reclaimed from.
 	before *store.Turn
 }
 
@@ -48,9 +48,9 @@ func TestRequestsAgainstAModel(t *testing.T) {
 			"cancel":      m.cancelAny,
 			"timePasses":  m.timePasses,
 			"lease":       m.leaseOne,
-			"settle":      m.settleAny,
+			"end":         m.endAny,
 			"release":     m.release,
-			"takeOver":    m.takeOver,
+			"reclaim":     m.reclaim,
 			"zombie":      m.zombie,
 			"":            m.check,
 		})
@@ -217,7 +217,7 @@ func (m *machine) leaseOne(t *rapid.T) {
 	require.Equal(t, m.version, jobs[0].Version)
 }
 
-func (m *machine) settleAny(t *rapid.T) {
+func (m *machine) endAny(t *rapid.T) {
 	if m.state != models.JobLeased {
 		t.Skip("not leased")
 	}
@@ -233,7 +233,7 @@ func (m *machine) settleAny(t *rapid.T) {
 	if later {
 		delay = time.Hour
 	}
-	m.settle(m.turn, m.lease.ID, outcome, code, delay)
+	m.endAttempt(m.turn, m.lease.ID, outcome, code, delay)
 	switch {
 	case m.cancelling:
 		m.state = models.JobCancelled
@@ -270,8 +270,8 @@ func (m *machine) release(t *rapid.T) {
 	m.again, m.cancelling = false, false
 }
 
-// takeOver is what the turn's next activity does; what was asked for meanwhile is given back to the queue.
-func (m *machine) takeOver(t *rapid.T) {
+// reclaim is what the turn's next activity does; what was asked for meanwhile is given back to the queue.
+func (m *machine) reclaim(t *rapid.T) {
 	if m.state != models.JobLeased {
 		t.Skip("not leased")
 	}
@@ -297,10 +297,10 @@ func (m *machine) takeOver(t *rapid.T) {
 	m.again, m.cancelling = false, false
 }
 
-// zombie is a predecessor that wakes after its lease was taken over: it finds nothing to settle.
+// zombie is a predecessor that wakes after its lease was reclaimed: it finds nothing to complete.
 func (m *machine) zombie(t *rapid.T) {
 	if m.state != models.JobLeased || m.before == nil {
-		t.Skip("nothing was taken over")
+		t.Skip("nothing was reclaimed")
 	}
 	fixture.Tx(m.t, m.Pool, func(ctx context.Context, tx pgx.Tx) {
 		locked, err := store.Accounting.LockChunk(ctx, tx, *m.before, []string{m.lease.ID})

@@ -122,8 +122,8 @@ func (b *bundle) lease() (store.Turn, store.Job) {
 	return turn, leased.Jobs[0]
 }
 
-// settle ends the attempt as a worker does: locked and looked at again, a job whose cancellation was asked for commits nothing.
-func (b *bundle) settle(turn store.Turn, id string, outcome models.Outcome, code models.ErrorCode, delay time.Duration) {
+// endAttempt ends the attempt as a worker does: locked and looked at again, a job whose cancellation was asked for commits nothing.
+func (b *bundle) endAttempt(turn store.Turn, id string, outcome models.Outcome, code models.ErrorCode, delay time.Duration) {
 	b.t.Helper()
 	err := pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
 		locked, err := store.Accounting.LockChunk(b.t.Context(), tx, turn, []string{id})
@@ -143,11 +143,11 @@ func (b *bundle) settle(turn store.Turn, id string, outcome models.Outcome, code
 	require.NoError(b.t, err)
 }
 
-// attempt leases the job and settles it.
+// attempt leases the job and ends the attempt.
 func (b *bundle) attempt(outcome models.Outcome, code models.ErrorCode, delay time.Duration) {
 	b.t.Helper()
 	turn, job := b.lease()
-	b.settle(turn, job.ID, outcome, code, delay)
+	b.endAttempt(turn, job.ID, outcome, code, delay)
 }
 
 // bring makes a job for version 5 and brings it into a state, after one attempt that failed and one look that found the

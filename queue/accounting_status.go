@@ -34,7 +34,7 @@ type AccountingJobStatus struct {
 	Error     string
 }
 
-// Ended reports whether nothing more will happen until somebody asks for it, or the cause of a failure is gone.
+// Ended reports whether nothing more will happen until a request asks for it, or the cause of a failure is gone.
 func (s AccountingJobStatus) Ended() bool {
 	return s.State == models.JobCompleted || s.State == models.JobFailed || s.State == models.JobCancelled
 }
@@ -57,25 +57,27 @@ func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (Accoun
 
 // WaitAccountingJobOptions say what to wait for. The zero value waits for whatever was asked for last.
 type WaitAccountingJobOptions struct {
-	// Version is the least document version that must be settled, such as Marked.Version. 0: whatever was asked for.
+	// Version is the least document version that must have ended, such as Marked.Version. 0: whatever was asked for.
 	Version int64
-	// FirstPoll is the pause after the first look; each further one is half as long again. Default 20 ms.
+	// FirstPoll is the pause after the first read of the status; each further one is half as long again. Default 20 ms.
 	FirstPoll time.Duration
 	// MaxPoll is the longest pause. Default 2 s.
 	MaxPoll time.Duration
 }
 
-// WaitAccountingJob returns when the version asked for, or a newer one, has been settled: posted, failed or cancelled. Look at the status
-// to learn which. When a newer version is asked for meanwhile, that is waited for, because the older one is then not posted.
-// When ctx ends, Wait returns its error and the last status that it saw; give ctx a deadline, for a document that is not
-// ready, or that no worker looks at, is not settled.
+// WaitAccountingJob returns when the job has ended for the version asked for, or for a newer one. The returned status says how:
+// posted, failed or cancelled. A newer version that is asked for meanwhile is waited for as well, because the older one is then not
+// posted.
 //
-// Wait looks at the job again and again, at first often and then less (see WaitAccountingJobOptions), and holds no connection between two
-// looks if q is a pool. Many waiters are better served by the outcome in the database: a query of their own over many documents.
+// Give ctx a deadline: the job of a document that is not ready does not end, nor does one that no worker works. When ctx ends,
+// WaitAccountingJob returns ctx's error and the last status that it read.
 //
-// q must be outside of a transaction, for what a transaction enqueued is worked only after its commit.
+// It reads the status at growing intervals (see WaitAccountingJobOptions), and holds no connection in between if q is a pool. For many
+// documents, query their statuses in bulk instead.
 //
-// Errors: ErrInTransaction, and those of Status and ctx.
+// q must not be a transaction: what a transaction enqueues is worked only after its commit.
+//
+// Errors: ErrInTransaction, and those of ReadAccountingJobStatus and ctx.
 func WaitAccountingJob(ctx context.Context, q Querier, d Document, o WaitAccountingJobOptions) (AccountingJobStatus, error) {
 	if o.Version < 0 {
 		return AccountingJobStatus{}, ErrNegativeVersion

@@ -35,9 +35,9 @@ func TestStatusOfEachState(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
 	for _, test := range []struct {
-		state   models.JobState
-		settled bool
-		code    models.ErrorCode
+		state models.JobState
+		ended bool
+		code  models.ErrorCode
 	}{
 		{models.JobPending, false, models.CodeDocumentNotReady},
 		{models.JobLeased, false, models.CodeDocumentNotReady},
@@ -52,11 +52,11 @@ func TestStatusOfEachState(t *testing.T) {
 			s, job := b.status(), b.job()
 			assert.Equal(t, job.ID, s.JobID)
 			assert.Equal(t, test.state, s.State)
-			assert.Equal(t, test.settled, s.Ended())
+			assert.Equal(t, test.ended, s.Ended())
 			assert.Equal(t, int64(5), s.Version)
 			assert.Equal(t, job.RunCount, s.Attempts)
 			assert.Equal(t, test.code, s.ErrorCode)
-			assert.Equal(t, test.settled, s.FinishedAt != nil)
+			assert.Equal(t, test.ended, s.FinishedAt != nil)
 			assert.Equal(t, test.state == models.JobPending, s.NextTry != nil)
 			assert.Nil(t, s.LiveImpactID)
 			assert.False(t, s.Posted())
@@ -112,7 +112,7 @@ func (l looking) QueryRow(ctx context.Context, query string, args ...any) pgx.Ro
 	return row
 }
 
-func TestWaitReturnsWhenTheVersionIsSettled(t *testing.T) {
+func TestWaitReturnsWhenTheVersionHasEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.enqueue(1)
@@ -150,7 +150,7 @@ func TestWaitReturnsWhenTheVersionIsSettled(t *testing.T) {
 	}
 }
 
-func TestWaitForWhatIsSettledReturnsAtOnce(t *testing.T) {
+func TestWaitForWhatHasEndedReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, err := queue.WaitAccountingJob(t.Context(), b.Pool, document, queue.WaitAccountingJobOptions{})

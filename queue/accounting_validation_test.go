@@ -100,7 +100,7 @@ func TestSQLSTATEs(t *testing.T) {
 	b.putDocument()
 	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'done', 1)`)
 	turn, job := b.lease()
-	b.settle(turn, job.ID, "completed", "", 0)
+	b.endAttempt(turn, job.ID, "completed", "", 0)
 	b.exec(`INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content, deleted_at)
 	        VALUES ('org_1', 'deleted', 'invoice', 'out', 'EUR', '2026-03-14', '{}', now())`)
 	for _, c := range []struct{ name, state, query string }{
@@ -135,17 +135,17 @@ func TestSQLSTATEs(t *testing.T) {
 		{"mark pending: NaN", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, 'NaN')`},
 		{"mark pending: infinite delay", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, 'Infinity')`},
 		{"mark pending: no delay", "DB010", `SELECT daybook.mark_accounting_job_pending('org_1', 'done', NULL, NULL)`},
-		{"mark pending: no such job", "DB011", `SELECT daybook.mark_accounting_job_pending('org_1', 'nobody')`},
+		{"mark pending: no such job", "DB011", `SELECT daybook.mark_accounting_job_pending('org_1', 'unknown')`},
 		{"cancel: empty", "DB010", `SELECT daybook.cancel_accounting_job('org_1', '')`},
-		{"cancel: no such job", "DB011", `SELECT daybook.cancel_accounting_job('org_1', 'nobody')`},
+		{"cancel: no such job", "DB011", `SELECT daybook.cancel_accounting_job('org_1', 'unknown')`},
 		{"cancel: completed", "DB012", `SELECT daybook.cancel_accounting_job('org_1', 'done')`},
 
 		{"ready: empty", "DB010", `SELECT daybook.mark_document_ready('', 'd')`},
 		{"ready: priority 4", "DB010", `SELECT daybook.mark_document_ready('org_1', 'doc_1', 4)`},
-		{"ready: no such document", "DB013", `SELECT daybook.mark_document_ready('org_1', 'nobody')`},
+		{"ready: no such document", "DB013", `SELECT daybook.mark_document_ready('org_1', 'unknown')`},
 		{"ready: deleted", "DB014", `SELECT daybook.mark_document_ready('org_1', 'deleted')`},
-		{"not ready: no such document", "DB013", `SELECT daybook.mark_document_not_ready('org_1', 'nobody')`},
-		{"deleted: no such document", "DB013", `SELECT daybook.mark_document_deleted('org_1', 'nobody')`},
+		{"not ready: no such document", "DB013", `SELECT daybook.mark_document_not_ready('org_1', 'unknown')`},
+		{"deleted: no such document", "DB013", `SELECT daybook.mark_document_deleted('org_1', 'unknown')`},
 	} {
 		_, err := b.Pool.Exec(t.Context(), c.query)
 		var pg *pgconn.PgError
@@ -165,6 +165,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	_, err := cancel(t.Context(), b.Pool)
 	require.ErrorIs(t, err, queue.ErrJobCompleted)
 	require.EqualError(t, err, "the accounting job for document doc_1 of organization org_1 is completed: mark the document not ready or deleted to take its posting back")
-	_, err = queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: org, DocumentID: "nobody"})
-	require.EqualError(t, err, "no accounting job for document nobody of organization org_1: enqueue the document first")
+	_, err = queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: org, DocumentID: "unknown"})
+	require.EqualError(t, err, "no accounting job for document unknown of organization org_1: enqueue the document first")
 }

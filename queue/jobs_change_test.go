@@ -70,14 +70,14 @@ func TestRetryOfARunningJob(t *testing.T) {
 			assert.Equal(t, queue.Cancelling, r.Result)
 			j := b.queued(id)
 			assert.True(t, j.CancelRequested)
-			assert.NotEqual(t, *j.LeasedGeneration, j.Generation, "a settlement sees that something was asked for")
+			assert.NotEqual(t, *j.LeasedGeneration, j.Generation, "a completion sees that something was asked for")
 		}
 		r, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryNow, 0)
 		require.NoError(t, err)
 		assert.Equal(t, queue.Coalesced, r.Result)
 		j := b.queued(id)
 		assert.False(t, j.CancelRequested)
-		assert.Equal(t, *j.LeasedGeneration, j.Generation, "a settlement completes it")
+		assert.Equal(t, *j.LeasedGeneration, j.Generation, "a completion ends it")
 	}
 }
 
@@ -127,9 +127,9 @@ func TestChangesThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "enqueue a new one")
 	_, err = queue.CancelJob(t.Context(), b.Pool, id)
 	require.ErrorIs(t, err, queue.ErrJobCompleted)
-	_, err = queue.RetryJob(t.Context(), b.Pool, "nobody", queue.RetryNow, 0)
+	_, err = queue.RetryJob(t.Context(), b.Pool, "unknown", queue.RetryNow, 0)
 	require.ErrorIs(t, err, queue.ErrJobNotFound)
-	_, err = queue.CancelJob(t.Context(), b.Pool, "nobody")
+	_, err = queue.CancelJob(t.Context(), b.Pool, "unknown")
 	require.ErrorIs(t, err, queue.ErrJobNotFound)
 	_, err = queue.RetryJob(t.Context(), b.Pool, id, "soon", 0)
 	require.ErrorIs(t, err, queue.ErrInvalidRetryMode)

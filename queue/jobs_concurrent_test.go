@@ -141,7 +141,7 @@ func TestEnqueueJobsDoesNotDeadlock(t *testing.T) {
 	assert.Equal(t, len(ids)+callers*rounds, b.queuedJobs())
 }
 
-// Under REPEATABLE READ a key that somebody committed meanwhile is SQLSTATE 40001, as any conflict.
+// Under REPEATABLE READ a key that another transaction committed meanwhile is SQLSTATE 40001, as any conflict.
 func TestAKeyUnderRepeatableRead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

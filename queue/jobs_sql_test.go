@@ -35,7 +35,7 @@ SELECT count(*) FROM usr_ JOIN job USING (id) WHERE NOT job.duplicate`
 SELECT count(*) FROM daybook.jobs j JOIN daybook.job_links l ON l.job_id = j.id JOIN usr ON usr.id::text = l.id AND usr.id::text = j.payload ->> 'user_id'`))
 }
 
-// PostgreSQL does not run a CTE that only selects when nobody reads from it: docs/jobs.md warns of that.
+// PostgreSQL does not run a CTE that only selects when the query does not read from it: docs/jobs.md warns of that.
 func TestACTEThatNobodyReadsIsNotRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

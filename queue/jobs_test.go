@@ -97,7 +97,7 @@ func TestUniqueJobs(t *testing.T) {
 	unique := queue.JobOptions{Unique: true}
 	b.newJob(welcome{UserID: "u_1"}, queue.JobOptions{})
 	first := b.newJob(welcome{UserID: "u_1"}, unique)
-	assert.False(t, first.Duplicate, "a job that did not ask to be unique is in nobody's way")
+	assert.False(t, first.Duplicate, "a job that did not ask to be unique stops no other")
 	for state, want := range map[models.JobState]queue.Result{models.JobPending: queue.Unchanged, models.JobLeased: queue.Coalesced} {
 		b.end(first.ID, state)
 		assert.Equal(t, queue.EnqueuedJob{ID: first.ID, Duplicate: true, Result: want}, b.newJob(welcome{UserID: "u_1"}, unique), state)

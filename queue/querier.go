@@ -105,7 +105,7 @@ func (a sqlAdapter) QueryRow(ctx context.Context, query string, args ...any) pgx
 
 // Query implements Querier.
 func (a sqlAdapter) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
-	rows, err := a.q.QueryContext(ctx, query, args...) //nolint:rowserrcheck // whoever reads the rows checks
+	rows, err := a.q.QueryContext(ctx, query, args...) //nolint:rowserrcheck // the caller, who reads the rows, checks
 	if err != nil {
 		return nil, err
 	}

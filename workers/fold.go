@@ -8,7 +8,7 @@ import (
 )
 
 // FoldRepeats returns a handler that passes on what next is given, but what repeats itself: a warning with the message of one
-// that was passed on less than a minute ago, or an error with its message and cause, is passed on as a debug message. Temporal's SDK warns at each try of each of its pollers, for as long as Temporal is away,
+// that was passed on less than a minute ago, or an error with its message and cause, is passed on as a debug message. Temporal's SDK warns at each try of each of its pollers, for as long as Temporal is unavailable,
 // and of each try of an activity while the database is; one line a minute says the same. The line that follows says how many there were.
 //
 // Use it for the logger of the client that a worker is given.

@@ -77,7 +77,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	if err := d.registry.Started(); err != nil {
 		return DueReport{}, err
 	}
-	// The turn's name must be nobody else's, in any process at any time: a fence is.
+	// No other turn, in any process at any time, may have this name: a fence is such a name.
 	fence, err := d.store.NextFence(ctx)
 	if err != nil {
 		return DueReport{}, err
@@ -118,7 +118,7 @@ func (d *DueJobs) process(ctx context.Context, enough <-chan struct{}, turn stor
 	r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: turn, Batch: limit, Length: 0, Enough: enough, Stop: d.stop, Progress: run.note})
 	run.note(r)
 	if err != nil {
-		// There is no later activity that would take it over.
+		// There is no later activity that would reclaim it.
 		err = errors.Join(err, d.release(ctx, turn))
 		d.log.Error("jobs of a run could not be completed; they are due again", "turn", turn.ID, "error", err)
 	}

@@ -49,9 +49,9 @@ func (b *bundle) lock(document string) (unlock func()) {
 	return func() { require.NoError(b.t, tx.Rollback(b.t.Context())) }
 }
 
-// TestLeftBehindIsTakenByWhoeverComesNext ends a turn whose row somebody holds locked, while another lane waits for work at a
+// TestLeftBehindIsTakenByTheNextFetch ends a turn whose row another transaction holds locked, while another lane waits for work at a
 // long poll interval.
-func TestLeftBehindIsTakenByWhoeverComesNext(t *testing.T) {
+func TestLeftBehindIsTakenByTheNextFetch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	h := newHold("inv-1")

@@ -42,7 +42,7 @@ func TestPauseAndResume(t *testing.T) {
 	b.eventually("the waiting fetch has ended", 10*time.Second, func() bool { return b.pendingActivities(id) == 0 })
 	assert.True(t, b.status(id).Paused)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
-	// Nothing can be seen to happen, so look at it from the other end: nobody fetches.
+	// Nothing can be seen to happen, so look at it from the other end: no lane fetches.
 	assert.Zero(t, b.pendingActivities(id))
 	assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "inv-1").State)
 

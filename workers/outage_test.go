@@ -32,7 +32,7 @@ func (b *bundle) proxied() (*toxiproxy.Proxy, *pgxpool.Pool) {
 	return proxy, pool
 }
 
-// TestDatabaseOutage takes the database away from a worker in mid-turn, and gives it back.
+// TestDatabaseOutage makes the database unavailable to a worker in mid-turn, and then available again.
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -56,7 +56,7 @@ func TestDatabaseOutage(t *testing.T) {
 	require.NoError(t, proxy.Start())
 	b.eventually("everything is posted", 60*time.Second, func() bool { return b.states()[models.JobCompleted] == backlog })
 	b.assertExactlyOnce(backlog)
-	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`), "nobody was charged")
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`), "no job was charged")
 }
 
 // attempts is the highest attempt of any pending activity.

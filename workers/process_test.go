@@ -186,7 +186,7 @@ func TestSleepingWorkerCommitsNothing(t *testing.T) {
 	done := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE worker = 'sleeper'`)
 	b.process("survivor")
 
-	b.eventually("the sleeper's jobs are taken over", 60*time.Second, func() bool { return b.leasedBy("sleeper") == 0 })
+	b.eventually("the sleeper's jobs are reclaimed", 60*time.Second, func() bool { return b.leasedBy("sleeper") == 0 })
 	require.NoError(t, sleeper.Signal(syscall.SIGCONT))
 
 	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))

@@ -134,7 +134,7 @@ func (w *Worker) keepTending(ctx context.Context) {
 	}
 }
 
-// awaitSchema refuses a schema that this program was not made for, and waits while the database is away.
+// awaitSchema refuses a schema that this program was not made for, and waits while the database is unavailable.
 func (w *Worker) awaitSchema(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := migrations.Verify(ctx, w.pool)

@@ -154,7 +154,7 @@ func TestSeedCommand(t *testing.T) {
 		"--workflow-id", "accounting-queue-worker-production",
 		"--input", `{"batchSize": 50, "pollIntervalSeconds": 10}`)
 
-	b.eventually("both jobs are settled", 20*time.Second, func() bool {
+	b.eventually("both jobs have ended", 20*time.Second, func() bool {
 		return b.states()[models.JobCompleted] == 1 && b.states()[models.JobFailed] == 1
 	})
 	status := b.status("accounting-queue-worker-production")
@@ -162,7 +162,7 @@ func TestSeedCommand(t *testing.T) {
 
 	// A domain transaction that commits now is picked up without waiting for the poll interval.
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-3", 500))
-	b.eventually("the third job is settled", 9*time.Second, func() bool { return b.states()[models.JobCompleted] == 2 })
+	b.eventually("the third job has ended", 9*time.Second, func() bool { return b.states()[models.JobCompleted] == 2 })
 
 	for query, rows := range map[string]int{
 		"SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'pending';":                                                   1,

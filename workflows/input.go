@@ -9,7 +9,7 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 )
 
-// DefaultConcurrency is how many lanes run side by side when nobody says otherwise.
+// DefaultConcurrency is how many lanes run side by side when neither input nor update says otherwise.
 const DefaultConcurrency = 3
 
 // ErrTypeInvalidInput is the type of the application error with which a run fails whose input is out of range.
@@ -55,7 +55,7 @@ type State struct {
 	StartedAt time.Time  `json:"startedAt"`
 	// Runs counts the runs of the workflow, this one included.
 	Runs int `json:"runs"`
-	// LeftBehind names turns that still hold leases on rows that somebody held locked.
+	// LeftBehind names turns that still hold leases, on rows that another transaction held locked.
 	LeftBehind []string `json:"leftBehind,omitempty"`
 	// Silent names turns whose worker fell silent and that may hold leases still: a run that ends when the queue is empty waits for them.
 	Silent []string `json:"silent,omitempty"`

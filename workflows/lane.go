@@ -143,7 +143,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 	return l.process(ctx, id, fetched.Leased)
 }
 
-// fetch leases the first jobs of a turn. The lane that finds nobody waiting waits.
+// fetch leases the first jobs of a turn. The lane that finds no other lane waiting waits.
 func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, error) {
 	a := l.a
 	in := activities.FetchInput{TurnID: id, Batch: a.state.Settings.BatchSize, LeftBehind: slices.Clone(a.state.LeftBehind)}
@@ -193,8 +193,8 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	return out, err
 }
 
-// leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that whichever lane comes
-// next takes them over; a fetch that waits already is begun anew for it.
+// leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that the next lane
+// reclaims what they hold; a fetch that waits already is begun anew for it.
 func (a *run) leaveBehind(turns ...string) {
 	for _, id := range turns {
 		if !slices.Contains(a.state.LeftBehind, id) {

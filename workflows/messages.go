@@ -23,7 +23,7 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateConfigure,
 		func(ctx workflow.Context, in ConfigureInput) (Settings, error) {
-			if err := workflow.Await(ctx, func() bool { return a.settled }); err != nil {
+			if err := workflow.Await(ctx, func() bool { return a.configured }); err != nil {
 				return Settings{}, err
 			}
 			a.state.Settings.set(in.BatchSize, in.PollIntervalSeconds, in.Concurrency)

@@ -66,7 +66,7 @@ func TestReplayFindsAnotherCommand(t *testing.T) {
 	}
 }
 
-// TestEveryVersionHasAHistory fails when the code's version was raised and nobody recorded what each workflow does.
+// TestEveryVersionHasAHistory fails when the code's version was raised without a record of what each workflow does.
 func TestEveryVersionHasAHistory(t *testing.T) {
 	t.Parallel()
 	for v := 1; v <= workflows.Version; v++ {

@@ -33,8 +33,8 @@ type run struct {
 	lanes []*lane
 	// turns counts the turns of this run; it numbers them.
 	turns int
-	// settled is set when the settings are there.
-	settled bool
+	// configured is set when the settings are there.
+	configured bool
 	// waiting is the lane that waits for work in a fetch; nil: none does.
 	waiting *lane
 	// backlog grows whenever there is more than one lane could lease: then parked lanes fetch as well.
@@ -71,7 +71,7 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 			return nil, err
 		}
 	}
-	a.settled = true
+	a.configured = true
 	return a, nil
 }
 

@@ -95,7 +95,7 @@ func roundedOrNil(x *float64) *float64 {
 	return &short
 }
 
-// write writes a file that everybody may read.
+// write writes a file that every user may read.
 func write(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o644) //nolint:gosec // documentation
 }

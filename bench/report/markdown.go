@@ -25,7 +25,7 @@ type Explained struct {
 	Takes string
 }
 
-// WriteMarkdown puts the figures between the marks of the file at path, one table a topic, and leaves the rest of it as it is. A file
+// WriteMarkdown puts the figures between the markers of the file at path, one table a topic, and leaves the rest of it as it is. A file
 // that does not exist is begun. chart is how the file names the picture. The groups of a topic follow each other in explained.
 func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 	text, err := os.ReadFile(path)

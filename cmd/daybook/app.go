@@ -82,7 +82,7 @@ func (a *app) quiet() {
 	}
 }
 
-// say writes a line for people to the error stream, where it is in nobody's way.
+// say writes a line for people to the error stream, apart from the command's result.
 func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
@@ -170,7 +170,7 @@ func (a *app) checkDatabaseURL() error {
 	return nil
 }
 
-// isTerminal reports whether somebody watches what is written.
+// isTerminal reports whether what is written goes to a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

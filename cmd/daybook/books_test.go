@@ -25,7 +25,7 @@ func TestAudit(t *testing.T) {
 	assert.Contains(t, b.ok("audit", "--org", "es"), "document not posted")
 	assert.Equal(t, failure.ExitUsage, b.run("audit").exit)
 	assert.Equal(t, failure.ExitUsage, b.run("audit", "--all", "--org", "es").exit)
-	assert.Equal(t, failure.ExitNotFound, b.run("audit", "--org", "nobody").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("audit", "--org", "unknown").exit)
 
 	_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue WHERE state = 'failed'`)
 	require.NoError(t, err)

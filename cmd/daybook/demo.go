@@ -22,8 +22,8 @@ import (
 const (
 	// demoTimeout bounds the posting of the documents, which takes a few seconds.
 	demoTimeout = 2 * time.Minute
-	// demoLook is the pause between two looks at the queue.
-	demoLook = 200 * time.Millisecond
+	// demoPoll is the pause between two reads of the queue.
+	demoPoll = 200 * time.Millisecond
 )
 
 func demoCommand(a *app) *cobra.Command {
@@ -91,7 +91,7 @@ func (d *demo) run(ctx context.Context, options devstack.Options) (err error) {
 	return d.withWorker(ctx, d.postAndShow)
 }
 
-// refuseUsedDatabase keeps the demonstration out of a database on which somebody works, before anything is changed there.
+// refuseUsedDatabase keeps the demonstration out of a database that is in use, before anything is changed there.
 func (d *demo) refuseUsedDatabase(ctx context.Context) error {
 	if d.databaseURL == "" {
 		return nil
@@ -111,7 +111,7 @@ func (d *demo) refuseUsedDatabase(ctx context.Context) error {
 	return nil
 }
 
-// refuseUsedTemporal keeps the demonstration off a task queue on which somebody works.
+// refuseUsedTemporal keeps the demonstration off a task queue that is in use.
 func (d *demo) refuseUsedTemporal(ctx context.Context) error {
 	c, err := d.connectTemporal(ctx, d.temporal)
 	if err != nil {
@@ -192,14 +192,14 @@ func (d *demo) withWorker(ctx context.Context, f func(context.Context) error) er
 	}
 }
 
-// postAndShow starts the workflow, waits until everything is settled, shows the result, and ends the workflow.
+// postAndShow starts the workflow, waits until every job has ended, shows the result, and ends the workflow.
 func (d *demo) postAndShow(ctx context.Context) error {
 	d.say("Starting the workflow through the Temporal CLI:\n\n%s\n", indent(accountingLoop.startCommandLine()))
 	d.started = time.Now()
 	if err := d.startLoop(ctx, d.stack, accountingLoop); err != nil {
 		return err
 	}
-	if err := d.awaitSettled(ctx); err != nil {
+	if err := d.awaitCompletion(ctx); err != nil {
 		return err
 	}
 	result, err := d.collect(ctx)
@@ -217,14 +217,14 @@ func (d *demo) postAndShow(ctx context.Context) error {
 	return errors.Join(result.verdict(), d.endWorkflow(ctx))
 }
 
-// awaitSettled shows progress until no job is pending or leased.
-func (d *demo) awaitSettled(ctx context.Context) error {
+// awaitCompletion shows progress until no job is pending or leased.
+func (d *demo) awaitCompletion(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	total := int64(len(d.documents.items))
 	bar := d.newProgress("posting", total)
 	defer bar.end()
-	tick := time.NewTicker(demoLook)
+	tick := time.NewTicker(demoPoll)
 	defer tick.Stop()
 	for {
 		s, err := store.AccountingStatus(ctx, d.db.Pool, "")
@@ -235,14 +235,14 @@ func (d *demo) awaitSettled(ctx context.Context) error {
 			bar.set(total - s.Open())
 			if s.Open() == 0 {
 				bar.end()
-				d.say("Settled %s in %s, the start of the workflow included.", plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
+				d.say("Worked %s in %s, the start of the workflow included.", plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return tagged(errNotAsExpected, "after %s, %d documents are still not settled: see %s", demoTimeout, s.Open(), cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
+				return tagged(errNotAsExpected, "after %s, %d documents are still not done: see %s", demoTimeout, s.Open(), cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
 			}
 			return ctx.Err()
 		case <-tick.C:

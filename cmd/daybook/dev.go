@@ -63,7 +63,7 @@ func devCommand(a *app) *cobra.Command {
 	return command
 }
 
-// portIsFree reports whether nobody listens on the port.
+// portIsFree reports whether the port is free to listen on.
 func portIsFree(ctx context.Context, port int) bool {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

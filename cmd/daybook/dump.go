@@ -109,7 +109,7 @@ func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
 	return normaliseDump(output.Bytes()), nil
 }
 
-// libpqEnvironment names the database to PostgreSQL's own programs by variables, because everybody can read the arguments
+// libpqEnvironment names the database to PostgreSQL's own programs by variables, because every user of the machine can read the arguments
 // of a program.
 func libpqEnvironment(databaseURL string) ([]string, error) {
 	config, err := pgx.ParseConfig(databaseURL)

@@ -48,7 +48,7 @@ func classify(ctx context.Context, err error) *failure.Class {
 	return cmp.Or(store.Failure(err), failure.Failure)
 }
 
-// report tells the error to whoever called, and returns the exit code.
+// report writes the error for the caller, and returns the exit code.
 func (a *app) report(ctx context.Context, err error, command string) int {
 	class := classify(ctx, err)
 	message := err.Error()

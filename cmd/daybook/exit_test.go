@@ -96,7 +96,7 @@ func TestMissingMigrationsAreNamed(t *testing.T) {
 
 func TestDatabaseAwayTellsNoPassword(t *testing.T) {
 	t.Parallel()
-	// A port that was free a moment ago, so that nobody answers.
+	// A port that was free a moment ago, so that no server answers.
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
 	require.NoError(t, err)
 	address := l.Addr().String()
@@ -108,7 +108,7 @@ func TestDatabaseAwayTellsNoPassword(t *testing.T) {
 		url  string
 		exit int
 	}{
-		"nobody answers": {"postgres://u:geheim@" + address + "/x", failure.ExitUnavailable},
+		"no answer":      {"postgres://u:geheim@" + address + "/x", failure.ExitUnavailable},
 		"wrong password": {live.String(), failure.ExitUnavailable},
 		"not an address": {"postgres://u:geheim@h:port/x", failure.ExitUsage},
 		"odd password":   {"postgres://u:geheim/7@h/x", failure.ExitUsage},

@@ -84,7 +84,7 @@ func newDocumentImporter(pool *pgxpool.Pool, done func()) *documentImporter {
 }
 
 // run writes the documents that feed hands over. An error of one document is counted and the next one goes on; the error
-// that run returns ended the import: the database is away or the command was interrupted.
+// that run returns ended the import: the database is unavailable or the command was interrupted.
 func (i *documentImporter) run(ctx context.Context, feed func(context.Context, func(importItem) error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	lanes := make([]chan importItem, importLanes)
@@ -139,7 +139,7 @@ func waiting(lane <-chan importItem, item importItem) []importItem {
 // many writes documents in one transaction. If that fails each gets a transaction of its own, so that one that cannot be
 // written does not keep the others out.
 func (i *documentImporter) many(ctx context.Context, items []importItem) error {
-	// Whoever writes several documents locks them in this order. Those of one id stay in theirs.
+	// Every writer of several documents locks them in this order. Those of one id stay in theirs.
 	slices.SortStableFunc(items, func(a, b importItem) int {
 		return cmp.Or(strings.Compare(a.document.OrgID, b.document.OrgID), strings.Compare(a.document.ID, b.document.ID))
 	})
@@ -217,7 +217,7 @@ func (i *documentImporter) write(ctx context.Context, items []importItem) ([]sto
 }
 
 // makeKnown adds the document's organization once. It has a transaction of its own: a worker locks documents before
-// organizations, and so must nobody hold an organization while it writes a document.
+// organizations, so no transaction may hold an organization while it writes a document.
 func (i *documentImporter) makeKnown(ctx context.Context, item importItem) error {
 	i.mu.Lock()
 	name, ok := i.known[item.document.OrgID]

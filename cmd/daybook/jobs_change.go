@@ -88,7 +88,7 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 			return err
 		}
 		if n.Left > 0 {
-			a.say("%s left alone, because somebody changed or locked them meanwhile, or another one with the same payload is open", plural(int64(n.Left), "was", "were"))
+			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", plural(int64(n.Left), "was", "were"))
 		}
 		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(n.Changed), "job is", "jobs are"), done)
 		return err

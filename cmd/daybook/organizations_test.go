@@ -196,14 +196,14 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: workflows.AccountingTaskQueue},
 		workflows.AccountingWorkflow, workflows.Input{PollIntervalSeconds: new(600), Concurrency: new(1)})
 	require.NoError(t, err)
-	settled := func(org, document string) models.JobState {
+	stateOf := func(org, document string) models.JobState {
 		limit, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s, err := queue.WaitAccountingJob(limit, b.Pool, queue.Document{OrgID: org, ID: document}, queue.WaitAccountingJobOptions{})
 		require.NoError(t, err)
 		return s.State
 	}
-	assert.Equal(t, models.JobCompleted, settled("beta", "4"))
+	assert.Equal(t, models.JobCompleted, stateOf("beta", "4"))
 	for _, document := range []string{"1", "2", "3"} {
 		job := b.job("acme", document)
 		assert.Equal(t, models.JobPending, job.State)
@@ -211,7 +211,7 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	}
 	b.ok("organizations", "resume", "--org", "acme")
 	for _, document := range []string{"1", "2", "3"} {
-		assert.Equal(t, models.JobCompleted, settled("acme", document))
+		assert.Equal(t, models.JobCompleted, stateOf("acme", document))
 	}
 	stop()
 	r := <-ended

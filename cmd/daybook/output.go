@@ -145,7 +145,7 @@ func formatMinor64(amount int64, currency string) string {
 	return formatMinor(big.NewInt(amount), currency)
 }
 
-// formatTime writes a moment in the zone of whoever reads.
+// formatTime writes a moment in the reader's zone.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -114,7 +114,7 @@ func TestJobsListFilters(t *testing.T) {
 
 	table := b.ok("accounting", "list", "--state", "failed")
 	assert.Contains(t, table, "UNBALANCED")
-	assert.NotContains(t, table, "\x1b", "no colours where nobody watches")
+	assert.NotContains(t, table, "\x1b", "no colours outside of a terminal")
 }
 
 func TestJobsShow(t *testing.T) {

@@ -82,13 +82,13 @@ func TestRulesActivateRefuses(t *testing.T) {
 		says string
 	}{
 		{[]string{"activate", "7", "--org", "acme"}, failure.ExitNotFound, "organization acme has no rule set version 7"},
-		{[]string{"activate", "7", "--org", "nobody"}, failure.ExitNotFound, "nobody"},
+		{[]string{"activate", "7", "--org", "unknown"}, failure.ExitNotFound, "unknown"},
 		{[]string{"activate", "0", "--org", "acme"}, failure.ExitUsage, "want a number"},
 		{[]string{"activate", "sample", "--org", "acme"}, failure.ExitUsage, "want a number"},
 		{[]string{"activate", "1"}, failure.ExitUsage, `"org"`},
-		{[]string{"list", "--org", "nobody"}, failure.ExitNotFound, "nobody"},
+		{[]string{"list", "--org", "unknown"}, failure.ExitNotFound, "unknown"},
 		{[]string{"show", "--org", "acme", "--version", "7"}, failure.ExitNotFound, "no rule set version 7"},
-		{[]string{"check", "../../internal/sample/rules.yaml", "--org", "nobody"}, failure.ExitNotFound, "nobody"},
+		{[]string{"check", "../../internal/sample/rules.yaml", "--org", "unknown"}, failure.ExitNotFound, "unknown"},
 	} {
 		r := b.run(append([]string{"rules"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)

@@ -33,7 +33,7 @@ func (s newSchedule) put(c *cobra.Command, temporal client.ScheduleClient, o cli
 		return result, nil
 	}
 	err = tagged(errScheduleInvalid, "schedule %s (%s, %s) would never fire: no time to come matches it", s.id, s.when(), s.timeZone)
-	// Also when the command is interrupted: what stays would be a schedule that nobody wants.
+	// Also when the command is interrupted: what stays would be a schedule that was not asked for.
 	if undone := undo(context.WithoutCancel(c.Context())); undone != nil {
 		return "", fmt.Errorf("%w; it is %s all the same, because that could not be undone: %w", err, result, undone)
 	}

@@ -278,10 +278,10 @@ func TestScheduleIsChecked(t *testing.T) {
 			[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "own", "--payload", fmt.Sprintf(`{"x": %q}`, strings.Repeat("x", 140_000))},
 			failure.ExitUsage, "PAYLOAD_TOO_LARGE", "",
 		},
-		"type":           {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "not a type"}, failure.ExitUsage, "INVALID", "type"},
-		"nothing there":  {[]string{"trigger", "nobody"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "nobody"},
-		"not there":      {[]string{"pause", "nobody"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "schedules list"},
-		"somebody's own": {[]string{"delete", "foreign"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "none of Daybook's"},
+		"type":              {[]string{"create", "a", "--every", "1h", "--org", "acme", "--type", "not a type"}, failure.ExitUsage, "INVALID", "type"},
+		"nothing there":     {[]string{"trigger", "unknown"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "unknown"},
+		"not there":         {[]string{"pause", "unknown"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "schedules list"},
+		"another program's": {[]string{"delete", "foreign"}, failure.ExitNotFound, "SCHEDULE_NOT_FOUND", "none of Daybook's"},
 	} {
 		r := s.run(append([]string{"schedules", "--json"}, test.args...)...)
 		assert.Equal(t, test.exit, r.exit, "%s: %s", name, r.err)

@@ -102,7 +102,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	}
 	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "openapi", "/openapi.json")
 	if len(tokens) == 0 {
-		a.log.Warn("nobody has a token yet: create one with `daybook tokens create`")
+		a.log.Warn("there is no token yet: create one with `daybook tokens create`")
 	}
 	resuming, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup

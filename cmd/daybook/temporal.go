@@ -92,7 +92,7 @@ const (
 	connectTimeout = 20 * time.Second
 )
 
-// awaitTemporal returns when Temporal answers for the client's namespace. While it is away it tries again; when it refuses
+// awaitTemporal returns when Temporal answers for the client's namespace. While it is unavailable it tries again; when it refuses
 // the client, that is final.
 func awaitTemporal(ctx context.Context, c client.Client, o client.Options, log *slog.Logger) error {
 	namespace, address := cmp.Or(o.Namespace, client.DefaultNamespace), cmp.Or(o.HostPort, client.DefaultHostPort)
@@ -106,7 +106,7 @@ func awaitTemporal(ctx context.Context, c client.Client, o client.Options, log *
 		if refusal := temporalRefusal(err, namespace, address); refusal != nil {
 			return refusal
 		}
-		log.Warn("Temporal is away; trying again", "address", address, "error", err, "in", pause.String())
+		log.Warn("Temporal is unavailable; trying again", "address", address, "error", err, "in", pause.String())
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():

@@ -137,7 +137,7 @@ func trialBalanceCommand(a *app) *cobra.Command {
 				return err
 			}
 			if !b.Balanced {
-				return tagged(errOutOfBalance, "debits and credits differ; the database refuses such entries, so somebody changed them by other means")
+				return tagged(errOutOfBalance, "debits and credits differ; the database refuses such entries, so they were changed by other means")
 			}
 			return nil
 		},

@@ -23,7 +23,7 @@ func workerCommand(a *app) *cobra.Command {
 		Use:   "worker",
 		Short: "Work both queues until a signal ends it",
 		Long: "Works both queues until SIGINT or SIGTERM; then it finishes what it has begun, gives the rest back and ends.\n" +
-			"A second signal ends it at once. While the database or Temporal is away it tries again.\n\n" +
+			"A second signal ends it at once. While the database or Temporal is unavailable it tries again.\n\n" +
 			"Temporal is found as by Temporal's own programs: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,\n" +
 			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queues' settings are\n" +
 			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS,\n" +
@@ -72,7 +72,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 		return err
 	}
 	defer pool.Close()
-	// A wrong schema is told at once; while the database is away, the worker waits for it.
+	// A wrong schema is told at once; while the database is unavailable, the worker waits for it.
 	if err := migrations.Verify(ctx, pool); migrations.Wrong(err) {
 		return err
 	}
@@ -90,14 +90,14 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 			return err
 		}
 		err := a.workBoth(ctx, pool, options)
-		if err == nil || ctx.Err() != nil || !temporalAway(err) {
+		if err == nil || ctx.Err() != nil || !temporalUnavailable(err) {
 			return err
 		}
-		a.log.Warn("Temporal went away while the worker started; trying again", "error", err)
+		a.log.Warn("Temporal became unavailable while the worker started; trying again", "error", err)
 	}
 }
 
-func temporalAway(err error) bool {
+func temporalUnavailable(err error) bool {
 	var unavailable *serviceerror.Unavailable
 	var late *serviceerror.DeadlineExceeded
 	return errors.As(err, &unavailable) || errors.As(err, &late)

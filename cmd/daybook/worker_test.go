@@ -75,7 +75,7 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 
 func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
 	server := temporaltest.Shared(t)
-	inNamespace(t, server, "nobody-made-it")
+	inNamespace(t, server, "not-made")
 	r := setup(t).run("worker")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "temporal operator namespace create")

@@ -64,7 +64,7 @@ func run(ctx context.Context, log *slog.Logger) (err error) {
 	defer cancel()
 	working := make(chan error, 1)
 	go func() {
-		defer cancel() // nobody would work what the order asks for
+		defer cancel() // no worker would be left for what the order asks for
 		working <- s.run(ctx, temporal)
 	}()
 	if placed := s.placeOne(ctx); placed != nil && ctx.Err() == nil {
@@ -84,6 +84,6 @@ func (s *shop) placeOne(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.log.Info("the order is settled", "order", o.ID, "state", status.State, "error", status.Error)
+	s.log.Info("the order is done", "order", o.ID, "state", status.State, "error", status.Error)
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }
 
-// bundle is a shop with a database of its own, and somebody who is told of its orders.
+// bundle is a shop with a database of its own, and a listener that is told of its orders.
 type bundle struct {
 	*shop
 	t *testing.T
@@ -185,8 +185,8 @@ func TestBookingIsFollowed(t *testing.T) {
 	assert.Len(t, b.ids, 3)
 }
 
-// TestListenerIsAway lets the time pass in which the webhook is tried again.
-func TestListenerIsAway(t *testing.T) {
+// TestListenerIsUnavailable lets the time pass in which the webhook is tried again.
+func TestListenerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.webhookURL = "http://127.0.0.1:1/hooks"

@@ -70,7 +70,7 @@ func TestWelcome(t *testing.T) {
 func TestWelcomeOfNobody(t *testing.T) {
 	t.Parallel()
 	db, _, registry := setup(t)
-	_, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", welcome.Welcome{UserID: "nobody"}, queue.JobOptions{})
+	_, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", welcome.Welcome{UserID: "unknown"}, queue.JobOptions{})
 	require.NoError(t, err)
 	drained := queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{})
 	require.Len(t, drained.Jobs, 1)

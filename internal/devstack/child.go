@@ -37,7 +37,7 @@ type command struct {
 	onDeath syscall.Signal
 }
 
-// child is a program that runs. It does not outlive this process.
+// child is a program that runs. It ends with this process.
 type child struct {
 	command
 	pid      int
@@ -50,7 +50,7 @@ type child struct {
 // sends the parent-death signal when the thread that forked ends, not when the process does, and Go ends idle threads.
 func start(c command, log *slog.Logger) (*child, error) {
 	p := &child{command: c, done: make(chan struct{})}
-	cmd := exec.Command(c.path, c.args...) //nolint:noctx // it outlives the call; stop and kill end it
+	cmd := exec.Command(c.path, c.args...) //nolint:noctx // it goes on after the call; stop and kill end it
 	cmd.Env, cmd.Dir = c.env, c.dir
 	cmd.Stdout, cmd.Stderr = c.out, c.out
 

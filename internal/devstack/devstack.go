@@ -1,6 +1,6 @@
 // Package devstack runs a private PostgreSQL and a Temporal development server for the demo, for development and for tests.
 //
-// Both listen on loopback only and keep everything they write in one directory. Neither outlives the program that started
+// Both listen on loopback only and keep everything they write in one directory. Both end with the program that started
 // them, however that program ends. A stack is for one machine and for development: it has no backups, no TLS and a single
 // superuser password kept in a file.
 package devstack
@@ -28,7 +28,7 @@ const (
 // stopTimeout is how long Stop waits for each server before it ends it by force, if its context allows that long.
 const stopTimeout = 20 * time.Second
 
-// Options says what Start starts. The zero value is a throwaway stack in a temporary directory, on free ports.
+// Options says what Start starts. The zero value is a stack of its own in a temporary directory, on free ports.
 type Options struct {
 	// Dir is where the stack keeps its data, its logs and its password; it is created if missing. A second start in the same
 	// directory finds the data again. Empty: a temporary directory, which Stop removes.

@@ -71,7 +71,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 			require.Error(t, helper.Wait())
 			require.Eventually(t, func() bool {
 				return !slices.ContainsFunc(started, running)
-			}, 15*time.Second, 50*time.Millisecond, "processes %v outlive the one that started them", started)
+			}, 15*time.Second, 50*time.Millisecond, "processes %v are left of the one that started them", started)
 
 			s := startStack(t, Options{Dir: dir, NoUI: true})
 			require.Equal(t, "data", queryString(t, s.DatabaseURL, `SELECT what FROM kept`))
@@ -117,7 +117,7 @@ func family(t *testing.T, root int) []int {
 	return all
 }
 
-// running reports whether the process exists and has not ended: one that nobody waits for stays in the table as a zombie.
+// running reports whether the process exists and has not ended: one whose parent does not wait for it stays in the table as a zombie.
 func running(pid int) bool {
 	s, _ := state(pid)
 	return s != "" && s != "Z"

@@ -53,7 +53,7 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 		}
 	} else if err := checkAccess(ctx, home, user); err != nil {
 		return fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s any more: make its parent directories searchable "+
-			"for everybody, or remove it to start afresh", user.name, home)
+			"for every user, or remove it to start afresh", user.name, home)
 	}
 	data := filepath.Join(home, dataName)
 	if err := initialise(ctx, bin, home, password, user, o.FastAndUnsafe); err != nil {

@@ -91,7 +91,7 @@ func (s *Stack) newHome(ctx context.Context, id *identity) (string, error) {
 		}
 		_ = os.Remove(elsewhere)
 	}
-	return "", fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s: choose a directory that everybody may search",
+	return "", fmt.Errorf("user %s, as whom PostgreSQL runs, may not enter %s: choose a directory that every user may search",
 		id.name, s.Dir)
 }
 
@@ -145,7 +145,7 @@ func waitForPredecessor(ctx context.Context, data string) error {
 		first, _, _ := strings.Cut(string(b), "\n")
 		pid, err := strconv.Atoi(strings.TrimSpace(first))
 		if err != nil || !servesFrom(pid, data) {
-			// Nobody is at work there: we hold the stack's lock. PostgreSQL itself would stumble when the number is another program's now.
+			// No server is at work there: this process holds the stack's lock. PostgreSQL itself would stumble when the number is another program's now.
 			if err := os.Remove(pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}

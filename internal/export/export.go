@@ -118,7 +118,7 @@ func Write(ctx context.Context, r *store.ExportReader, w io.Writer, o Options) (
 		if err := to.impact(m); err != nil {
 			return err
 		}
-		// A reader that has gone away ends the export.
+		// A reader that has closed its end ends the export.
 		_, err := out.Write(nil)
 		return err
 	})

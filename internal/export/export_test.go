@@ -57,7 +57,7 @@ func ledger(t *testing.T) *pgtest.DB {
 			_, err := store.PutAccounts(ctx, tx, org, chart)
 			require.NoError(t, err)
 		}
-		for id, party := range map[string]string{"invoice-1": strange, "invoice-2": "Plain GmbH", "empty": "Nobody"} {
+		for id, party := range map[string]string{"invoice-1": strange, "invoice-2": "Plain GmbH", "empty": "Unknown"} {
 			d := fixture.Invoice("de", id, 1000)
 			d.Content.Counterparty = party
 			_, err := store.PutDocument(ctx, tx, d)

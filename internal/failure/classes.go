@@ -14,7 +14,7 @@ var (
 	PayloadTooLarge = row(Class{Code: "PAYLOAD_TOO_LARGE", Title: "The payload is too large", Status: http.StatusRequestEntityTooLarge, Exit: ExitUsage})
 	NoDatabase      = row(Class{Code: "NO_DATABASE", Title: "No database is named", Status: http.StatusInternalServerError, Exit: ExitUsage, Instead: internalDetail})
 
-	ConfirmationRequired = row(Class{Code: "CONFIRMATION_REQUIRED", Title: "Say that all are meant", Status: http.StatusUnprocessableEntity, Exit: ExitUsage})
+	ConfirmationRequired = row(Class{Code: "CONFIRMATION_REQUIRED", Title: "Confirmation required", Status: http.StatusUnprocessableEntity, Exit: ExitUsage})
 )
 
 // What a request over HTTP may lack.

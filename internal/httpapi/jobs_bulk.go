@@ -69,7 +69,7 @@ func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bo
 	within, cancel := context.WithTimeout(ctx, bulkInline)
 	defer cancel()
 	if err := store.RunBulk(within, s.pool, op.ID); err != nil {
-		// Its time is over, the caller has gone, or the database is away: the rest is done, and counted, all the same.
+		// Its time is over, the caller has gone, or the database is unavailable: the rest is done, and counted, all the same.
 		s.goOnWithBulk(ctx, op.ID)
 	}
 	now, err := s.Listing.BulkOperation(context.WithoutCancel(ctx), "", op.ID)

@@ -84,8 +84,8 @@ func (e unconfirmedError) ErrorDetail() *huma.ErrorDetail {
 	return &huma.ErrorDetail{Location: "body.all", Message: string(e)}
 }
 
-// saysAll returns what is wrong if neither all are meant nor they are only counted. What else is missing is appended.
-func saysAll(all, dryRun bool, missing string) []error {
+// requireAll returns what is wrong if neither all are meant nor they are only counted. What else is missing is appended.
+func requireAll(all, dryRun bool, missing string) []error {
 	if all || dryRun {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (in *retryJobsInput) Resolve(huma.Context) []error {
 	if in.Body.Mode == "" {
 		missing = `; and a "mode": "now", "later" or "reset"`
 	}
-	return saysAll(in.Body.All, in.Body.DryRun, missing)
+	return requireAll(in.Body.All, in.Body.DryRun, missing)
 }
 
 func (s *server) retryJobs(ctx context.Context, in *retryJobsInput) (*bulkOutput, error) {
@@ -148,7 +148,7 @@ type cancelJobsInput struct {
 
 // Resolve implements huma.Resolver.
 func (in *cancelJobsInput) Resolve(huma.Context) []error {
-	return saysAll(in.Body.All, in.Body.DryRun, "")
+	return requireAll(in.Body.All, in.Body.DryRun, "")
 }
 
 func (s *server) cancelJobs(ctx context.Context, in *cancelJobsInput) (*bulkOutput, error) {

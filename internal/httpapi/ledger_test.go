@@ -91,8 +91,8 @@ func TestAccountingJobsOfOthers(t *testing.T) {
 		a := b.send(acme, request[0], request[1], nil)
 		assert.Equal(t, http.StatusNotFound, a.status, "%v", request)
 		assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code(), "%v", request)
-		nobody := b.send(acme, request[0], request[1]+"-nobody", nil)
-		assert.Equal(t, a.status, nobody.status, "an organization that is there is told from none: %v", request)
+		unknown := b.send(acme, request[0], request[1]+"-unknown", nil)
+		assert.Equal(t, a.status, unknown.status, "an organization that is there is told from none: %v", request)
 	}
 	a := b.send(acme, http.MethodPost, "/api/accounting/jobs/enqueue", object{"orgId": "other", "documentId": "x", "version": 1})
 	assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code())
@@ -135,10 +135,10 @@ func TestAccountingErrors(t *testing.T) {
 		{http.MethodGet, "/api/accounting/jobs?cursor=e30", nil, 422, "INVALID"},
 		{http.MethodGet, "/api/documents/nothing?orgId=acme", nil, 404, "DOCUMENT_NOT_FOUND"},
 		{http.MethodGet, "/api/documents/%FF?orgId=acme", nil, 422, "INVALID"},
-		{http.MethodGet, "/api/documents?orgId=nobody", nil, 404, "ORGANIZATION_NOT_FOUND"},
+		{http.MethodGet, "/api/documents?orgId=unknown", nil, 404, "ORGANIZATION_NOT_FOUND"},
 		{http.MethodGet, "/api/documents", nil, 422, "INVALID"},
-		{http.MethodGet, "/api/entries?orgId=nobody", nil, 404, "ORGANIZATION_NOT_FOUND"},
-		{http.MethodGet, "/api/trial-balance?orgId=nobody", nil, 404, "ORGANIZATION_NOT_FOUND"},
+		{http.MethodGet, "/api/entries?orgId=unknown", nil, 404, "ORGANIZATION_NOT_FOUND"},
+		{http.MethodGet, "/api/trial-balance?orgId=unknown", nil, 404, "ORGANIZATION_NOT_FOUND"},
 		{http.MethodGet, "/api/trial-balance?orgId=acme&from=2026-02-30", nil, 422, "INVALID"},
 		{http.MethodGet, "/api/trial-balance?orgId=acme&from=2026-02-02&to=2026-02-01", nil, 422, "INVALID"},
 		{http.MethodGet, "/api/trial-balance?orgId=acme&currency=euro", nil, 422, "INVALID"},

@@ -41,7 +41,7 @@ func (s *server) plain(mux *http.ServeMux) {
 	})
 }
 
-// openAnswers lets answers have further fields, so that new ones break nobody. Requests may not: an unknown field is a mistake.
+// openAnswers lets answers have further fields, so that new ones break no client. Requests may not: an unknown field is a mistake.
 func openAnswers(api *huma.OpenAPI) {
 	schemas := api.Components.Schemas.Map()
 	sent := map[string]bool{}

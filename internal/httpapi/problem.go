@@ -136,7 +136,7 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 		return problemOfClass(failure.Internal, errors.Join(append([]error{errors.New(message)}, errs...)...))
 	}
 	p := newProblem(class, message)
-	// Whoever does not say that all are meant is told so first, whatever else is wrong with the request.
+	// That the confirmation is missing comes first in the answer, before whatever else is wrong with the request.
 	unsaid := status == http.StatusUnprocessableEntity && errors.Is(errors.Join(errs...), errUnconfirmed)
 	if unsaid {
 		p = problemOf(errUnconfirmed)
@@ -167,7 +167,7 @@ const (
 	fieldMissing = "expected required property "
 )
 
-// problemOfRequest is problemOfHuma for a request whose operation is known: it says what to send to whoever leaves it out.
+// problemOfRequest is problemOfHuma for a request whose operation is known: it says what to send to a caller that left it out.
 func problemOfRequest(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	err := problemOfHuma(status, message, errs...)
 	p, ok := err.(*Problem)

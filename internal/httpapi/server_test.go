@@ -161,13 +161,13 @@ func TestPanicsAndUnknownErrorsAreOurs(t *testing.T) {
 	}
 }
 
-func TestTheDatabaseIsAway(t *testing.T) {
+func TestTheDatabaseIsUnavailable(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, func(o *httpapi.Options) {
-		nobody, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing?connect_timeout=2")
+		unreachable, err := pgxpool.New(t.Context(), "postgres://unknown@127.0.0.1:1/nothing?connect_timeout=2")
 		require.NoError(t, err)
-		t.Cleanup(nobody.Close)
-		o.Pool = nobody
+		t.Cleanup(unreachable.Close)
+		o.Pool = unreachable
 	})
 	a := b.send(b.everything, http.MethodGet, "/api/jobs", nil)
 	assert.Equal(t, http.StatusServiceUnavailable, a.status)

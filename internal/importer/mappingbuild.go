@@ -189,7 +189,7 @@ func sharedColumns(m *Mapping) []int {
 	return slices.DeleteFunc(slices.Compact(columns), func(c int) bool { return c == noColumn })
 }
 
-// dialect takes over how the files are written.
+// dialect copies how the files are written.
 func (b *mappingBuilder) dialect(file *mappingFile) {
 	m := b.m
 	m.separator = []rune(cmp.Or(file.CSV.Separator, ","))[0]
@@ -230,7 +230,7 @@ func (b *mappingBuilder) column(name placedText) int {
 	return position
 }
 
-// field takes over a field. Its constants must be valid, if that is given; what names what is wanted.
+// field copies a field. Its constants must be valid, if that is given; what names what is wanted.
 func (b *mappingBuilder) field(f fieldText, want string, valid func(string) bool) field {
 	if f.at == nil {
 		return field{column: noColumn}
@@ -272,7 +272,7 @@ func (b *mappingBuilder) date(d dateText) dateField {
 	return dateField{column: b.column(d.Column), layout: layout, wanted: wanted}
 }
 
-// choices takes over a table. A row without a column looks at the column of usual, which messages call name.
+// choices copies a table. A row without a column looks at the column of usual, which messages call name.
 func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, result func(choiceText) string) []choice {
 	var choices []choice
 	var always *yaml.Node

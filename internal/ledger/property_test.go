@@ -79,7 +79,7 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		b.settled(org, want)
+		b.awaitLedger(org, want)
 		close(stop)
 		wg.Wait()
 
@@ -98,9 +98,9 @@ func TestRandomVersionsLeaveOneLiveImpact(t *testing.T) {
 	})
 }
 
-// settled waits until each document that is wanted has one live impact of its version, the others none, and no job is open
+// awaitLedger waits until each document that is wanted has one live impact of its version, the others none, and no job is open
 // but those of documents that are not ready.
-func (b *bundle) settled(org string, want map[string]int64) {
+func (b *bundle) awaitLedger(org string, want map[string]int64) {
 	b.t.Helper()
 	const open = `
 SELECT count(*) FROM daybook.accounting_work_queue q JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id

@@ -109,8 +109,8 @@ func TestEachRepostPostsAnewOnce(t *testing.T) {
 	}
 }
 
-// TestRepostOutlivesAFailedAttempt reposts a document whose next attempt fails.
-func TestRepostOutlivesAFailedAttempt(t *testing.T) {
+// TestRepostIsKeptThroughAFailedAttempt reposts a document whose next attempt fails.
+func TestRepostIsKeptThroughAFailedAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.backAndForth()

@@ -35,7 +35,7 @@ func (db *DB) Line(tb testing.TB) *Line {
 	return l
 }
 
-// Cut ends all connections, and refuses others until Mend: to its holder the database is away.
+// Cut ends all connections, and refuses others until Mend: to its holder the database is unavailable.
 func (l *Line) Cut() { l.proxy.Stop() }
 
 // Mend ends what Cut began.

@@ -159,7 +159,7 @@ func (s *server) makeTemplate() (string, error) {
 	return name, nil
 }
 
-// create creates a database. Its search path is set again because a copy does not take over the settings of its template.
+// create creates a database. Its search path is set again because a copy does not get the settings of its template.
 func (s *server) create(ctx context.Context, name, template string) error {
 	database := pgx.Identifier{name}.Sanitize()
 	if _, err := s.admin.Exec(ctx, `CREATE DATABASE `+database+` TEMPLATE `+pgx.Identifier{template}.Sanitize()+s.strategy); err != nil {

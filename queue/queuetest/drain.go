@@ -34,7 +34,7 @@ type drainer struct {
 	ends    time.Time
 	timeout time.Duration
 	counts  Counts
-	// due is how many were due at the last look.
+	// due is how many were due at the last count.
 	due int
 }
 
@@ -70,7 +70,7 @@ func (d *drainer) run() {
 	}
 }
 
-// How long jobs may be due that cannot be leased, and the pause between two looks.
+// How long jobs may be due that cannot be leased, and the pause between two tries.
 const (
 	stuckAfter = 5 * time.Second
 	stuckPause = 20 * time.Millisecond
@@ -131,7 +131,7 @@ func (d *drainer) add(r engine.Report) {
 func (d *drainer) check(err error) {
 	d.tb.Helper()
 	if err != nil && !time.Now().Before(d.ends) {
-		d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last look, after %+v", d.timeout, d.due, d.counts)
+		d.tb.Fatalf("queuetest: not drained within %s: %d jobs were due at the last count, after %+v", d.timeout, d.due, d.counts)
 	}
 	if err != nil {
 		d.tb.Fatalf("queuetest: drain: %v", err)

@@ -1,0 +1,3 @@
+// Package words holds the repository to its vocabulary, docs/glossary.md: its tests fail where a document, a comment, a message or a name uses a
+// word that was replaced by another one.
+package words

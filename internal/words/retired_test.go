@@ -1,0 +1,158 @@
+package words
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// retired is a word that is not used any more, in a sense that the pattern tells from others where it can.
+type retired struct {
+	word    string
+	pattern string
+	instead string
+	// except are lines that may have it all the same.
+	except []exception
+}
+
+// exception is a place where a retired word means something else.
+type exception struct {
+	// path is a file, or a folder with a slash at its end.
+	path string
+	// line is a pattern that the line must match; empty: every line.
+	line string
+	why  string
+}
+
+// payment: in a payment, settling is money's own word.
+var payment = []exception{
+	{path: "posting/", why: "the amount of a payment that arrived in another currency is doc.settled"},
+	{path: "models/document.go", line: "Settled", why: "the same, in the model of documents"},
+	{path: "internal/importer/", line: "(?i)settled", why: "the same, in imports"},
+	{path: "docs/rules.md", line: "settled", why: "the same, in the rules"},
+	{path: "docs/import.md", line: "settled", why: "the same, in the imports' page"},
+	{path: "internal/sample/known_test.go", line: "settlement.json", why: "the name of a published example invoice"},
+}
+
+// Names that internal/engine and internal/store still export, and a row of figures.
+var (
+	notYet = []exception{
+		{path: "queue/", line: `\.Settle\(|\.Settlement\b|\.TakeOver\(`, why: "names that internal/store exports"},
+		{path: "jobs/", line: `(?i)outliv|settle|take-?overs?|taken ?over|takes over`, why: "names of internal/engine, and values of its columns"},
+		{path: "models/", line: "Takeovers", why: "the column takeovers"},
+		{path: "internal/pgtest/fixture/", line: "(?i)takeovers", why: "the column takeovers"},
+		{path: "CHANGELOG.md", line: "`takeovers`", why: "the column takeovers"},
+		{path: "cmd/daybook/", line: `Flow|organizations_flow`, why: "names that internal/store exports"},
+	}
+	figures = []exception{
+		{path: "bench/faults.go", line: "PostgreSQL away for 15 s", why: "the name of a row of figures"},
+		{path: "docs/performance.md", line: "PostgreSQL away for 15 s", why: "the same"},
+	}
+)
+
+// words are the retired words. Patterns match names in code as well: they look into compound words.
+var words = []retired{
+	{word: "settle, settlement", pattern: `(?i)settl(e|ed|es|ing|ement|ements)`, instead: "complete, completion", except: slices.Concat(payment, notYet[:1])},
+	{word: "take-over", pattern: `(?i)\btake-?overs?\b|TakeOver|\b(takes?|taken|taking|took) (it |them |rows |leases? |the lease |the turn )?over\b`, instead: "reclaim", except: notYet[:5]},
+	{word: "somebody, nobody, whoever, everybody, anybody", pattern: `(?i)\b(some|no|every|any)body('s|s)?\b|\bwho(so)?ever\b`, instead: "the subject's name: the worker, another transaction, a caller", except: []exception{
+		{path: "internal/devstack/", line: `"nobody"|user postgres or (else )?nobody`, why: "the Unix user of that name"},
+		{path: "docs/dev-stack.md", line: "`nobody`", why: "the Unix user of that name"},
+	}},
+	{word: "goodbye", pattern: `(?i)good-?bye`, instead: "grace period"},
+	{word: "outlived", pattern: `(?i)outliv`, instead: "detached", except: notYet[1:2]},
+	{word: "away", pattern: `(?i)\b(is|are|was|were|be|been|goes|went|gone|database|temporal|postgresql) away\b|_AWAY|[a-z]Away\b`, instead: "unavailable", except: figures},
+	{word: "glance", pattern: `(?i)\bglances?\b`, instead: "scan"},
+	{word: "look (as a noun)", pattern: `(?i)\b(a|the|each|every|first|last|next|these|by|two|ten|between|further|and) looks?\b[^ ]|\b(two|ten|by|between|of) looks\b|\bthe (first|last|next) look\b`, instead: "scan, read"},
+	{word: "mark (as a noun)", pattern: `(?i)\b(behind|past|before) (a|the|its|their|each|every) marks?\b`, instead: "cursor"},
+	{word: "ring", pattern: `(?i:\b(a|the|its|each|this) rings?\b)|\bring[A-Z_.]|[a-z]Ring\b`, instead: "partitions and their cursors"},
+	{word: "flow", pattern: `(?i:\b(organizations?|their|its|whose|a) flows?\b|organizations_flow)|\bFlow\b|[a-z]Flows?\b`, instead: "limits", except: notYet[5:]},
+	{word: "ALL_NOT_SAID", pattern: `ALL_NOT_SAID|(?i)\bsays all\b|saysAll\b|notAllError`, instead: "confirmation required"},
+	{word: "one organization too much", pattern: `(?i)organization too (much|many)`, instead: "throttling one organization"},
+}
+
+// unchecked are folders that are not held to the vocabulary yet.
+var unchecked = []string{"internal/engine/", "internal/store/", "migrations/"}
+
+const root = "../.."
+
+// files calls f for each line of each file that is held to the vocabulary.
+func files(t *testing.T, f func(path string, number int, line string)) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if d.IsDir() {
+			skip := name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" || name == "internal/words" ||
+				slices.Contains(unchecked, name+"/")
+			if skip {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !slices.Contains([]string{".md", ".go", ".sql"}, filepath.Ext(name)) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		f(name, 0, name)
+		for i, line := range strings.Split(string(text), "\n") {
+			f(name, i+1, line)
+		}
+		return nil
+	}))
+}
+
+func (e exception) isFor(path string) bool {
+	return e.path == path || strings.HasSuffix(e.path, "/") && strings.HasPrefix(path, e.path)
+}
+
+func (e exception) covers(path, line string) bool {
+	return e.isFor(path) && (e.line == "" || regexp.MustCompile(e.line).MatchString(line))
+}
+
+// TestRetiredWords finds retired words in documents, code and names of files.
+func TestRetiredWords(t *testing.T) {
+	t.Parallel()
+	patterns := make([]*regexp.Regexp, len(words))
+	for i, w := range words {
+		patterns[i] = regexp.MustCompile(w.pattern)
+	}
+	files(t, func(path string, number int, line string) {
+		for i, w := range words {
+			excepted := func(e exception) bool { return e.covers(path, line) }
+			if found := patterns[i].FindString(line); found != "" && !slices.ContainsFunc(w.except, excepted) {
+				t.Errorf("%s:%d: %q: instead of %s, write %s\n\t%s", path, number, strings.TrimSpace(found), w.word, w.instead, strings.TrimSpace(line))
+			}
+		}
+	})
+}
+
+// TestExceptionsAreNeeded fails for an exception that nothing needs any more.
+func TestExceptionsAreNeeded(t *testing.T) {
+	t.Parallel()
+	for _, w := range words {
+		pattern := regexp.MustCompile(w.pattern)
+		for _, e := range w.except {
+			used := false
+			files(t, func(path string, _ int, line string) {
+				used = used || pattern.MatchString(line) && e.covers(path, line)
+			})
+			assert.True(t, used, "%s in %s (%s)", w.word, e.path, e.why)
+		}
+	}
+}
