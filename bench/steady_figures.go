@@ -29,7 +29,7 @@ func (r *steadyRun) figures(ctx context.Context) (f steadyFigures, err error) {
 	for number := range committed {
 		_, done := completed[number]
 		if r.q.river == nil && (!done || len(begun[number]) != 1) {
-			return f, fmt.Errorf("not exactly once: job %d was begun %d times, completed by its first attempt: %t", number, len(begun[number]), done)
+			return f, fmt.Errorf("not exactly once: job %d was begun %d times, completed by its first attempt: %t: %s", number, len(begun[number]), done, r.story(ctx, number))
 		}
 	}
 	window := func(from, until steadyMark) steadyWindow { return r.window(from, until, committed, completed, begun) }
@@ -37,6 +37,19 @@ func (r *steadyRun) figures(ctx context.Context) (f steadyFigures, err error) {
 	f.planned = r.plan.rate
 	f.first, f.last, f.all = window(m[0], m[1]), window(m[2], m[3]), window(m[0], m[3])
 	return f, nil
+}
+
+// story tells what became of a job of Daybook, for an error.
+func (r *steadyRun) story(ctx context.Context, number int) string {
+	text, err := one[string](ctx, r.d.pool, `
+SELECT coalesce(string_agg(format('%s, run_count %s, attempts %s', j.state, j.run_count,
+                (SELECT json_agg(json_build_object('outcome', a.outcome, 'code', a.error_code, 'started', a.started_at, 'ended', a.ended_at) ORDER BY a.id)
+                   FROM daybook.attempts a WHERE a.job_id = j.id)), '; '), 'it is not in the database')
+  FROM daybook.jobs j WHERE (j.payload->>'number')::bigint = $1`, number)
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // completions reads when the transactions that completed the jobs were committed, by PostgreSQL's own record.
