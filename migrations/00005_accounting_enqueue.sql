@@ -202,8 +202,8 @@ CREATE FUNCTION daybook.enqueue_accounting_jobs(
     priorities    integer[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
-    -- Rows are looked up by their keys, whatever the planner believes of the table's size.
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    -- Rows are looked up by their keys, whatever the planner believes of the table's size; and no plan is compiled, however many rows it has.
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -280,6 +280,8 @@ CREATE FUNCTION daybook.enqueue_jobs(
     unique_payloads  boolean[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
+    -- No plan is compiled, however many rows it has.
+    SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE

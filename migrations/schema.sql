@@ -585,6 +585,7 @@ CREATE FUNCTION daybook.enqueue_accounting_jobs(org_ids text[], document_ids tex
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -804,6 +805,7 @@ COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, i
 
 CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
+    SET jit TO 'off'
     AS $_$
 #variable_conflict use_column
 DECLARE

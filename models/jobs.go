@@ -99,7 +99,9 @@ type Job struct {
 	Worker           *string    `gorm:"column:worker" json:"worker,omitempty"`
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
 	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
-	Working   bool `gorm:"column:working" json:"working,omitempty"`
+	Working bool `gorm:"column:working" json:"working,omitempty"`
+	// Detached says that the process that worked it holds it on, under a turn of its own that no activity works.
+	Detached  bool `gorm:"column:detached" json:"detached,omitempty"`
 	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
