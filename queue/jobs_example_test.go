@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -22,19 +24,39 @@ func (Receipt) JobType() string { return "receipt" }
 
 // The order and the job that follows it are committed together.
 func ExampleEnqueueJob() {
-	pay := func(ctx context.Context, tx pgx.Tx, order string) error {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// … write the order …
-		job, err := queue.EnqueueJob(ctx, tx, "org_123", Receipt{OrderID: order}, queue.JobOptions{
-			IdempotencyKey: "receipt/" + order,
-			RunAt:          time.Now().Add(time.Minute),
-			Links:          []queue.Link{{Kind: "order", ID: order}},
+		job, err := queue.EnqueueJob(ctx, tx, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{
+			RunAt: time.Now().Add(time.Minute),
+			Links: []queue.Link{{Kind: "order", ID: "order-7"}},
 		})
-		if err == nil && job.Duplicate {
-			fmt.Println("the receipt was asked for already, by job", job.ID)
-		}
+		fmt.Println(job.Result)
 		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// enqueued
+	// <nil>
+}
+
+// The same key with the same payload leads to the first job, however often it is asked for; with another payload it is an error.
+func ExampleEnqueueJob_idempotent() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	for _, order := range []string{"order-7", "order-7", "order-8"} {
+		job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: order}, queue.JobOptions{IdempotencyKey: "receipt/7"})
+		fmt.Println(job.Duplicate, errors.Is(err, queue.ErrKeyReused))
 	}
-	_ = pay
+	// Output:
+	// false false
+	// true false
+	// false true
 }
 
 // What cannot be enqueued is refused before anything is written.
@@ -43,4 +65,72 @@ func ExampleEnqueueJob_refused() {
 	_, err := queue.EnqueueJob(context.Background(), tx, "org_123", Receipt{OrderID: strings.Repeat("x", 200_000)}, queue.JobOptions{})
 	fmt.Println(errors.Is(err, queue.ErrPayloadTooLarge), err)
 	// Output: true payload: it has 200016 bytes and may have 131072: keep what is large elsewhere, and its name in the payload
+}
+
+// Many jobs are enqueued by one statement.
+func ExampleEnqueueJobs() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	jobs := make([]queue.NewJob, 1000)
+	for i := range jobs {
+		jobs[i] = queue.NewJob{OrgID: "acme", Payload: Receipt{OrderID: fmt.Sprint(i)}, Options: queue.JobOptions{Priority: queue.Low}}
+	}
+	done, err := queue.EnqueueJobs(ctx, pool, jobs)
+	fmt.Println(len(done), done[0].Result, err)
+	// Output: 1000 enqueued <nil>
+}
+
+// A program that has no struct for a payload, such as a gateway, passes JSON.
+func ExampleRawPayload() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	payload := queue.RawPayload{Type: "receipt", Data: json.RawMessage(`{"order_id": "order-7"}`)}
+	job, err := queue.EnqueueJob(ctx, pool, "acme", payload, queue.JobOptions{})
+	fmt.Println(job.Result, err)
+	// Output: enqueued <nil>
+}
+
+// CheckJob says what EnqueueJob would refuse, before there is a transaction.
+func ExampleCheckJob() {
+	fmt.Println(queue.CheckJob("acme", Receipt{OrderID: "order-7"}, queue.JobOptions{}))
+	fmt.Println(errors.Is(queue.CheckJob("", Receipt{}, queue.JobOptions{}), queue.ErrEmptyID))
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleCancelJob() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{})
+	if err != nil {
+		panic(err)
+	}
+
+	r, err := queue.CancelJob(ctx, pool, job.ID)
+	fmt.Println(r.Result, err)
+	// Output: cancelled <nil>
+}
+
+// A dead letter or a cancelled job is tried again, with its attempts counted anew.
+func ExampleRetryJob() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := queue.CancelJob(ctx, pool, job.ID); err != nil {
+		panic(err)
+	}
+
+	r, err := queue.RetryJob(ctx, pool, job.ID, queue.RetryReset, 0)
+	fmt.Println(r.Result, err)
+	// Output: requeued <nil>
 }

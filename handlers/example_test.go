@@ -1,0 +1,52 @@
+package handlers_test
+
+import (
+	"fmt"
+
+	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/jobs"
+)
+
+// Register registers every built-in job type that the environment configures, and says what the others lack.
+func ExampleRegister() {
+	e := pgtest.NewExample()
+	defer e.Close()
+
+	registry := jobs.NewRegistry()
+	builtin, err := handlers.Register(registry, handlers.Config{Pool: e.Pool, Environment: map[string]string{"DAYBOOK_DB_FUNCTIONS": "public.close_month"}})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = builtin.Close() }()
+	fmt.Println(builtin.Types)
+	_, missing := builtin.Missing["email"]
+	fmt.Println(missing)
+	// Output:
+	// [cleanup db_function webhook]
+	// true
+}
+
+// A type is registered by itself, under a policy of the application's own.
+func ExampleNewWebhook() {
+	e := pgtest.NewExample()
+	defer e.Close()
+
+	webhook, err := handlers.NewWebhook(e.Pool, handlers.WebhookConfig{})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = webhook.Close() }()
+	policy := handlers.WebhookPolicy()
+	policy.MaxAttempts = 12
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, policy, webhook.Handle)
+	fmt.Println(registry.TypeName("webhook"))
+	// Output: webhook
+}
+
+// A built-in type needs no more than its payload to be enqueued.
+func ExampleWebhook() {
+	fmt.Println(handlers.Webhook{URL: "https://example.com/hook"}.JobType())
+	// Output: webhook
+}

@@ -1,0 +1,64 @@
+package migrations_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+// Up brings a database to this build's schema, however old it is. Concurrent calls wait for each other, so that each instance of a
+// program may call it when it starts.
+func ExampleUp() {
+	e := pgtest.NewEmptyExample()
+	defer e.Close()
+	ctx, databaseURL := e.Context(), e.DB.URL
+
+	fmt.Println(migrations.Up(ctx, databaseURL))
+	fmt.Println(migrations.Up(ctx, databaseURL))
+	// Output:
+	// <nil>
+	// <nil>
+}
+
+// Verify says whether the schema is the one of this build, and whole. A worker does so before it works.
+func ExampleVerify() {
+	e := pgtest.NewEmptyExample()
+	defer e.Close()
+	ctx := e.Context()
+
+	fmt.Println(errors.Is(migrations.Verify(ctx, e.Pool), migrations.ErrPending))
+	if err := migrations.Up(ctx, e.DB.URL); err != nil {
+		panic(err)
+	}
+	fmt.Println(migrations.Verify(ctx, e.Pool))
+	// Output:
+	// true
+	// <nil>
+}
+
+func ExampleStatus() {
+	e := pgtest.NewExample()
+	defer e.Close()
+
+	steps, err := migrations.Status(e.Context(), e.DB.URL)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(steps[0].Version, steps[0].Applied)
+	// Output: 1 true
+}
+
+// Down takes everything back, with the data.
+func ExampleDown() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx := e.Context()
+
+	fmt.Println(migrations.Down(ctx, e.DB.URL, true))
+	fmt.Println(errors.Is(migrations.Verify(ctx, e.Pool), migrations.ErrPending))
+	// Output:
+	// <nil>
+	// true
+}

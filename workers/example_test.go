@@ -1,0 +1,89 @@
+package workers_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// Ping is a payload.
+type Ping struct {
+	Host string `json:"host"`
+}
+
+// JobType implements queue.Payload.
+func (Ping) JobType() string { return "ping" }
+
+// A worker is made once the options are checked. Client and Pool are required; Run works until its context ends, and drains.
+func ExampleNewJobs() {
+	_, err := workers.NewJobs(workers.JobsOptions{Registry: jobs.NewRegistry()})
+	fmt.Println(err)
+	// Output: workers: Client, Pool and Registry are required
+}
+
+// The options of the accounting queue are checked as well.
+func ExampleNewAccounting() {
+	_, err := workers.NewAccounting(workers.AccountingOptions{})
+	fmt.Println(err)
+	// Output: workers: Client and Pool are required
+}
+
+// A program that cron calls works what is due, without Temporal, and ends.
+func ExampleNewDueJobs() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	if _, err := queue.EnqueueJob(ctx, pool, "acme", Ping{Host: "example.com"}, queue.JobOptions{}); err != nil {
+		panic(err)
+	}
+
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Ping]) error {
+		fmt.Println("ping", job.Payload.Host)
+		return nil
+	})
+	due, err := workers.NewDueJobs(pool, registry, slog.New(slog.DiscardHandler))
+	if err != nil {
+		panic(err)
+	}
+	defer due.Close()
+	report, err := due.Run(ctx, 100)
+	fmt.Println(report.Completed, err)
+	// Output:
+	// ping example.com
+	// 1 <nil>
+}
+
+// The audit proves the ledger sound, with the documents of an application's own sources.
+func ExampleAudit() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	fixture.Organization(e, pool, "acme")
+	fixture.Ready(e, pool, fixture.Invoice("acme", "inv-1", 10000))
+	queuetest.DrainAccounting(e, pool, queuetest.AccountingOptions{}) // a worker does the same
+
+	report, err := workers.Audit(ctx, pool, accounting.Sources{}, accounting.AuditOptions{OrgID: "acme"})
+	fmt.Println(report.Figures.Live, report.Wrong(), err)
+	// Output: 1 0 <nil>
+}
+
+// What the Temporal client says again and again while its server is away is one line in the log.
+func ExampleFoldRepeats() {
+	var lines bytes.Buffer
+	log := slog.New(workers.FoldRepeats(slog.NewTextHandler(&lines, nil)))
+	for range 100 {
+		log.Warn("cannot reach the server")
+	}
+	fmt.Println(bytes.Count(lines.Bytes(), []byte("\n")))
+	// Output: 1
+}
