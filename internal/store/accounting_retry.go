@@ -18,7 +18,7 @@ type AccountingRetryFilter struct {
 }
 
 // MarkAccountingJobsPending asks for one more attempt at up to limit jobs, as MarkAccountingJobPending does for one, and returns how many it
-// asked for. Rows that somebody holds locked are left out.
+// asked for. Rows that another transaction holds locked are left out.
 func MarkAccountingJobsPending(ctx context.Context, q Querier, f AccountingRetryFilter, delay time.Duration, limit int) (int, error) {
 	const stmt = `
 WITH matching AS MATERIALIZED (

@@ -75,7 +75,7 @@ type round struct {
 
 // cursors remembers, for one worker, where the lease of each partition ended last, so that no lease walks the rows
 // again, dead by now, that earlier ones took. It is a memory and nothing more: a row that it hides is found by a
-// later scan, and which row is leased by whom is settled in the database alone.
+// later scan, and which turn has which row is decided in the database alone.
 type cursors struct {
 	mu         sync.Mutex
 	partitions map[partitionKey]*partition
@@ -209,7 +209,7 @@ func (r *cursors) took(shares []share, counts []int, last []cursor) {
 	}
 }
 
-// rewind takes back what took did for shares whose jobs were not settled after all.
+// rewind takes back what took did for shares whose jobs were not completed after all.
 func (r *cursors) rewind(shares []share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,10 +35,10 @@ var (
 	ErrKeyReused = failure.New(failure.KeyReused, "the idempotency key was used for other input")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
 	ErrNotMigrated = failure.New(failure.SchemaOld, "the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
-	// ErrLeaseLost: a row that was to be settled is no longer the turn's; the transaction is rolled back.
+	// ErrLeaseLost: a row that was to be completed is no longer the turn's; the transaction is rolled back.
 	ErrLeaseLost = failure.New(failure.LeaseLost, "lease lost")
-	// ErrRowHeld: somebody holds the row of a job that was to be settled locked, or it is no longer the turn's.
-	ErrRowHeld = failure.New(failure.DatabaseUnavailable, "somebody holds the job's row locked")
+	// ErrRowHeld: another transaction holds the row of a job that was to be completed locked, or the job is no longer the turn's.
+	ErrRowHeld = failure.New(failure.DatabaseUnavailable, "another transaction holds the job's row locked")
 )
 
 // SQLSTATEs that Daybook's own functions and triggers raise.
@@ -155,13 +155,13 @@ func IsUnknownAccount(err error) bool { return SQLState(err) == stateUnknownAcco
 // IsPeriodClosed reports whether the database refused an impact because its posting date lies in a closed period.
 func IsPeriodClosed(err error) bool { return SQLState(err) == statePeriodClosed }
 
-// UnavailableError is the failure of a query of Daybook's own, within a handler, that found the database away: it is not the handler's.
+// UnavailableError is the failure of a query of Daybook's own, within a handler, that found the database unavailable: it is not the handler's.
 type UnavailableError struct{ cause error }
 
 func (e *UnavailableError) Error() string { return e.cause.Error() }
 func (e *UnavailableError) Unwrap() error { return e.cause }
 
-// Unavailable marks err, which a query of Daybook's own within a handler failed with, if it says that the database is away.
+// Unavailable marks err, which a query of Daybook's own within a handler failed with, if it says that the database is unavailable.
 func Unavailable(err error) error {
 	if !IsOutage(err) {
 		return err

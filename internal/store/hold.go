@@ -13,7 +13,7 @@ const (
 )
 
 // holds are the organizations whose jobs a worker leaves as they are for a while, because their configuration is being changed: to
-// settle each job as put off would rewrite it each time.
+// complete each job as put off would rewrite it each time.
 type holds struct {
 	mu   sync.Mutex
 	orgs map[string]*hold

@@ -6,7 +6,7 @@ import "context"
 var oldJobs = []OldRows{{"jobs", 30, CleanJobs}, {"receipts", 90, CleanReceipts}}
 
 // CleanJobs looks at the next batch of jobs that were completed or cancelled, in the order of their end, and removes them with
-// their links, attempts and receipts. A job that somebody holds is left for another time.
+// their links, attempts and receipts. A job that another transaction holds locked is left for another time.
 func CleanJobs(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
 	const stmt = `
 WITH looked AS MATERIALIZED (

@@ -58,7 +58,7 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 	}
 	if len(jobs) > limit {
 		// A statement sorts its own jobs; when they need several, the statements follow each other in the same order. The hash that
-		// unique jobs are sorted by is the database's; its order is not needed when nobody else has jobs with the same payload
+		// unique jobs are sorted by is the database's; its order is not needed unless another transaction has jobs with the same payload
 		// that are enqueued by several statements.
 		slices.SortStableFunc(order, func(a, b int) int {
 			return cmp.Or(boolOrder(jobs[b].Unique, jobs[a].Unique), cmp.Compare(jobs[a].OrgID, jobs[b].OrgID),
@@ -81,7 +81,7 @@ SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
-	// What nobody asks for is not sent.
+	// A column that no job asks for is not sent.
 	var keys, links []*string
 	var due []*time.Time
 	var priorities, attempts []*int32

@@ -28,7 +28,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 			return s.leaseCounted(ctx, turn, counted, room)
 		})
 		if err != nil {
-			// What was leased already is the turn's, and is found by its take-over.
+			// What was leased already is the turn's, and the next reclaim of its leases finds it.
 			return nil, err
 		}
 		jobs = append(jobs, got...)

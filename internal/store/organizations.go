@@ -28,7 +28,7 @@ func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[strin
 	return used, wrap("lock configurations", err)
 }
 
-// lockConfiguration waits until nobody uses or changes the organization's configuration, and holds it until the transaction
+// lockConfiguration waits until no transaction uses or changes the organization's configuration, and holds it until the transaction
 // ends. Every change of rules, accounts and periods begins with it.
 func lockConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	_, err := tx.Exec(ctx, `SELECT daybook.lock_configuration($1)`, org)
@@ -113,7 +113,7 @@ ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.t
 }
 
 // returnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset. A row that
-// somebody else is changing is left to them: it is not failed any more.
+// another transaction is changing is left to it: it is not failed any more.
 func returnFailed(ctx context.Context, tx pgx.Tx, org string, codes ...models.ErrorCode) (int, error) {
 	const stmt = `
 WITH failed AS (

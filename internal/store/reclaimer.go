@@ -30,7 +30,7 @@ const (
 //
 // A lease ends when it has expired and the Reclaimer has itself seen, for as long as a holder takes to renew, in uninterrupted contact with
 // a database that has not been restarted meanwhile, that it was neither renewed nor locked. So a holder that was cut off together with
-// everybody else keeps what it holds.
+// all others keeps what it holds.
 type Reclaimer struct {
 	store *Store
 	// watched holds, for each lease that is not renewed, when that was first seen.

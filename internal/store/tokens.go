@@ -20,7 +20,7 @@ import (
 
 // Errors of tokens.
 var (
-	// ErrTokenRefused: the token is unknown or revoked. Which of the two is nobody's business who does not hold it.
+	// ErrTokenRefused: the token is unknown or revoked. Which of the two is not told.
 	ErrTokenRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
 	// ErrTokenNotFound: there is no token with that id; `daybook tokens list` shows those there are.
 	ErrTokenNotFound = failure.New(failure.TokenNotFound, "no such token")

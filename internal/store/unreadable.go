@@ -134,7 +134,7 @@ func (s *Store) weeding(ctx context.Context, shares []share, lease func(shares [
 }
 
 // weed sets those of the doubtful rows aside that cannot be leased and read. What another transaction holds locked, and all of it
-// when the database fails, is met again by a later lease or take-over.
+// when the database fails, is met again by a later lease or reclaim.
 func (s *Store) weed(ctx context.Context) {
 	ids, shares := s.takeDoubts()
 	if len(ids) == 0 && len(shares) == 0 {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// lockTick is the pause between two tries for the exclusive lock that an open enqueuing transaction holds off. Until the
-	// lock is held nothing notifies, so the waiters look at each tick.
+	// lock is held nothing notifies, so the waiters scan at each tick.
 	lockTick = 75 * time.Millisecond
 	// otherTick is the pause between two tries while another process holds the lock. Enqueuers notify all processes then, and
 	// a process that gives the lock up notifies the others; the tick is for one that died.
@@ -28,8 +28,8 @@ const (
 
 // Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
 // what the kind's wake function notifies, and the exclusive advisory lock that makes enqueuers notify. While it cannot have the
-// lock, because an enqueuing transaction stays open, and while it has no connection, it tells the waiters to look every
-// lockTick: a wake-up becomes polling, and never waits for another transaction. Each waiter also looks again by itself after
+// lock, because an enqueuing transaction stays open, and while it has no connection, it tells the waiters to scan every
+// lockTick: a wake-up becomes polling, and never waits for another transaction. Each waiter also scans again by itself after
 // its poll interval.
 type Waker struct {
 	config *pgxpool.Config
@@ -46,20 +46,20 @@ type Waker struct {
 	done      chan struct{}
 }
 
-// NewWaker returns a waker that connects, when somebody first waits, as pool does. Close it.
+// NewWaker returns a waker that connects, when a waiter first waits, as pool does. Close it.
 func NewWaker(pool *pgxpool.Pool, kind *Kind, log *slog.Logger) *Waker {
 	return &Waker{config: pool.Config(), kind: kind, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Subscription is one waiter. C receives when the queue is worth a look; tokens coalesce.
+// Subscription is one waiter. C receives when the queue is worth a scan; tokens coalesce.
 type Subscription struct {
 	C      chan struct{}
 	urgent bool
 	waker  *Waker
 }
 
-// Subscribe starts waiting. Look at the queue once after Subscribe and after each token of C: work committed before the
-// lock was held is found by that look, later work sends a token. urgent waiters are told before the others.
+// Subscribe starts waiting. Scan the queue once after Subscribe and after each token of C: work committed before the
+// lock was held is found by that scan, later work sends a token. urgent waiters are told before the others.
 func (w *Waker) Subscribe(urgent bool) *Subscription {
 	s := &Subscription{C: make(chan struct{}, 1), urgent: urgent, waker: w}
 	w.mu.Lock()
@@ -118,7 +118,7 @@ func (w *Waker) waiters() (int, <-chan struct{}) {
 }
 
 // broadcast tells one waiter at once, an urgent one if there is any, and the others a moment later: one job needs one, and
-// several who look at once only stand in each other's way.
+// several that scan at once only stand in each other's way.
 func (w *Waker) broadcast() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +173,7 @@ func (w *Waker) run(ctx context.Context) {
 	}
 }
 
-// poll has the waiters look every lockTick, for d.
+// poll has the waiters scan every lockTick, for d.
 func (w *Waker) poll(ctx context.Context, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -236,7 +236,7 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 		return err
 	}
 	// While another process holds the lock, work is notified and heard from here on; what was committed before is found
-	// by a look after this moment.
+	// by a scan after this moment.
 	w.broadcast()
 	for {
 		if err := w.awaitWaiter(ctx); err != nil {
@@ -248,7 +248,7 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 	}
 }
 
-// awaitWaiter returns when somebody waits.
+// awaitWaiter returns when there is a waiter.
 func (w *Waker) awaitWaiter(ctx context.Context) error {
 	for {
 		n, changed := w.waiters()
@@ -294,7 +294,7 @@ func (w *Waker) unlock(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // serve waits for notifications for as long as there are waiters. Success at the lock means that no enqueuing transaction
-// is open and each later one will notify; so every waiter looks once more after it.
+// is open and each later one will notify; so every waiter scans once more after it.
 func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
 	state := lockOpen
 	idleSince := time.Time{}
