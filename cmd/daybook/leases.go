@@ -39,10 +39,14 @@ func (a *app) printLeases(w io.Writer, groups []store.LeaseGroup) error {
 		_, err := fmt.Fprintln(w, "nothing is leased")
 		return err
 	}
-	t := newTable("QUEUE", "WORKER", "TURN", "JOBS", "WORKING", "EXPIRED", "RENEWED")
-	t.right = []int{3, 4, 5}
+	t := newTable("QUEUE", "WORKER", "TURN", "DETACHED", "JOBS", "WORKING", "EXPIRED", "RENEWED")
+	t.right = []int{4, 5, 6}
 	for _, g := range groups {
-		t.add(g.Queue, oneLine(g.Worker), oneLine(g.Turn), strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
+		detached := ""
+		if g.Detached {
+			detached = "yes"
+		}
+		t.add(g.Queue, oneLine(g.Worker), oneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
 			strconv.FormatInt(g.Expired, 10), formatTime(g.Renewed))
 	}
 	return a.print(w, t)

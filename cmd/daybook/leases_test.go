@@ -20,7 +20,7 @@ func TestLeasesRelease(t *testing.T) {
 		_, err := b.Pool.Exec(t.Context(), `
 UPDATE daybook.`+table+`
    SET state = 'leased', turn_id = 'gone', worker = 'dead', fence = 1, leased_generation = generation, run_count = 1, working = true,
-       attempt_started_at = now(), last_attempted_at = now() - interval '11 seconds'
+       attempt_started_at = now(), detached = true, last_attempted_at = now() - interval '11 seconds'
  WHERE state = 'pending'`)
 		require.NoError(t, err)
 	}
@@ -30,6 +30,7 @@ UPDATE daybook.`+table+`
 	for _, g := range shown.Leases {
 		assert.Equal(t, "dead", g.Worker)
 		assert.EqualValues(t, 1, g.Expired)
+		assert.True(t, g.Detached)
 	}
 	var released struct{ Queues []releasedLeases }
 	b.json(&released, "leases", "release")

@@ -14,7 +14,9 @@ type LeaseGroup struct {
 	Queue  string `json:"queue"`
 	Worker string `json:"worker"`
 	Turn   string `json:"turn"`
-	Jobs   int64  `json:"jobs"`
+	// Detached: no activity works the turn; its process alone holds the jobs, which last longer than a turn.
+	Detached bool  `json:"detached"`
+	Jobs     int64 `json:"jobs"`
 	// Working counts those that are charged with an attempt when their lease ends.
 	Working int64 `json:"working"`
 	// Expired counts those that were not renewed for models.StaleAfter.
@@ -26,15 +28,15 @@ type LeaseGroup struct {
 // Leases returns what is leased of the store's queue, the longest unrenewed first.
 func (s *Store) Leases(ctx context.Context) ([]LeaseGroup, error) {
 	const stmt = `
-SELECT coalesce(worker, ''), turn_id, count(*), count(*) FILTER (WHERE working),
+SELECT coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE working),
        count(*) FILTER (WHERE last_attempted_at < statement_timestamp() - make_interval(secs => $1)), min(last_attempted_at)
   FROM daybook.jobs
  WHERE state = 'leased'
- GROUP BY worker, turn_id
+ GROUP BY worker, turn_id, detached
  ORDER BY min(last_attempted_at), turn_id`
 	groups, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (LeaseGroup, error) {
 		g := LeaseGroup{Queue: s.kind.Name}
-		err := row.Scan(&g.Worker, &g.Turn, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
+		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
 		return g, err
 	}, s.kind.sql(stmt), models.StaleAfter.Seconds())
 	return groups, wrap("read leases", err)

@@ -14,8 +14,10 @@ import (
 func BenchmarkArguments(b *testing.B) {
 	stmt := store.Jobs.SQL(store.SettleStmt)
 	values := map[string]any{}
-	for _, name := range []string{"turn", "fence", "worker", "run", "picked", "unlocked", "ids", "outcomes", "codes", "errors", "delays", "versions",
-		"results", "unlogged", "attempts", "started", "old_versions"} {
+	for _, name := range []string{
+		"turn", "fence", "worker", "run", "picked", "unlocked", "ids", "outcomes", "codes", "errors", "delays", "versions",
+		"results", "unlogged", "attempts", "started", "old_versions",
+	} {
 		values[name] = time.Time{}
 	}
 	for name, rewriter := range map[string]pgx.QueryRewriter{"named once": store.Args(values), "pgx.StrictNamedArgs": pgx.StrictNamedArgs(values)} {

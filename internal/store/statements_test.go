@@ -48,7 +48,7 @@ func statements(t *testing.T) map[string]statement {
 	}
 	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
-	_, _ = config.Check("store", set, files, &info) //nolint:errcheck // what it imports is missing
+	_, _ = config.Check("store", set, files, &info) // what it imports is missing
 	found := map[string]statement{}
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
