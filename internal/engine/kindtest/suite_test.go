@@ -96,7 +96,8 @@ func run(t *testing.T, newQueue func(db *pgtest.DB) queue) {
 	}{
 		{"order", orderContracts},
 		{"cursors", cursorContracts},
-		{"room", roomContracts}, {"pick", pickContracts},
+		{"room", roomContracts},
+		{"pick", pickContracts},
 		{"leases", leaseContracts},
 		{"take over", takeOverContracts},
 		{"reclaim", reclaimContracts},
