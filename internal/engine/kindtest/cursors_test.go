@@ -70,7 +70,7 @@ func raisedPriority(b *bundle) {
 	round := 0
 	b.eventually(func() bool {
 		round++
-		require.Less(b.t, round, 200, "what was raised is not leased")
+		require.Less(b.t, round, 1000, "what was raised is not leased")
 		return slices.Contains(ids(b.lease(turn, 2)), click)
 	}, "what was raised is leased")
 }
