@@ -2,6 +2,7 @@ package payload
 
 import (
 	"reflect"
+	"slices"
 
 	infer "github.com/google/jsonschema-go/jsonschema"
 )
@@ -20,6 +21,13 @@ type shape struct {
 	// others is the shape of further fields; nil: there must be none.
 	others *shape
 	items  *shape
+
+	// whole: a number must be an integer; from and to bound it, when they are not nil.
+	whole    bool
+	from, to *float64
+	// bit is the field's own among those of its object, must has those of the required ones; sorts is false when there are too many fields for that.
+	bit, must uint64
+	sorts     bool
 }
 
 type kinds uint8
@@ -48,6 +56,7 @@ func shapeOf(s *infer.Schema) *shape {
 	}
 	rest.Type, rest.Types, rest.Required, rest.Properties, rest.AdditionalProperties, rest.Items = "", nil, nil, nil, nil, nil
 	// Decoding knows the range of a number.
+	from, to := rest.Minimum, rest.Maximum
 	rest.Minimum, rest.Maximum = nil, nil
 	sh := &shape{required: s.Required, fields: map[string]*shape{}, items: shapeOf(s.Items), nothing: !reflect.ValueOf(rest).IsZero()}
 	for _, t := range append(s.Types, s.Type) {
@@ -56,10 +65,32 @@ func shapeOf(s *infer.Schema) *shape {
 	for name, p := range s.Properties {
 		sh.fields[name] = shapeOf(p)
 	}
+	sh.from, sh.to, sh.whole = from, to, sh.kinds&number != 0 && !slices.Contains(append(s.Types, s.Type), "number")
+	sh.numberFields()
 	if more := s.AdditionalProperties; more == nil || more.Not == nil {
 		sh.others = shapeOf(more)
 	}
 	return sh
+}
+
+// numberFields gives each field of an object a bit, so that fitsJSON can tell which were there.
+func (sh *shape) numberFields() {
+	n := 0
+	for _, field := range sh.fields {
+		if n < 64 {
+			field.bit = 1 << n
+		}
+		n++
+	}
+	sh.sorts = n <= 64
+	for _, name := range sh.required {
+		field, known := sh.fields[name]
+		if !known {
+			sh.sorts = false
+			return
+		}
+		sh.must |= field.bit
+	}
 }
 
 // fits reports whether a value, as encoding/json reads it, has the shape.
