@@ -77,7 +77,7 @@ func ExampleAudit() {
 	// Output: 1 0 <nil>
 }
 
-// What the Temporal client says again and again while its server is away is one line in the log.
+// What the Temporal client says again and again while its server is unavailable is one line in the log.
 func ExampleFoldRepeats() {
 	var lines bytes.Buffer
 	log := slog.New(workers.FoldRepeats(slog.NewTextHandler(&lines, nil)))

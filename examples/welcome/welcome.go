@@ -41,7 +41,7 @@ func (g *Greeter) Greet(ctx context.Context, job *jobs.Job[Welcome]) error {
 	if err != nil {
 		return err // HANDLER_ERROR: again by the policy
 	}
-	// Outside the database an attempt may happen twice. The key is the same every time, for the other side to tell.
+	// Outside the database an attempt may happen twice. The key is the same each time, so the server can recognize a repetition.
 	if err := g.Send(ctx, address, "Welcome!", job.IdempotencyKey); err != nil {
 		return jobs.WithCode(models.CodeNetworkError, err)
 	}
