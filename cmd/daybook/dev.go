@@ -31,7 +31,7 @@ func devCommand(a *app) *cobra.Command {
 		Use:   "dev",
 		Short: "Run PostgreSQL, Temporal and a worker until Ctrl-C",
 		Long: "Starts a PostgreSQL and a Temporal development server on this machine, applies the migrations, starts the workflows\n" +
-			"of both queues unless they run, and works them. Ctrl-C stops everything; a second start finds the data again.\n\n" +
+			"of every queue unless they run, and works them. Ctrl-C stops everything; a second start finds the data again.\n\n" +
 			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead. With --no-worker it works nothing: for\n" +
 			"programs that embed workers of their own.",
 		Args: cobra.NoArgs,
@@ -126,7 +126,7 @@ func (a *app) dev(ctx context.Context, options devstack.Options, noWorker bool) 
 	return a.work(ctx, temporal, workers.AccountingOptions{})
 }
 
-// ensureLoops starts the workflows of both queues unless they run.
+// ensureLoops starts the workflows of every queue unless they run.
 func (a *app) ensureLoops(ctx context.Context, stack *devstack.Stack, temporal client.Options) error {
 	c, err := a.connectTemporal(ctx, temporal)
 	if err != nil {

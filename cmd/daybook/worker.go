@@ -21,8 +21,8 @@ func workerCommand(a *app) *cobra.Command {
 	var options workers.AccountingOptions
 	command := &cobra.Command{
 		Use:   "worker",
-		Short: "Work both queues until a signal ends it",
-		Long: "Works both queues until SIGINT or SIGTERM; then it finishes what it has begun, gives the rest back and ends.\n" +
+		Short: "Work every queue until a signal ends it",
+		Long: "Works every queue until SIGINT or SIGTERM; then it finishes what it has begun, gives the rest back and ends.\n" +
 			"A second signal ends it at once. While the database or Temporal is unavailable it tries again.\n\n" +
 			"Temporal is found as by Temporal's own programs: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,\n" +
 			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queues' settings are\n" +
@@ -89,7 +89,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 			}
 			return err
 		}
-		err := a.workBoth(ctx, pool, options)
+		err := a.workQueues(ctx, options)
 		if err == nil || ctx.Err() != nil || !temporalUnavailable(err) {
 			return err
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,4 +81,14 @@ func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
 	r := setup(t).run("worker")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "temporal operator namespace create")
+}
+
+// TestEveryQueueHasAWorker: `daybook worker` works what the list of kinds names, and nothing else.
+func TestEveryQueueHasAWorker(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, q := range store.Queues() {
+		names = append(names, q.Name)
+	}
+	assert.ElementsMatch(t, names, slices.Collect(maps.Keys(newWorkers)))
 }

@@ -1,0 +1,19 @@
+package main
+
+import "github.com/daybook-dev/daybook/workers"
+
+// jobsWorker is the worker of the queue of jobs, with the built-in types that the environment configures.
+func (a *app) jobsWorker(options workers.AccountingOptions) (*workers.Worker, func() error, error) {
+	registry, builtin, err := a.builtinJobs(options.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(builtin.Missing) > 0 {
+		a.log.Info("some built-in job types are not configured: their jobs wait for a worker that has them, and become dead letters (HANDLER_MISSING) after five minutes", "types", builtin.Missing)
+	}
+	w, err := workers.NewJobs(workers.JobsOptions{
+		Client: options.Client, Pool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log,
+		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks,
+	})
+	return w, builtin.Close, err
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/workers"
+)
+
+// newWorker makes the worker of a kind of queue. release gives back what it was made with, when the worker is closed; nil: nothing.
+type newWorker func(a *app, options workers.AccountingOptions) (w *workers.Worker, release func() error, err error)
+
+// newWorkers make the workers of every kind, by the kind's name.
+var newWorkers = map[string]newWorker{"accounting": (*app).accountingWorker, "jobs": (*app).jobsWorker}
+
+// workQueues runs a worker of every queue until ctx ends, or one of them does.
+func (a *app) workQueues(ctx context.Context, options workers.AccountingOptions) (err error) {
+	var all []*workers.Worker
+	for _, q := range store.Queues() {
+		w, release, failed := newWorkers[q.Name](a, options)
+		if release != nil {
+			defer func() { err = errors.Join(err, release()) }()
+		}
+		if failed != nil {
+			return fmt.Errorf("set the worker of the queue %s up: %w", q.Name, failed)
+		}
+		defer w.Close()
+		all = append(all, w)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(all))
+	for _, w := range all {
+		go func() {
+			defer cancel()
+			ended <- w.Run(ctx)
+		}()
+	}
+	for range all {
+		err = errors.Join(err, <-ended)
+	}
+	return err
+}
