@@ -8,29 +8,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/queue"
-	"github.com/daybook-dev/daybook/workflows"
+	"github.com/daybook-dev/daybook/schedules"
 )
-
-// maxScheduleID leaves room for the time in a firing's idempotency key.
-const maxScheduleID = 200
 
 // Flags that --replace leaves alone unless they are given.
 const (
 	pausedFlag = "paused"
 	noteFlag   = "note"
-)
-
-// How firings overlap.
-const (
-	// overlapSkip: no job while the one of an earlier firing waits or runs.
-	overlapSkip = "skip"
-	// overlapAllow: each firing enqueues a job.
-	overlapAllow = "allow"
 )
 
 // newSchedule is what the flags of `schedules create` say.
@@ -60,12 +47,12 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.id = args[0]
-			options, err := a.scheduleOptions(s)
+			schedule, err := a.schedule(s)
 			if err != nil {
 				return err
 			}
 			return a.withTemporal(c.Context(), func(temporal client.Client) error {
-				result, err := s.put(c, temporal.ScheduleClient(), options)
+				result, err := s.put(c, temporal, schedule)
 				if err != nil {
 					return err
 				}
@@ -86,9 +73,9 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, one that it repeats fires twice")
 	flags.StringVar(&s.priority, "priority", "normal", "high, normal or low")
 	flags.IntVar(&s.maxAttempts, "max-attempts", 0, "after how many attempts a job is a dead letter (default the policy of the type's handler)")
-	flags.StringVar(&s.overlap, "overlap", overlapSkip, "skip: a firing enqueues nothing while the job of an earlier one waits or runs; allow: each enqueues a job")
+	flags.StringVar(&s.overlap, "overlap", string(schedules.Skip), "skip: a firing enqueues nothing while the job of an earlier one waits or runs; allow: each enqueues a job")
 	flags.DurationVar(&s.jitter, "jitter", 0, "fire up to so much later, each time by another amount")
-	flags.DurationVar(&s.catchUp, "catch-up", 24*time.Hour, "how late a firing may be that Temporal missed while it was down; later ones are left out")
+	flags.DurationVar(&s.catchUp, "catch-up", schedules.DefaultCatchUp, "how late a firing may be that Temporal missed while it was down; later ones are left out")
 	flags.BoolVar(&s.paused, pausedFlag, false, "create it paused")
 	flags.StringVar(&s.note, noteFlag, "", "what it is for, for people who look at it")
 	flags.BoolVar(&s.replace, "replace", false, "change the schedule if there is one with this id: what its jobs are and when it fires. Whether it is paused, and its note, stay unless --paused or --note is given")
@@ -100,84 +87,61 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	return command
 }
 
-// scheduleOptions checks what the flags say. When a schedule fires is Temporal's to check.
-func (a *app) scheduleOptions(s newSchedule) (client.ScheduleOptions, error) {
+// schedule checks what the flags say. When a schedule fires is Temporal's to check.
+func (a *app) schedule(s newSchedule) (schedules.Schedule, error) {
 	if err := s.check(); err != nil {
-		return client.ScheduleOptions{}, err
+		return schedules.Schedule{}, err
 	}
 	priority, err := parsePriority(s.priority)
 	if err != nil {
-		return client.ScheduleOptions{}, err
+		return schedules.Schedule{}, err
 	}
 	raw, err := a.readPayload(s.payload)
 	if err != nil {
-		return client.ScheduleOptions{}, err
+		return schedules.Schedule{}, err
 	}
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	options := queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts}
-	if err := queue.CheckJob(s.org, queue.RawPayload{Type: s.jobType, Data: raw}, options); err != nil {
-		return client.ScheduleOptions{}, err
+	payload := queue.RawPayload{Type: s.jobType, Data: raw}
+	if err := queue.CheckJob(s.org, payload, queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts}); err != nil {
+		return schedules.Schedule{}, err
 	}
-	if err := a.checkBuiltin(s.jobType, raw); err != nil {
-		return client.ScheduleOptions{}, err
-	}
-	job := activities.ScheduledJob{
-		ScheduleID: s.id, OrgID: s.org, Type: s.jobType, Payload: raw, Priority: priority, MaxAttempts: s.maxAttempts, Unique: s.overlap == overlapSkip,
-	}
-	return client.ScheduleOptions{
-		ID: s.id, Spec: s.spec(),
-		Action: &client.ScheduleWorkflowAction{
-			ID: "schedule-" + s.id, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: workflows.JobsTaskQueue, Args: []any{job},
-			Memo: map[string]any{whenKey: s.when()},
-		},
-		// Firings are short, and each is to be done: what must not overlap are the jobs.
-		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
-		CatchupWindow: s.catchUp, Paused: s.paused, Note: s.note,
-	}, nil
+	return schedules.Schedule{
+		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons, Every: s.every, Offset: s.offset,
+		TimeZone: s.timeZone, Jitter: s.jitter, Overlap: schedules.Overlap(s.overlap), CatchUp: s.catchUp, Paused: s.paused, Note: s.note,
+	}, a.checkBuiltin(s.jobType, raw)
 }
 
+// put creates the schedule, or replaces the one of this id if the flags say so, and says which.
+func (s newSchedule) put(c *cobra.Command, temporal client.Client, schedule schedules.Schedule) (result string, err error) {
+	if !s.replace {
+		return "created", schedules.Create(c.Context(), temporal, schedule)
+	}
+	created, err := schedules.Replace(c.Context(), temporal, schedule, schedules.ReplaceOptions{
+		SetPaused: c.Flags().Changed(pausedFlag), SetNote: c.Flags().Changed(noteFlag),
+	})
+	if created {
+		return "created", err
+	}
+	return "replaced", err
+}
+
+// check says by their names which flags are out of range; package schedules checks the rest.
 func (s newSchedule) check() error {
 	switch {
-	case s.id == "" || len(s.id) > maxScheduleID || strings.ContainsFunc(s.id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return usagef("ID %q: want 1 to %d bytes without spaces", s.id, maxScheduleID)
-	case len(s.crons) == 0 && s.every < time.Second:
+	case s.id == "" || len(s.id) > schedules.MaxIDBytes || strings.ContainsFunc(s.id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return usagef("ID %q: want 1 to %d bytes without spaces", s.id, schedules.MaxIDBytes)
+	case len(s.crons) == 0 && s.every < schedules.MinEvery:
 		return usagef("--every %s: want a second at least", s.every)
 	case s.offset < 0 || s.offset > 0 && s.offset >= s.every:
 		return usagef("--offset %s: want less than --every", s.offset)
 	case s.jitter < 0:
 		return usagef("--jitter must not be negative")
-	case s.catchUp < 10*time.Second:
+	case s.catchUp < schedules.MinCatchUp:
 		return usagef("--catch-up %s: want 10s at least", s.catchUp)
-	case s.overlap != overlapSkip && s.overlap != overlapAllow:
+	case s.overlap != string(schedules.Skip) && s.overlap != string(schedules.Allow):
 		return usagef("--overlap %q: want skip or allow", s.overlap)
 	}
-	for _, cron := range s.crons {
-		// They would contradict --time-zone, or are --every.
-		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
-			return tagged(errScheduleInvalid, "--cron %q: want five to seven fields, or @hourly, @daily and the like; use --time-zone and --every", cron)
-		}
-	}
 	return nil
-}
-
-func (s newSchedule) spec() client.ScheduleSpec {
-	spec := client.ScheduleSpec{CronExpressions: s.crons, Jitter: s.jitter, TimeZoneName: s.timeZone}
-	if s.every > 0 {
-		spec.Intervals = []client.ScheduleIntervalSpec{{Every: s.every, Offset: s.offset}}
-	}
-	return spec
-}
-
-// when is the same for people.
-func (s newSchedule) when() string {
-	text := strings.Join(s.crons, ", ")
-	if s.every > 0 {
-		text = "every " + formatDuration(s.every)
-	}
-	if s.offset > 0 {
-		text += " + " + formatDuration(s.offset)
-	}
-	return text
 }

@@ -21,12 +21,13 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/schedules"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// schedules is a bundle with a Temporal namespace, and a worker that executes firings.
-type schedules struct {
+// scheduled is a bundle with a Temporal namespace, and a worker that executes firings.
+type scheduled struct {
 	*bundle
 	namespace string
 	client    client.Client
@@ -37,10 +38,10 @@ type unscheduled struct{}
 
 func (unscheduled) JobType() string { return "unscheduled" }
 
-func setupSchedules(t *testing.T) *schedules {
+func setupSchedules(t *testing.T) *scheduled {
 	t.Helper()
 	server := temporaltest.Shared(t)
-	s := &schedules{bundle: setup(t), namespace: server.Namespace(t)}
+	s := &scheduled{bundle: setup(t), namespace: server.Namespace(t)}
 	inNamespace(t, server, s.namespace)
 	s.client = server.Client(t, s.namespace)
 	registry := jobs.NewRegistry()
@@ -59,25 +60,25 @@ func setupSchedules(t *testing.T) *schedules {
 }
 
 // eventually polls until the condition holds.
-func (s *schedules) eventually(what string, condition func() bool) {
+func (s *scheduled) eventually(what string, condition func() bool) {
 	s.t.Helper()
 	require.Eventually(s.t, condition, 30*time.Second, 20*time.Millisecond, what)
 }
 
-func (s *schedules) jobs() []queuetest.Job[queue.RawPayload] {
+func (s *scheduled) jobs() []queuetest.Job[queue.RawPayload] {
 	s.t.Helper()
 	return queuetest.EnqueuedJobs[queue.RawPayload](s.t, s.Pool)
 }
 
-func (s *schedules) list(args ...string) []listedSchedule {
+func (s *scheduled) list(args ...string) []schedules.Listed {
 	s.t.Helper()
-	var l struct{ Schedules []listedSchedule }
+	var l struct{ Schedules []schedules.Listed }
 	s.json(&l, append([]string{"schedules", "list"}, args...)...)
 	return l.Schedules
 }
 
 // firings returns the ids of the workflows that a schedule has started, oldest first.
-func (s *schedules) firings(id string) []client.ScheduleWorkflowExecution {
+func (s *scheduled) firings(id string) []client.ScheduleWorkflowExecution {
 	s.t.Helper()
 	d, err := s.client.ScheduleClient().GetHandle(s.t.Context(), id).Describe(s.t.Context())
 	require.NoError(s.t, err)
@@ -89,7 +90,7 @@ func (s *schedules) firings(id string) []client.ScheduleWorkflowExecution {
 }
 
 // result waits for a firing.
-func (s *schedules) result(workflowID, runID string) activities.EnqueueScheduledOutput {
+func (s *scheduled) result(workflowID, runID string) activities.EnqueueScheduledOutput {
 	s.t.Helper()
 	var out activities.EnqueueScheduledOutput
 	require.NoError(s.t, s.client.GetWorkflow(s.t.Context(), workflowID, runID).Get(s.t.Context(), &out))
@@ -141,7 +142,7 @@ func TestScheduleFires(t *testing.T) {
 }
 
 // trigger fires a schedule, in a second in which it has not fired before, and returns what came of it.
-func (s *schedules) trigger(id string) activities.EnqueueScheduledOutput {
+func (s *scheduled) trigger(id string) activities.EnqueueScheduledOutput {
 	s.t.Helper()
 	known := len(s.firings(id))
 	s.eventually("a new second begins", func() bool { return time.Now().Nanosecond() < int(200*time.Millisecond) })
@@ -191,12 +192,12 @@ func TestScheduleIsReplaced(t *testing.T) {
 	s.ok("schedules", "pause", "nightly", "--note", "enough")
 	s.eventually("it is listed", func() bool { return len(s.list()) == 1 })
 	before := s.list()[0]
-	assert.Equal(t, []string{"30 3 * * *", "Europe/Berlin", "skip", "enough"}, []string{before.When, before.TimeZone, before.Overlap, before.Note})
+	assert.Equal(t, []string{"30 3 * * *", "Europe/Berlin", "skip", "enough"}, []string{before.When, before.TimeZone, string(before.Overlap), before.Note})
 
 	assert.Contains(t, create("--payload", `{"url": "https://example.com/2"}`, "--every", "2h", "--offset", "5m", "--overlap", "allow", "--replace"), "replaced nightly")
 	after := s.list()[0]
 	assert.JSONEq(t, `{"url": "https://example.com/2"}`, string(after.Payload))
-	assert.Equal(t, []string{"every 2h + 5m", "UTC", "allow", "enough"}, []string{after.When, after.TimeZone, after.Overlap, after.Note})
+	assert.Equal(t, []string{"every 2h + 5m", "UTC", "allow", "enough"}, []string{after.When, after.TimeZone, string(after.Overlap), after.Note})
 	assert.True(t, after.Paused, "it stays paused")
 	s.trigger("nightly")
 	require.Len(t, s.jobs(), 1)

@@ -27,7 +27,7 @@ type Example struct {
 // NewExample returns a database with Daybook's schema. Close it at the end of the example. What fails panics, which fails the
 // example.
 func NewExample() *Example {
-	e := newExample()
+	e := NewExampleTB()
 	e.DB = New(e)
 	e.Pool = e.DB.Pool
 	return e
@@ -35,13 +35,14 @@ func NewExample() *Example {
 
 // NewEmptyExample returns a database without any schema.
 func NewEmptyExample() *Example {
-	e := newExample()
+	e := NewExampleTB()
 	e.DB = NewEmpty(e)
 	e.Pool = e.DB.Pool
 	return e
 }
 
-func newExample() *Example {
+// NewExampleTB returns a TB without a database.
+func NewExampleTB() *Example {
 	e := &Example{}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e

@@ -1,0 +1,131 @@
+package schedules
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// describedAtOnce bounds how many schedules are asked for side by side.
+const describedAtOnce = 8
+
+// whenKey names what is kept with a schedule's action: when it fires, as it was said. Temporal keeps that in another form, and
+// replaces with a schedule what is kept with its action, but nothing that is kept with the schedule itself.
+const whenKey = "daybook-when"
+
+// Listed is a schedule as it is now.
+type Listed struct {
+	ID      string          `json:"id"`
+	OrgID   string          `json:"org_id"`
+	Type    string          `json:"type"`
+	Payload json.RawMessage `json:"payload"`
+	// When says when it fires, as it was said: the cron expressions, or "every 10m".
+	When     string  `json:"when"`
+	TimeZone string  `json:"time_zone"`
+	Overlap  Overlap `json:"overlap"`
+	Paused   bool    `json:"paused"`
+	Note     string  `json:"note,omitempty"`
+	// LastFired and NextFiring are nil when there is none.
+	LastFired  *time.Time `json:"last_fired,omitempty"`
+	NextFiring *time.Time `json:"next_firing,omitempty"`
+}
+
+// List reads Daybook's schedules in the order of their ids: those of an organization, or of all if orgID is empty. What Temporal
+// lists may be late by a moment; each schedule is asked for what it is now.
+func List(ctx context.Context, c client.Client, orgID string) ([]Listed, error) {
+	entries, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	var ids []string
+	for entries.HasNext() {
+		e, err := entries.Next()
+		if err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		if e.WorkflowType.Name == workflows.ScheduledJobWorkflow {
+			ids = append(ids, e.ID)
+		}
+	}
+	slices.Sort(ids)
+	described := make([]*Listed, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(describedAtOnce)
+	for i, id := range ids {
+		group.Go(func() (err error) {
+			described[i], err = describe(ctx, c.ScheduleClient().GetHandle(ctx, id))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	all := []Listed{}
+	for _, s := range described {
+		if s != nil && (orgID == "" || s.OrgID == orgID) {
+			all = append(all, *s)
+		}
+	}
+	return all, nil
+}
+
+// Describe reads one schedule. Errors: ErrNotFound.
+func Describe(ctx context.Context, c client.Client, id string) (Listed, error) {
+	s, err := describe(ctx, c.ScheduleClient().GetHandle(ctx, id))
+	if err != nil {
+		return Listed{}, translate(err, id)
+	}
+	if s == nil {
+		return Listed{}, errorf(ErrNotFound, "there is no schedule %s of Daybook's: List, or `daybook schedules list` lists them", id)
+	}
+	return *s, nil
+}
+
+// describe reads one schedule; nil: it is gone, or none of Daybook's.
+func describe(ctx context.Context, h client.ScheduleHandle) (*Listed, error) {
+	d, err := h.Describe(ctx)
+	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	action := ownAction(d.Schedule.Action)
+	var job activities.ScheduledJob
+	if action == nil || len(action.Args) == 0 || !decode(action.Args[0], &job) {
+		return nil, nil
+	}
+	s := &Listed{
+		ID: h.GetID(), OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
+		Paused: d.Schedule.State.Paused, Note: d.Schedule.State.Note,
+	}
+	if job.Unique {
+		s.Overlap = Skip
+	}
+	decode(action.Memo[whenKey], &s.When)
+	if n := len(d.Info.RecentActions); n > 0 {
+		s.LastFired = &d.Info.RecentActions[n-1].ScheduleTime
+	}
+	if len(d.Info.NextActionTimes) > 0 && !s.Paused {
+		s.NextFiring = &d.Info.NextActionTimes[0]
+	}
+	return s, nil
+}
+
+// decode reads what Temporal keeps.
+func decode(kept, to any) bool {
+	p, ok := kept.(*common.Payload)
+	return ok && converter.GetDefaultDataConverter().FromPayload(p, to) == nil
+}

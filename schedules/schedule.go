@@ -1,0 +1,160 @@
+package schedules
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// Limits of a schedule.
+const (
+	// MaxIDBytes is how long a schedule's id may be; it leaves room for the time in a firing's idempotency key.
+	MaxIDBytes = 200
+	// MinEvery is the shortest time between two firings.
+	MinEvery = time.Second
+	// MinCatchUp is the least CatchUp.
+	MinCatchUp = 10 * time.Second
+	// DefaultCatchUp is the CatchUp of a schedule that names none.
+	DefaultCatchUp = 24 * time.Hour
+)
+
+// Overlap says what a firing does while the job of an earlier one waits or runs.
+type Overlap string
+
+const (
+	// Skip: a firing enqueues no job while the one of an earlier firing waits or runs. The default.
+	Skip Overlap = "skip"
+	// Allow: each firing enqueues a job.
+	Allow Overlap = "allow"
+)
+
+// Schedule says which job is enqueued, and when. ID, OrgID, Payload and one of Crons and Every are required.
+type Schedule struct {
+	// ID names the schedule: 1 to MaxIDBytes bytes without spaces, unique in the Temporal namespace.
+	ID string
+	// OrgID is the organization of the jobs.
+	OrgID string
+	// Payload is the jobs'; queue.RawPayload for a program that has no struct for it.
+	Payload queue.Payload
+	// Priority of the jobs; zero: queue.Normal.
+	Priority queue.Priority
+	// MaxAttempts is after how many attempts a job is a dead letter; 0: the policy of the type's handler.
+	MaxAttempts int
+	// Crons are times as cron has them: minute, hour, day of month, month, day of week; seconds before them and a year after them
+	// may be given, and @hourly, @daily and the like.
+	Crons []string
+	// Every fires at each multiple of it, counted from 1970; at least MinEvery. Offset is so much later, and less than Every.
+	Every, Offset time.Duration
+	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. A time that a change of the clocks leaves out does not fire, one
+	// that it repeats fires twice.
+	TimeZone string
+	// Jitter delays each firing by up to so much, each time by another amount.
+	Jitter time.Duration
+	// Overlap is Skip or Allow; empty: Skip.
+	Overlap Overlap
+	// CatchUp is how late a firing may be that Temporal missed while it was down; later ones are left out. At least MinCatchUp;
+	// zero: DefaultCatchUp.
+	CatchUp time.Duration
+	// Paused creates the schedule paused.
+	Paused bool
+	// Note is for people who look at it.
+	Note string
+	// TaskQueue is that of the workers; empty: workflows.JobsTaskQueue.
+	TaskQueue string
+}
+
+// check says what is wrong with the schedule itself. When it fires is Temporal's to check.
+func (s Schedule) check() error {
+	badID := func(r rune) bool { return r <= ' ' || r == 0x7f }
+	switch {
+	case s.ID == "" || len(s.ID) > MaxIDBytes || strings.ContainsFunc(s.ID, badID):
+		return errorf(ErrInvalid, "ID %q: want 1 to %d bytes without spaces", s.ID, MaxIDBytes)
+	case s.Payload == nil:
+		return errorf(ErrInvalid, "schedule %s: Payload is nil: name the job that it enqueues", s.ID)
+	case (len(s.Crons) == 0) == (s.Every == 0):
+		return errorf(ErrInvalid, "schedule %s: set one of Crons and Every", s.ID)
+	case s.Every != 0 && s.Every < MinEvery:
+		return errorf(ErrInvalid, "schedule %s: Every is %s: want a second at least", s.ID, s.Every)
+	case s.Offset < 0 || s.Offset > 0 && s.Offset >= s.Every:
+		return errorf(ErrInvalid, "schedule %s: Offset is %s: want less than Every", s.ID, s.Offset)
+	case s.Jitter < 0:
+		return errorf(ErrInvalid, "schedule %s: Jitter must not be negative", s.ID)
+	case s.CatchUp != 0 && s.CatchUp < MinCatchUp:
+		return errorf(ErrInvalid, "schedule %s: CatchUp is %s: want 10s at least", s.ID, s.CatchUp)
+	case s.Overlap != "" && s.Overlap != Skip && s.Overlap != Allow:
+		return errorf(ErrInvalid, "schedule %s: Overlap is %q: want skip or allow", s.ID, s.Overlap)
+	}
+	for _, cron := range s.Crons {
+		// They would contradict TimeZone, or are Every.
+		if fields := strings.Fields(cron); len(fields) == 0 || strings.Contains(fields[0], "TZ=") || fields[0] == "@every" {
+			return errorf(ErrInvalid, "cron %q: want five to seven fields, or @hourly, @daily and the like; the time zone and an interval are said apart (--time-zone, --every)", cron)
+		}
+	}
+	return queue.CheckJob(s.OrgID, s.Payload, queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts})
+}
+
+// options are the schedule as Temporal has it.
+func (s Schedule) options() (client.ScheduleOptions, error) {
+	if err := s.check(); err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	raw, err := json.Marshal(s.Payload)
+	if err != nil {
+		return client.ScheduleOptions{}, errorf(queue.ErrPayloadInvalid, "schedule %s: the payload is not JSON: %v", s.ID, err)
+	}
+	job := activities.ScheduledJob{
+		ScheduleID: s.ID, OrgID: s.OrgID, Type: s.Payload.JobType(), Payload: raw, Priority: s.Priority, MaxAttempts: s.MaxAttempts, Unique: s.Overlap != Allow,
+	}
+	return client.ScheduleOptions{
+		ID: s.ID, Spec: s.spec(),
+		Action: &client.ScheduleWorkflowAction{
+			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, workflows.JobsTaskQueue), Args: []any{job},
+			Memo: map[string]any{whenKey: s.when()},
+		},
+		// Firings are short, and each is to be done: what must not overlap are the jobs.
+		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+		CatchupWindow: cmp.Or(s.CatchUp, DefaultCatchUp), Paused: s.Paused, Note: s.Note,
+	}, nil
+}
+
+func (s Schedule) zone() string { return cmp.Or(s.TimeZone, "UTC") }
+
+func (s Schedule) spec() client.ScheduleSpec {
+	spec := client.ScheduleSpec{CronExpressions: s.Crons, Jitter: s.Jitter, TimeZoneName: s.zone()}
+	if s.Every > 0 {
+		spec.Intervals = []client.ScheduleIntervalSpec{{Every: s.Every, Offset: s.Offset}}
+	}
+	return spec
+}
+
+// when is the same for people.
+func (s Schedule) when() string {
+	text := strings.Join(s.Crons, ", ")
+	if s.Every > 0 {
+		text = "every " + durationText(s.Every)
+	}
+	if s.Offset > 0 {
+		text += " + " + durationText(s.Offset)
+	}
+	return text
+}
+
+// durationText writes a duration without units that are zero: 10m, 1h30m.
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,44 @@
+package schedules_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/schedules"
+)
+
+// What is wrong with a schedule is said before Temporal is asked.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*schedules.Schedule)
+		is     error
+		says   string
+	}{
+		"no id":            {func(s *schedules.Schedule) { s.ID = "" }, schedules.ErrInvalid, "bytes without spaces"},
+		"a space":          {func(s *schedules.Schedule) { s.ID = "a b" }, schedules.ErrInvalid, "bytes without spaces"},
+		"no payload":       {func(s *schedules.Schedule) { s.Payload = nil }, schedules.ErrInvalid, "Payload is nil"},
+		"no organization":  {func(s *schedules.Schedule) { s.OrgID = "" }, queue.ErrEmptyID, ""},
+		"never said":       {func(s *schedules.Schedule) { s.Crons = nil }, schedules.ErrInvalid, "one of Crons and Every"},
+		"said twice":       {func(s *schedules.Schedule) { s.Every = time.Hour }, schedules.ErrInvalid, "one of Crons and Every"},
+		"too often":        {func(s *schedules.Schedule) { s.Crons, s.Every = nil, time.Millisecond }, schedules.ErrInvalid, "a second at least"},
+		"negative":         {func(s *schedules.Schedule) { s.Crons, s.Every = nil, -time.Hour }, schedules.ErrInvalid, "a second at least"},
+		"offset":           {func(s *schedules.Schedule) { s.Offset = time.Minute }, schedules.ErrInvalid, "less than Every"},
+		"jitter":           {func(s *schedules.Schedule) { s.Jitter = -1 }, schedules.ErrInvalid, "Jitter"},
+		"overlap":          {func(s *schedules.Schedule) { s.Overlap = "maybe" }, schedules.ErrInvalid, "skip or allow"},
+		"catch-up":         {func(s *schedules.Schedule) { s.CatchUp = time.Second }, schedules.ErrInvalid, "10s at least"},
+		"zone in the cron": {func(s *schedules.Schedule) { s.Crons = []string{"TZ=UTC 0 6 * * *"} }, schedules.ErrInvalid, "five to seven fields"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := weekly
+			test.change(&s)
+			err := schedules.Create(t.Context(), nil, s)
+			assert.ErrorIs(t, err, test.is)
+			assert.ErrorContains(t, err, test.says)
+		})
+	}
+}
