@@ -161,8 +161,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
 		return n, nil, err
 	}
-	wakeUps, end := e.waker.Subscribe(false)
-	defer end()
+	waiter := e.waker.Subscribe(false)
+	defer waiter.Close()
 	deadline := time.NewTimer(r.Wait)
 	defer deadline.Stop()
 	var again <-chan time.Time
@@ -191,7 +191,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			return 0, nil, nil
 		case <-deadline.C:
 			return 0, nil, nil
-		case <-wakeUps:
+		case <-waiter.Tokens():
 			if others == nil {
 				others = time.After(e.handingOn.after())
 			}

@@ -186,11 +186,21 @@ type Completer interface {
 // wakes a waiter of some process within a fraction of a second, also while another transaction that enqueues stays open. What
 // falls due later is not told: Leased.Outlook and Pick.Wait say when.
 type Waker interface {
-	// Subscribe starts to wait, until end is called. Look once after Subscribe and after each token: what was committed before is
-	// found by that look, what is committed later sends a token. Tokens coalesce. Urgent waiters are told before the others.
-	Subscribe(urgent bool) (tokens <-chan struct{}, end func())
+	// Subscribe starts to wait, until the waiter is closed. Scan once after Subscribe and after each token: what was committed before is
+	// found by that scan, what is committed later sends a token. Tokens coalesce. Urgent waiters are told before the others, which are
+	// told a moment later where the first one does not take its token.
+	Subscribe(urgent bool) Waiter
 	// Remind tells the waiters, a moment later, that jobs were given back or put off.
 	Remind()
 	// Close ends the waker and its connection.
+	Close()
+}
+
+// Waiter waits for work.
+type Waiter interface {
+	Tokens() <-chan struct{}
+	// Pass tells the other waiters: this one was told, and there is more than it takes, or it has no room.
+	Pass()
+	// Close ends the wait. What this waiter was told and has not scanned for is told to another one.
 	Close()
 }

@@ -10,6 +10,8 @@ import (
 const (
 	// smallLease is the pause before a refill that is small beside what the turn works already.
 	smallLease = 20 * time.Millisecond
+	// passOn is how long a refill may be under way before other turns are told of what comes meanwhile.
+	passOn = 10 * time.Millisecond
 	// maxGrowth and maxRefill bound what a refill may ask for: so many times the batch, so many jobs.
 	maxGrowth = 10
 	maxRefill = 1000
@@ -64,6 +66,19 @@ type refilled struct {
 // lookAgain has another refill made, also if one is under way: what that has read may be older.
 func (r *runner) lookAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
 
+// called takes in that work has come. It is passed on when this turn cannot take it soon.
+func (r *runner) called() {
+	r.lookAgain()
+	if r.capacityLeft() <= 0 || r.careful || r.refill.underWay && time.Since(r.refill.at) > passOn {
+		r.waiter.Pass()
+	}
+}
+
+// capacityLeft is how many more jobs the turn may have.
+func (r *runner) capacityLeft() int {
+	return r.engine.capacity - r.active - len(r.queue) - len(r.skipped)
+}
+
 // startRefill leases or picks more jobs, if there is room and there may be some.
 func (r *runner) startRefill(work context.Context) {
 	f := &r.refill
@@ -78,7 +93,7 @@ func (r *runner) startRefill(work context.Context) {
 	if f.dry && (f.again.IsZero() || now.Before(f.again)) {
 		return
 	}
-	room := r.engine.capacity - r.active - len(r.queue) - len(r.skipped)
+	room := r.capacityLeft()
 	if room <= 0 {
 		return
 	}
@@ -138,6 +153,9 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		r.Leased += found
 		r.More = found >= l.asked
 	})
+	if found >= l.asked {
+		r.waiter.Pass()
+	}
 	r.queue = append(r.queue, l.jobs...)
 	f.batch = r.nextBatch(found, l.asked)
 	return nil

@@ -73,8 +73,9 @@ type runner struct {
 
 	// alarm is when loop is to look around, whatever happens.
 	alarm time.Time
-	// wakeUps, roomy are tokens of the waker and of room that there is again for jobs that were passed over.
-	wakeUps, roomy <-chan struct{}
+	// waiter tells of work that has come, roomy of room that there is again for jobs that were passed over.
+	waiter Waiter
+	roomy  <-chan struct{}
 	// before is what the turn had done when it last looked.
 	before Report
 }
@@ -128,9 +129,8 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 	}
 	roomy, leave := r.engine.room.subscribe()
 	defer leave()
-	wakeUps, end := r.engine.waker.Subscribe(true)
-	defer end()
-	r.roomy, r.wakeUps = roomy, wakeUps
+	r.roomy, r.waiter = roomy, r.engine.waker.Subscribe(true)
+	defer r.waiter.Close()
 	if detached, err = r.loop(ctx, work); detached {
 		return true, nil
 	}
@@ -297,8 +297,8 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 	case c := <-r.completeds:
 		return r.noteCompleted(work, c)
 	case <-r.holder.arrived:
-	case <-r.wakeUps:
-		r.lookAgain()
+	case <-r.waiter.Tokens():
+		r.called()
 	case <-r.roomy:
 		r.lookAgain()
 	case <-timer.C:

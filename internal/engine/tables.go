@@ -63,7 +63,4 @@ func (p tablesPick) Others() bool { return p.Pick.Others }
 type tablesWaker struct{ *store.Waker }
 
 // Subscribe implements Waker.
-func (w tablesWaker) Subscribe(urgent bool) (<-chan struct{}, func()) {
-	s := w.Waker.Subscribe(urgent)
-	return s.C, s.Close
-}
+func (w tablesWaker) Subscribe(urgent bool) Waiter { return w.Waker.Subscribe(urgent) }

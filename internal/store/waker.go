@@ -21,9 +21,6 @@ const (
 	otherTick = 500 * time.Millisecond
 	// lockLinger is how long the lock is kept after the last waiter left: the next one usually comes within a hop.
 	lockLinger = time.Second
-	// otherDelay lets one waiter of this process win over the others: a lingering turn over a waiting fetch, which is a
-	// Temporal hop slower.
-	otherDelay = 20 * time.Millisecond
 )
 
 // Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
@@ -38,12 +35,16 @@ type Waker struct {
 
 	mu      sync.Mutex
 	subs    map[*Subscription]struct{}
+	joined  int64         // counts the subscriptions so far
 	changed chan struct{} // closed and replaced whenever subs changes
 	started bool
-	// reminding: waiters are about to be told.
-	reminding atomic.Bool
-	cancel    context.CancelFunc
-	done      chan struct{}
+	// checking: it is about to be seen whether the first waiter has taken its token. told is when all were last told.
+	checking bool
+	told     time.Time
+	// reminding, passing: waiters are about to be told.
+	reminding, passing atomic.Bool
+	cancel             context.CancelFunc
+	done               chan struct{}
 }
 
 // NewWaker returns a waker that connects, when a waiter first waits, as pool does. Close it.
@@ -55,6 +56,8 @@ func NewWaker(pool *pgxpool.Pool, kind *Kind, log *slog.Logger) *Waker {
 type Subscription struct {
 	C      chan struct{}
 	urgent bool
+	// number grows from subscription to subscription.
+	number int64
 	waker  *Waker
 }
 
@@ -64,6 +67,8 @@ func (w *Waker) Subscribe(urgent bool) *Subscription {
 	s := &Subscription{C: make(chan struct{}, 1), urgent: urgent, waker: w}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.joined++
+	s.number = w.joined
 	w.subs[s] = struct{}{}
 	w.notifyChanged()
 	if !w.started {
@@ -75,8 +80,12 @@ func (w *Waker) Subscribe(urgent bool) *Subscription {
 	return s
 }
 
-// Close stops waiting.
+// Tokens is C, to be read.
+func (s *Subscription) Tokens() <-chan struct{} { return s.C }
+
+// Close stops waiting. Another waiter is told to scan, a moment later: this one may have taken a token and not scanned.
 func (s *Subscription) Close() {
+	defer s.waker.Remind()
 	s.waker.mu.Lock()
 	defer s.waker.mu.Unlock()
 	delete(s.waker.subs, s)
@@ -115,39 +124,6 @@ func (w *Waker) waiters() (int, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.subs), w.changed
-}
-
-// broadcast tells one waiter at once, an urgent one if there is any, and the others a moment later: one job needs one, and
-// several that scan at once only stand in each other's way.
-func (w *Waker) broadcast() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var first *Subscription
-	for s := range w.subs {
-		if first == nil || s.urgent && !first.urgent {
-			first = s
-		}
-	}
-	for s := range w.subs {
-		if s == first {
-			s.signal()
-		} else {
-			time.AfterFunc(otherDelay, s.signal)
-		}
-	}
-}
-
-// remindAfter is how long reminders gather.
-const remindAfter = 20 * time.Millisecond
-
-// Remind tells the waiters, a moment later, that jobs were put off: who waits asks the queue when they are due.
-func (w *Waker) Remind() {
-	if w.reminding.CompareAndSwap(false, true) {
-		time.AfterFunc(remindAfter, func() {
-			w.reminding.Store(false)
-			w.broadcast()
-		})
-	}
 }
 
 // warnPause is the pause between two tries to connect from which a warning is due.

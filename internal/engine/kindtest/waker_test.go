@@ -33,8 +33,8 @@ func (b *bundle) waker() engine.Waker {
 // waits does what a fetch does: it looks, waits, and looks again. It returns the id of the first job that it leases.
 func (b *bundle) waits(w engine.Waker) (string, error) {
 	turn := b.turn("run/0/1")
-	tokens, end := w.Subscribe(false)
-	defer end()
+	waiter := w.Subscribe(false)
+	defer waiter.Close()
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
 	for {
@@ -43,7 +43,7 @@ func (b *bundle) waits(w engine.Waker) (string, error) {
 			return append(ids(leased.Jobs), "")[0], err
 		}
 		select {
-		case <-tokens:
+		case <-waiter.Tokens():
 		case <-limit.C:
 			return "", nil
 		}
@@ -90,11 +90,11 @@ func openTransaction(b *bundle) {
 
 func reminding(b *bundle) {
 	w := b.waker()
-	tokens, end := w.Subscribe(true)
-	defer end()
+	waiter := w.Subscribe(true)
+	defer waiter.Close()
 	w.Remind()
 	select {
-	case <-tokens:
+	case <-waiter.Tokens():
 	case <-time.After(wakeLimit):
 		assert.Fail(b.t, "no wake-up")
 	}
@@ -110,10 +110,10 @@ func closing(b *bundle) {
 	unused := b.waker()
 	unused.Close()
 	w := b.waker()
-	_, end := w.Subscribe(false)
+	waiter := w.Subscribe(false)
 	b.eventually(func() bool { return sessions() == 1 }, "it waits")
 	w.Close()
 	b.eventually(func() bool { return sessions() == 0 }, "nothing is left of it")
 	w.Close()
-	end()
+	waiter.Close()
 }

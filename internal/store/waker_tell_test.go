@@ -1,0 +1,70 @@
+package store
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// quiet is a waker that is not connected, with waiters that have no token.
+func quiet(urgent ...bool) (*Waker, []*Subscription) {
+	w := &Waker{subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), started: true, told: time.Now()}
+	subs := make([]*Subscription, len(urgent))
+	for i, u := range urgent {
+		subs[i] = w.Subscribe(u)
+	}
+	return w, subs
+}
+
+// told empties the waiters' channels, and says which of them had a token.
+func told(subs []*Subscription) []bool {
+	had := make([]bool, len(subs))
+	for i, s := range subs {
+		select {
+		case <-s.C:
+			had[i] = true
+		default:
+		}
+	}
+	return had
+}
+
+func TestOneWaiterIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, subs := quiet(false, true, true)
+		for range 5 {
+			w.broadcast()
+			synctest.Wait()
+			assert.Equal(t, []bool{false, true, false}, told(subs), "the urgent one that has waited longest, each time")
+			time.Sleep(otherDelay + time.Millisecond)
+			assert.Equal(t, []bool{false, false, false}, told(subs), "it took its token: the others are left alone")
+		}
+		time.Sleep(allEvery)
+		w.broadcast()
+		time.Sleep(otherDelay + time.Millisecond)
+		assert.Equal(t, []bool{true, true, true}, told(subs), "now and then all are told")
+	})
+}
+
+func TestOthersAreToldOfWhatTheFirstWaiterLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, subs := quiet(true, true)
+		w.broadcast()
+		time.Sleep(otherDelay + time.Millisecond)
+		assert.Equal(t, []bool{true, true}, told(subs), "it did not take its token")
+
+		subs[0].Pass()
+		time.Sleep(passAfter + time.Millisecond)
+		assert.Equal(t, []bool{false, true}, told(subs), "it passed on what it was told")
+
+		w.broadcast()
+		<-subs[0].C
+		subs[0].Close()
+		time.Sleep(remindAfter + time.Millisecond)
+		assert.Equal(t, []bool{false, true}, told(subs), "it took its token and left")
+	})
+}
