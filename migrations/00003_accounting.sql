@@ -51,7 +51,7 @@ CREATE TABLE daybook.accounting_work_queue (
     priority          smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 1 AND 3),
     first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at       timestamptz,
-    -- Requests: each raises generation; a settlement finishes a job only if it is the one that was leased.
+    -- Requests: each raises generation; a completion finishes a job only if it is the one that was leased.
     generation        bigint NOT NULL DEFAULT 0,
     -- A deliberate repost under unchanged versions is a new epoch.
     epoch             integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
@@ -59,7 +59,7 @@ CREATE TABLE daybook.accounting_work_queue (
     -- The version in which the document was deleted (mark_document_deleted): while it is version_hint, a source that does not
     -- know the document any more says nothing new.
     deleted_version   bigint CHECK (deleted_version >= 0),
-    -- Looks in a row that found the document not ready; slows the next look down.
+    -- Attempts in a row that found the document not ready; the more, the later the next one.
     not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count BETWEEN 0 AND 1000000),
     -- The lease. last_attempted_at is when it was taken or renewed.
     turn_id           text COLLATE "C",
@@ -67,11 +67,11 @@ CREATE TABLE daybook.accounting_work_queue (
     leased_generation bigint,
     worker            text,
     attempt_started_at timestamptz,
-    -- Set while the row alone is being worked: whoever takes the lease over charges the row with the lost attempt.
+    -- Set while the row alone is being worked: when its lease is reclaimed, the lost attempt counts.
     working           boolean NOT NULL DEFAULT false,
     -- Held by its process, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
-    -- Take-overs since the last settlement: the more, the smaller the chunk.
+    -- Reclaims since the last completion: the more, the smaller the chunk.
     takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
     -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
     capped            boolean NOT NULL DEFAULT false,

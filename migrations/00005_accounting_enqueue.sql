@@ -83,7 +83,7 @@ BEGIN
         job_id := job.id;
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
-            -- The running attempt goes on; its settlement sees that the generation moved and makes the job pending again.
+            -- The running attempt goes on; its completion sees that the generation moved and makes the job pending again.
             -- What was asked for before, since the job was leased, keeps its time when that is the earlier one.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
@@ -110,7 +110,7 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                -- In the order of its new priority it is the newest: a worker's mark may have passed the time that it had.
+                -- In the order of its new priority it is the newest: a worker's cursor may have passed the time that it had.
                 UPDATE daybook.accounting_work_queue q
                    SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
                  WHERE q.id = job.id;
@@ -191,7 +191,7 @@ BEGIN
 END
 $$;
 
--- Many requests at once. They are made in the order (organization, document) of bytes, so that two callers who both keep to it
+-- Many requests at once. They are made in the order (organization, document) of bytes, so that two callers that both keep to it
 -- cannot deadlock. ready_ats and priorities may be null (now, normal) or as long as the others. ordinal is the position in the
 -- arrays, from 1.
 CREATE FUNCTION daybook.enqueue_accounting_jobs(

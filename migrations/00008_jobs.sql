@@ -52,7 +52,6 @@ CREATE TABLE daybook.jobs (
     CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
     CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
-    -- What a worker reads of a job has a place in its calendar: a row that cannot be read would stop the leases of all.
     -- Every time is one that every program can read: from the year 1 to the year 9999.
     CONSTRAINT times_are_readable CHECK (
         least(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'

@@ -304,7 +304,7 @@ BEGIN
     ids := ARRAY(SELECT daybook.new_id() FROM generate_series(1, total));
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
-    -- OFFSET 0 keeps the text of a payload from being made for each place that it is used in.
+    -- OFFSET 0 keeps the text of a payload from being made each time that it is used.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- No other job can be in the way of one of these.
         INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)

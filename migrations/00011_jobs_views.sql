@@ -9,7 +9,7 @@ SELECT j.type, j.state, count(*) AS count, min(j.created_at) AS oldest, max(j.cr
  GROUP BY j.type, j.state;
 COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
 
--- For people who come from a table async_operations: its columns, its states and its function. workspace_id is the organization,
+-- For applications that come from a table async_operations: its columns, its states and its function. workspace_id is the organization,
 -- the ids that a job is linked with are text.
 CREATE VIEW daybook.async_operations AS
 SELECT j.id,
@@ -61,7 +61,7 @@ AS $$
                    WHERE l.id IS NOT NULL)) e
 $$;
 COMMENT ON FUNCTION daybook.enqueue_async_operation IS
-    'enqueue_job for people who come from async_operations. The organization is the workspace, or "default"';
+    'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
 -- +goose StatementEnd
 

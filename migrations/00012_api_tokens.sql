@@ -3,7 +3,7 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- Who may use the HTTP API. A token is known by its SHA-256 alone.
+-- The tokens of the HTTP API and what each may do. A token is known by its SHA-256 alone.
 CREATE TABLE daybook.api_tokens (
     id           text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     org_id       text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),

@@ -532,7 +532,7 @@ BEGIN
         job_id := job.id;
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
-            -- The running attempt goes on; its settlement sees that the generation moved and makes the job pending again.
+            -- The running attempt goes on; its completion sees that the generation moved and makes the job pending again.
             -- What was asked for before, since the job was leased, keeps its time when that is the earlier one.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
@@ -559,7 +559,7 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                -- In the order of its new priority it is the newest: a worker's mark may have passed the time that it had.
+                -- In the order of its new priority it is the newest: a worker's cursor may have passed the time that it had.
                 UPDATE daybook.accounting_work_queue q
                    SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
                  WHERE q.id = job.id;
@@ -714,7 +714,7 @@ $$;
 
 -- Name: FUNCTION enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for people who come from async_operations. The organization is the workspace, or "default"';
+COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
 -- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -828,7 +828,7 @@ BEGIN
     ids := ARRAY(SELECT daybook.new_id() FROM generate_series(1, total));
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
-    -- OFFSET 0 keeps the text of a payload from being made for each place that it is used in.
+    -- OFFSET 0 keeps the text of a payload from being made each time that it is used.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- No other job can be in the way of one of these.
         INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
@@ -2000,7 +2000,7 @@ CREATE SEQUENCE daybook.fence_seq
 
 -- Name: SEQUENCE fence_seq; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON SEQUENCE daybook.fence_seq IS 'Fences of leases: an activity takes the next one when it starts; who holds the lower one commits nothing';
+COMMENT ON SEQUENCE daybook.fence_seq IS 'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
 
 -- Name: impacts; Type: TABLE; Schema: daybook; Owner: -
 

@@ -1,8 +1,8 @@
--- Roles for those who work with Daybook, without a password, which the administrator gives them. Applied by
+-- Roles for the programs and people that work with Daybook, without a password, which the administrator gives them. Applied by
 -- `daybook migrate up --roles`, again and again without harm. Their search path finds Daybook's tables without the schema's
 -- name, so that the operators' queries work as they are printed; the application's own roles keep theirs.
 --
--- Nobody may change or remove what is posted, and only the worker may add to it. Nobody may change the log of attempts; the
+-- No role may change or remove what is posted, and only the worker may add to it. No role may change the log of attempts; the
 -- worker removes what is old (the job type cleanup).
 
 DO $$
@@ -15,7 +15,7 @@ BEGIN
                 EXECUTE format('CREATE ROLE %I LOGIN', name);
             END IF;
         EXCEPTION WHEN duplicate_object OR unique_violation THEN
-            NULL; -- somebody else made it meanwhile
+            NULL; -- another transaction made it meanwhile
         END;
         EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = daybook, public', name, current_database());
     END LOOP;
@@ -27,7 +27,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybo
 GRANT USAGE ON SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
 GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
 
--- Who may use the HTTP API is nobody's secret, but what a token is known by is the server's alone.
+-- Which tokens there are is no secret; the hash that a token is known by is for the server alone.
 REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_domain, daybook_worker;
 GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_minute, run_by_get, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_domain, daybook_worker;
 
@@ -37,7 +37,7 @@ GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
 GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
--- The worker leases and settles, posts and logs. Its handlers ask for more work, and clean up what is finished.
+-- The worker leases and completes, posts and logs. Its handlers ask for more work, and clean up what is finished.
 GRANT UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_worker;
 GRANT INSERT, UPDATE, DELETE ON daybook.jobs TO daybook_worker;
 GRANT INSERT ON daybook.job_links TO daybook_worker;
@@ -48,14 +48,14 @@ GRANT UPDATE (times, first_started_at, error, started_at, ended_at, worker, turn
 GRANT INSERT ON daybook.impacts, daybook.entries, daybook.confirmations TO daybook_worker;
 GRANT USAGE ON SEQUENCE daybook.fence_seq, daybook.impact_id_seq TO daybook_worker;
 
--- The server of the HTTP API does what both do, for those who hold a token.
+-- The server of the HTTP API does what both do, for holders of a token.
 DO $$
 BEGIN
     IF NOT (pg_has_role('daybook_server', 'daybook_domain', 'MEMBER') AND pg_has_role('daybook_server', 'daybook_worker', 'MEMBER')) THEN
         GRANT daybook_domain, daybook_worker TO daybook_server;
     END IF;
 EXCEPTION WHEN unique_violation THEN
-    NULL; -- somebody else did it meanwhile
+    NULL; -- another transaction did it meanwhile
 END
 $$;
 GRANT UPDATE (last_used_at) ON daybook.api_tokens TO daybook_server;
