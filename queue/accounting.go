@@ -46,10 +46,10 @@ func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Resp
 // EnqueueAccountingJobs is EnqueueAccountingJob for many jobs in one statement per MaxMany. The responses are in the order of the jobs. One job that
 // is wrong refuses all; the error names its position.
 //
-// Whatever the order of the jobs, they are requested in the order (organization, document), compared byte by byte. Transactions
-// that make all their requests in that order, in one EnqueueAccountingJobs or one by one, do not deadlock with each other. Two EnqueueAccountingJobs
-// in one transaction, or requests in another order, can: then PostgreSQL ends one of the transactions with SQLSTATE 40P01, and its
-// program runs it again.
+// The jobs are enqueued in the order (organization, document), compared byte by byte, in whichever order they are given.
+// Transactions that enqueue in that order, by one EnqueueAccountingJobs or one by one, do not deadlock with each other. Two
+// EnqueueAccountingJobs in one transaction, or another order, can deadlock: then PostgreSQL ends one of the transactions with
+// SQLSTATE 40P01, and its program runs it again.
 func EnqueueAccountingJobs(ctx context.Context, q Querier, jobs []AccountingJob) ([]Response, error) {
 	for i, j := range jobs {
 		if err := j.check(); err != nil {
@@ -112,8 +112,8 @@ type PendingAccountingJob struct {
 	Delay time.Duration
 }
 
-// MarkAccountingJobPending makes a job due again, whatever became of it: a failed one starts anew with its attempts reset, a running
-// one is tried again after its attempt. The cause of a failure should be mended first.
+// MarkAccountingJobPending makes a job due again, in any state: a failed one starts again with its attempts reset, a running one is
+// tried again after its attempt. Fix the cause of a failure first.
 //
 // Errors: ErrJobNotFound, ErrNegativeDelay, and those of EnqueueAccountingJob.
 func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountingJob) (Response, error) {

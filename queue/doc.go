@@ -9,8 +9,8 @@
 //	_, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: "org_123", ID: "doc_456"})
 //	err = tx.Commit(ctx)
 //
-// EnqueueJob and EnqueueJobs do the same for background jobs of any type: everything that follows a booking, or any other work
-// of an application. Package jobs has their handlers.
+// EnqueueJob and EnqueueJobs do the same for jobs of any type: webhooks, mail, reports or any other work of an application. Package
+// jobs has their handlers.
 //
 // Under REPEATABLE READ and SERIALIZABLE a request can fail with a serialization error (SQLSTATE 40001), as any
 // statement can: try the transaction again.

@@ -23,7 +23,7 @@ var (
 	ErrNoQuerier = failure.New(failure.Misuse, "the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
 	ErrNotMigrated = store.ErrNotMigrated
-	// ErrInTransaction: Wait was given a transaction; pass the pool, after the transaction's commit.
+	// ErrInTransaction: WaitAccountingJob was given a transaction; pass the pool, after the transaction's commit.
 	ErrInTransaction = failure.New(failure.Misuse, "a transaction cannot wait for what is worked after its commit: pass the pool, after the commit")
 
 	// ErrJobNotFound: there is no job for the document; enqueue it first.

@@ -44,7 +44,7 @@ type Link struct {
 	ID   string
 }
 
-// JobOptions say how a background job is enqueued. The zero value is a job that is due now, with normal priority.
+// JobOptions say how a job is enqueued. The zero value is a job that is due now, with normal priority.
 type JobOptions struct {
 	// IdempotencyKey makes enqueuing repeatable, per organization and for as long as the job is kept: the same key with the same
 	// type and payload leads to the first job, with another to ErrKeyReused. Empty: every call is a job.
@@ -57,10 +57,10 @@ type JobOptions struct {
 	MaxAttempts int
 	// Links say what the job is about.
 	Links []Link
-	// Unique makes the job the only one of its organization, type and payload that waits or runs: while there is one that asked
-	// for the same, that is the answer. One that is running is worked again after its attempt, which may have read what is old
-	// by now. One that waits is not begun before the transaction that asks for it has ended; if it was never tried it is moved to
-	// an earlier RunAt, and to a higher Priority. IdempotencyKey is looked at first.
+	// Unique makes the job the only one of its organization, type and payload that waits or runs: while there is such a job, the
+	// request leads to it. A running job is worked again after its attempt, because the attempt may have read old data. A waiting
+	// job does not begin before the transaction of the request has ended; if it was never tried, it gets the earlier RunAt and the
+	// higher Priority. IdempotencyKey is checked first.
 	Unique bool
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked all the same.
 	SkipValidation bool
@@ -83,7 +83,7 @@ type NewJob struct {
 	Options JobOptions
 }
 
-// EnqueueJob asks for a background job, in the transaction that q is.
+// EnqueueJob enqueues a job, in the transaction q.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
 // ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoQuerier, ErrNoTransaction (a GORM
@@ -104,8 +104,8 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 // EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the order of the jobs. One job that
 // is wrong refuses all; the error names its position.
 //
-// Keys and unique payloads are locked in one order, so that two callers do not deadlock, unless jobs have both a key and
-// Unique: then PostgreSQL may have to end one of the two transactions (SQLSTATE 40P01), which can be tried again.
+// Keys and unique payloads are locked in one order, so two callers do not deadlock. The exception are jobs with both a key and
+// Unique: PostgreSQL may end one of the two transactions (SQLSTATE 40P01), which can then be tried again.
 func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, error) {
 	rows := make([]store.NewJob, len(jobs))
 	for i, j := range jobs {

@@ -13,9 +13,9 @@ const SourceDaybook = store.SourceDaybook
 // SetSource puts on record which source an organization's documents are read from. Only workers that read it work the
 // organization's jobs. Empty: the default (SetDefaultSource). It reports whether that changed anything.
 //
-// An application whose documents are in tables of its own calls it in the transaction that enqueues the first of them, or when
-// it starts. Where all is so already it takes no lock; otherwise it waits until no transaction posts by what was so before,
-// and failed jobs are pending again whose documents the source before did not know.
+// An application whose documents are in its own tables calls SetSource in the transaction that enqueues the first of them, or when
+// it starts. If the record says so already, the call takes no lock. Otherwise it waits for transactions that still post by the old
+// record, and makes failed jobs pending again whose documents the old source did not know.
 //
 // Errors: ErrEmptyID, ErrIDTooLong, ErrInvalid (a name that cannot be one), ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of one).
@@ -30,8 +30,8 @@ func SetSource(ctx context.Context, q Querier, org, source string) (changed bool
 	return set.Changed, err
 }
 
-// SetHooks puts on record which AfterPosting hooks an organization's postings are told to. Only workers that have all of them
-// work the organization's jobs. nil: those of the default (SetDefaultHooks); empty: none. Otherwise it is as SetSource.
+// SetHooks puts on record which hooks are called with an organization's postings. Only workers that have all of them work the
+// organization's jobs. nil: those of the default (SetDefaultHooks); empty: none. In all else it works as SetSource does.
 func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (changed bool, err error) {
 	if err := checkNames(org, hooks...); err != nil {
 		return false, err

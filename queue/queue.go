@@ -13,7 +13,7 @@ const MaxIDBytes = 255
 // Priority orders due jobs; the zero value is Normal.
 type Priority = models.Priority
 
-// The priorities: a High job, for instance behind a person's click, is leased before everything Normal and Low.
+// The priorities: High jobs, for instance those that a person waits for, are leased before Normal and Low ones.
 const (
 	High   = models.PriorityHigh
 	Normal = models.PriorityNormal
@@ -47,7 +47,8 @@ type Response struct {
 	Result Result
 }
 
-// MaxMany is how many jobs EnqueueAccountingJobs takes in one statement; more are split, in the same transaction if q is one.
+// MaxMany is how many jobs EnqueueAccountingJobs and EnqueueJobs write in one statement; more are split, in the same transaction if
+// q is one.
 const MaxMany = 50_000
 
 func checkIDs(org, document string) error {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// FoldRepeats returns a handler that passes on what next is given, but what repeats itself: a warning with the message of one
-// that was passed on less than a minute ago, or an error with its message and cause, is passed on as a debug message. Temporal's SDK warns at each try of each of its pollers, for as long as Temporal is unavailable,
-// and of each try of an activity while the database is; one line a minute says the same. The line that follows says how many there were.
+// FoldRepeats returns a handler that passes log records on to next, and lowers repetitions to debug: a warning with the message, or
+// an error with the message and cause, of one that was passed on less than a minute ago. While Temporal is unavailable, its SDK
+// warns at each try of each of its pollers, and while the database is unavailable at each try of an activity; one line a minute is
+// enough. The next line says how many were lowered.
 //
 // Use it for the logger of the client that a worker is given.
 func FoldRepeats(next slog.Handler) slog.Handler {

@@ -21,7 +21,7 @@ import (
 )
 
 // JobsOptions say how a worker of background jobs works. Client, Pool and Registry are required; the zero value of each other
-// field is its default, as in Options.
+// field is its default, as in AccountingOptions.
 type JobsOptions struct {
 	// Client is connected to Temporal; it stays the caller's to close.
 	Client client.Client
@@ -32,7 +32,7 @@ type JobsOptions struct {
 	Registry *jobs.Registry
 	// Settings is what the queue works by; zero: the environment (JobsSettingsFromEnv).
 	Settings Settings
-	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of Options.
+	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of AccountingOptions.
 	MaxConcurrentActivities    int
 	MaxConcurrentWorkflowTasks int
 	// TaskQueue is the Temporal task queue; default "job-queue".
@@ -48,8 +48,9 @@ func JobsSettingsFromEnv() (Settings, error) { return activities.JobsSettingsFro
 
 // NewJobs checks the options and registers everything; nothing runs yet. Close the worker after Run.
 //
-// It leases only jobs of types that it has a handler for. What no worker has one for becomes a dead letter (HANDLER_MISSING)
-// after five minutes, uncounted; dead letters that this one has a handler for come back when it starts, and every minute.
+// The worker leases only jobs of types that it has a handler for. A job for whose type no worker has a handler becomes a dead
+// letter (HANDLER_MISSING) after five minutes, without a counted attempt. When a worker with the handler starts, and every minute
+// after that, such dead letters become pending again.
 func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")

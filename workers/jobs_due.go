@@ -17,8 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// DueJobs works background jobs that are due when it is asked to, without Temporal: for programs that are called by cron. It
-// shares the queue with workers, under the same leases.
+// DueJobs works due jobs once, without Temporal, for programs that cron starts. It shares the queue with workers, under the same
+// leases.
 type DueJobs struct {
 	registry *jobs.Registry
 	store    *store.Store
@@ -65,9 +65,9 @@ var errDueClosed = errors.New("workers: DueJobs is closed: it works nothing more
 // handBack is how long Run waits, when its context has ended, for what is not begun to be given back.
 const handBack = 3 * time.Second
 
-// Run works at most limit jobs that are due, once each, of the types that it has a handler for. Like a worker it puts these types on
-// record, and brings dead letters back that had no handler. When ctx ends it begins no further one, gives back what it has not begun, and
-// returns; what runs goes on until it ends, at the latest after its type's timeout, or until Close.
+// Run works at most limit due jobs, once each, of the types that it has a handler for. Like a worker it puts these types on record,
+// and makes dead letters pending again that had no handler. When ctx ends, it begins no further job, gives back those that it has
+// not begun, and returns. Running jobs go on until they end, at the latest after their type's timeout, or until Close.
 func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	select {
 	case <-d.stop:
@@ -165,7 +165,7 @@ func (d *DueJobs) release(ctx context.Context, turn store.Turn) error {
 	return err
 }
 
-// Close gives what runs twenty seconds to end, gives the rest back, and ends what it keeps open. The pool stays the caller's.
+// Close gives running jobs twenty seconds to end, gives the rest back, and closes its connections. The pool stays the caller's.
 func (d *DueJobs) Close() {
 	d.close.Do(func() { close(d.stop) })
 	d.running.Wait()

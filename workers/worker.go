@@ -83,8 +83,8 @@ func (w *Worker) connect(c client.Client, taskQueue string, concurrentActivities
 	})
 }
 
-// Run checks the schema, then works until ctx ends, and drains: nothing new is leased, running chunks finish, the rest is
-// given back. It returns nil after a drain.
+// Run checks the schema and works until ctx ends. Then it drains: it leases nothing more, finishes running chunks, and gives the
+// rest back. It returns nil after a drain.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -155,5 +155,5 @@ func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
 	return func(ctx context.Context) error { return migrations.Verify(ctx, pool) }
 }
 
-// Close ends what the worker keeps open. Call it after Run has returned.
+// Close closes the worker's connections. Call it after Run has returned.
 func (w *Worker) Close() { w.engine.Close() }
