@@ -25,8 +25,8 @@ func accountingRetryCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "retry (ORG DOCUMENT | --state failed [--org ORG] [--code CODE] --all)",
 		Short: "Make a job due again, or all that match",
-		Long: "Makes a job due again, whatever became of it: a failed one starts anew with its attempts reset, one that runs is tried\n" +
-			"again after its attempt. Mend the cause of a failure first.",
+		Long: "Makes a job due again, in any state: a failed job starts again with its attempts reset, a running one is tried again\n" +
+			"after its attempt. Fix the cause of a failure first.",
 		Example: "  daybook accounting retry acme invoice-17\n  daybook accounting retry --state failed --code DATABASE_ERROR --all",
 		Args:    cobra.MatchAll(cobra.MaximumNArgs(2), notOneArg),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -111,7 +111,7 @@ func accountingCancelCommand(a *app) *cobra.Command {
 		Use:   "cancel ORG DOCUMENT",
 		Short: "Ask that a document not be posted",
 		Long: "Cancels a document's job; one that runs is cancelled after its attempt, which commits nothing. What is posted already\n" +
-			"stays: mark the document not ready or deleted to take it back.",
+			"stays: mark the document not ready or deleted to reverse it.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			db, err := a.open(c.Context(), 1)

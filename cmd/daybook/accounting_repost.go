@@ -10,8 +10,8 @@ func accountingRepostCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "repost ORG DOCUMENT",
 		Short: "Ask for a document to be reversed and posted anew",
-		Long: "Asks for a document to be reversed and posted anew by the present rules, though neither it nor the rules need have\n" +
-			"changed. Each repost is a new epoch, which `daybook explain` shows.",
+		Long: "Asks for a document to be reversed and posted again by the active rules, even if neither it nor the rules changed.\n" +
+			"Each repost is a new epoch, which `daybook explain` shows.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			db, err := a.open(c.Context(), 1)

@@ -34,7 +34,7 @@ func demoCommand(a *app) *cobra.Command {
 		Short: "Start everything, post sample invoices of many countries, show the result",
 		Long: "Starts a PostgreSQL and a Temporal development server of its own, imports the published examples of the GOBL format\n" +
 			"(or, without a network, a few documents that come with the program), starts the workflow through the Temporal CLI,\n" +
-			"works the queue, and shows what was posted. It fails unless exactly what must be is posted.",
+			"works the queue, and shows what was posted. It fails unless exactly the expected documents are posted.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			a.quiet()

@@ -32,7 +32,7 @@ func devCommand(a *app) *cobra.Command {
 		Short: "Run PostgreSQL, Temporal and a worker until Ctrl-C",
 		Long: "Starts a PostgreSQL and a Temporal development server on this machine, applies the migrations, starts the workflows\n" +
 			"of every queue unless they run, and works them. Ctrl-C stops everything; a second start finds the data again.\n\n" +
-			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead. With --no-worker it works nothing: for\n" +
+			"Servers that DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS name are used instead. With --no-worker it starts no worker, for\n" +
 			"programs that embed workers of their own.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -84,7 +84,7 @@ func jobsListCommand(a *app) *cobra.Command {
 	var cursor string
 	command := &cobra.Command{
 		Use:     "list",
-		Short:   "List background jobs, the last enqueued one first; failed ones (dead letters) by when they failed",
+		Short:   "List jobs, the last enqueued one first; failed ones (dead letters) by when they failed",
 		Example: "  daybook jobs list --state failed --type webhook --code UPSTREAM_5XX --since 24h",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -165,7 +165,7 @@ func jobsShowCommand(a *app) *cobra.Command {
 	var history store.HistoryPage
 	command := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a background job: payload, links, result, and the history of its attempts",
+		Short: "Show a job: payload, links, result, and the history of its attempts",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if history.Limit < 1 || history.Before < 0 {
@@ -245,7 +245,7 @@ func jobsStatsCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:   "stats",
-		Short: "Count background jobs by type and state",
+		Short: "Count jobs by type and state",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 1)

@@ -101,9 +101,9 @@ func jobsRetryCommand(a *app) *cobra.Command {
 	var delay time.Duration
 	command := &cobra.Command{
 		Use:   "retry (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
-		Short: "Try a background job again, or all dead letters that match",
+		Short: "Try a job again, or all dead letters that match",
 		Long: "Tries a job again: --mode now at once, later after a delay (5m if --delay does not say), reset at once and with its attempts\n" +
-			"counted from 0. now and later keep the count, and give it at least one more attempt. Mend the cause of a failure first.",
+			"counted from 0. now and later keep the count, and give it at least one more attempt. Fix the cause of a failure first.",
 		Example: "  daybook jobs retry 0197… --mode reset\n  daybook jobs retry --all --type webhook --code UPSTREAM_5XX --since 24h --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -130,7 +130,7 @@ func jobsCancelCommand(a *app) *cobra.Command {
 	var f changeFlags
 	command := &cobra.Command{
 		Use:   "cancel (ID | --all [--org ORG] [--type TYPE] [--code CODE] [--since 24h])",
-		Short: "Cancel a background job, or all dead letters that match",
+		Short: "Cancel a job, or all dead letters that match",
 		Long:  "Cancels a job; one that runs is cancelled after its attempt.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -148,9 +148,9 @@ func jobsCancelCommand(a *app) *cobra.Command {
 func jobsResumeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume OPERATION",
-		Short: "Go on with a retry or cancel of many jobs that was cut off",
-		Long: "Goes on with a bulk operation: what it changed is counted, and the jobs that are left are changed now. A server\n" +
-			"(daybook serve) goes on by itself with operations that no process works on.",
+		Short: "Continue a retry or cancel of many jobs that was interrupted",
+		Long: "Continues a bulk operation: the jobs that it has not changed yet are changed now. A server (daybook serve) continues\n" +
+			"operations by itself that no other process works on.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			db, err := a.open(c.Context(), 2)

@@ -28,9 +28,9 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 	var o queue.JobOptions
 	command := &cobra.Command{
 		Use:   "enqueue TYPE --org ORG [--payload JSON]",
-		Short: "Enqueue a background job",
-		Long: "Enqueues a background job. The payload of one of Daybook's own types is checked against the type's schema\n" +
-			"(docs/job-types.md); of every other type only its worker knows the schema, and checks it.",
+		Short: "Enqueue a job",
+		Long: "Enqueues a job. The payload of one of Daybook's own types is checked against the type's schema\n" +
+			"(docs/job-types.md). The payload of any other type is checked by its worker, which knows the schema.",
 		Example: "  daybook jobs enqueue webhook --org acme --payload '{\"url\": \"https://example.com/hook\"}' --key order-17-paid\n" +
 			"  daybook jobs enqueue report --org acme --payload @report.json --run-at 2026-04-01T06:00:00Z",
 		Args: cobra.ExactArgs(1),

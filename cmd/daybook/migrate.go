@@ -44,7 +44,7 @@ func migrateDownCommand(a *app) *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "down",
-		Short: "Take the newest migration back, with the data in its tables",
+		Short: "Undo the newest migration, and delete the data in its tables",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.checkDatabaseURL(); err != nil {

@@ -26,8 +26,8 @@ func organizationsPauseCommand(a *app) *cobra.Command {
 		Use:   "pause --org ORG…|--all-orgs",
 		Short: "Lease no more jobs of organizations, until they are resumed",
 		Long: "Pauses organizations: from now on no worker leases a job of theirs, of any queue. What is leased already is finished. Documents can be\n" +
-			"marked ready and enqueued as ever; their jobs stay pending, keep their place and lose no attempt.\n\n" +
-			"--all-orgs means those that Daybook knows now, not the ones to come. The whole queue is paused by a signal to the workflow.",
+			"marked ready and enqueued as usual; their jobs stay pending, and keep their order and their attempts.\n\n" +
+			"--all-orgs means those that Daybook knows now, not later ones. A signal to the workflow pauses the whole queue.",
 		Example: "  daybook organizations pause --org acme",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -47,7 +47,7 @@ func organizationsResumeCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "resume --org ORG…|--all-orgs",
 		Short: "Lease jobs of paused organizations again",
-		Long:  "Takes the pause of organizations back. A worker that waits looks at once for what is due. Their caps stay.",
+		Long:  "Ends the pause of organizations. A waiting worker finds their due jobs at once. Their caps stay.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := a.changeFlows(c.Context(), &orgs, store.ResumeOrganization)
@@ -67,7 +67,7 @@ func organizationsCapCommand(a *app) *cobra.Command {
 		Short: "Bound how many jobs of an organization are leased at a time",
 		Long: "Bounds how many jobs of an organization are leased at a time in each queue, over all workers together. It takes effect for every new\n" +
 			"lease: what is leased already is finished, also what is above the cap, and what was leased while there was no cap does not\n" +
-			"count. Several organizations have each a cap of its own.",
+			"count. Each organization has a cap of its own.",
 		Example: "  daybook organizations cap --org acme --max-in-flight 20\n  daybook organizations cap --org acme --none",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

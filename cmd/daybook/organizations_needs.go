@@ -50,8 +50,8 @@ func organizationsSourceCommand(a *app) *cobra.Command {
 		Use:   "source (NAME|--follow-default) (--org ORG…|--all-orgs|--default)",
 		Short: "Say which source the documents of organizations are read from",
 		Long: "Puts on record from which source the documents of organizations are read. Only workers that read it work their jobs;\n" +
-			"`daybook worker` reads daybook, the table daybook.documents. It waits until no transaction posts by the source before,\n" +
-			"and returns jobs that failed with DOCUMENT_UNKNOWN. Nothing that is posted changes.",
+			"`daybook worker` reads daybook, the table daybook.documents. The command waits for transactions that post by the old\n" +
+			"source, and makes jobs pending that failed with DOCUMENT_UNKNOWN. Nothing that is posted changes.",
 		Example: "  daybook organizations source shop --org acme\n  daybook organizations source shop --default",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

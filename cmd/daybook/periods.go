@@ -17,8 +17,8 @@ func periodsCommand(a *app) *cobra.Command {
 	command.AddCommand(
 		periodsListCommand(a), periodsAddCommand(a),
 		periodsChangeCommand(a, "close", "Close a period: nothing is posted into it any more",
-			"Closes a period. Chunks that are being posted for the organization are waited for; after that nothing is posted into the\n"+
-				"period until it is opened. What a document does whose date lies in it, says `daybook periods policy`.", closePeriod),
+			"Closes a period. The command waits for chunks that are being posted for the organization; after that nothing is posted\n"+
+				"into the period until it is opened. `daybook periods policy` says what happens to documents with a date in it.", closePeriod),
 		periodsChangeCommand(a, "open", "Open a period, and try again what had failed because it was closed",
 			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", store.OpenPeriod),
 		periodsPolicyCommand(a),
@@ -241,9 +241,9 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:   "policy fail|first_open_day --org ORG",
-		Short: "Say what a document does whose posting date lies in a closed period",
-		Long: "Says what a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED until the period is opened,\n" +
-			"or be posted on the first open day after it. Jobs that had failed with PERIOD_CLOSED are pending again.",
+		Short: "Choose what happens to documents with a posting date in a closed period",
+		Long: "Chooses what happens to documents with a posting date in a closed period: they fail with PERIOD_CLOSED until the period is\n" +
+			"opened, or they are posted on the first open day after it. Jobs that had failed with PERIOD_CLOSED are pending again.",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{string(models.PolicyFail), string(models.PolicyFirstOpenDay)},
 		RunE: func(c *cobra.Command, args []string) error {

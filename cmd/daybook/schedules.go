@@ -19,7 +19,7 @@ func schedulesCommand(a *app) *cobra.Command {
 	command.AddCommand(schedulesCreateCommand(a), schedulesListCommand(a),
 		scheduleCommand(a, "delete", "Delete a schedule; jobs that it enqueued stay", "deleted", nil,
 			func(ctx context.Context, c client.Client, id, _ string) error { return schedules.Delete(ctx, c, id) }),
-		scheduleCommand(a, "pause", "Have a schedule not fire until it is resumed; what it misses meanwhile is not made up for", "paused", notes,
+		scheduleCommand(a, "pause", "Stop a schedule until it is resumed; firings that it misses are not made up for", "paused", notes,
 			schedules.Pause),
 		scheduleCommand(a, "resume", "Have a paused schedule fire again", "resumed", notes,
 			schedules.Resume),

@@ -38,7 +38,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "create ID --org ORG --type TYPE (--cron EXPRESSION | --every DURATION)",
 		Short: "Enqueue a job each time a schedule fires; --replace changes one that is there",
-		Long: "Creates a Temporal schedule that enqueues a job each time it fires, once a firing whatever happens: the job's idempotency\n" +
+		Long: "Creates a Temporal schedule that enqueues a job each time it fires, exactly once for each firing: the job's idempotency\n" +
 			"key is made of the schedule's id and the time for which the firing was planned. A worker of background jobs must run.\n\n" +
 			"There may be one of the same id already: that is an error (SCHEDULE_EXISTS) unless --replace is given.\n\n" +
 			"The payload is kept in Temporal: it may name secrets, and must not hold them.",

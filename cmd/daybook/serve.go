@@ -25,10 +25,10 @@ func serveCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the HTTP API until a signal ends it",
-		Long: "Serves the HTTP API (docs/http-api.md) until SIGINT or SIGTERM; then it accepts nothing new, finishes what it is answering\n" +
-			"and ends. Its OpenAPI document is at /openapi.json; /healthz says that it runs, /readyz that the database answers.\n" +
+		Long: "Serves the HTTP API (docs/http-api.md) until SIGINT or SIGTERM; then it accepts no new requests, finishes those that it is\n" +
+			"answering, and ends. Its OpenAPI document is at /openapi.json; /healthz says that it runs, /readyz that the database answers.\n" +
 			"Every other request needs a token: see `daybook tokens create`.\n\n" +
-			"It answers this machine alone, unless --listen names another address and --expose confirms it. It speaks plain HTTP:\n" +
+			"It answers only this machine, unless --listen names another address and --expose confirms it. It speaks plain HTTP:\n" +
 			"put a proxy that does TLS in front before tokens travel over a network.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

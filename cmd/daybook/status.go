@@ -20,7 +20,7 @@ func statusCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Show how the queues stand",
+		Short: "Count the jobs of every queue by state, and show what waits",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 2)

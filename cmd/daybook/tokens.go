@@ -33,8 +33,8 @@ func tokensCreateCommand(a *app) *cobra.Command {
 		Long: "Creates a token for one organization or for all and prints it. It is shown this once: the database keeps only a hash of it.\n" +
 			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, cancel, run). None contains another.\n\n" +
 			"With --types it may enqueue background jobs of these types alone. Without, it may enqueue all, but cleanup and db_function only with\n" +
-			"the scope operate as well. --rate and --job-rate bound what each server takes of it in a minute, a tenth of that at once; beyond\n" +
-			"that it is answered with 429.",
+			"the scope operate as well. --rate and --job-rate bound its requests and its jobs a minute at each server, a tenth of that at once;\n" +
+			"the server answers more with 429.",
 		Example: "  daybook tokens create --name shop --scope enqueue --org acme --types webhook,report --rate 600 --job-rate 120\n" +
 			"  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron --scope operate --all-orgs --run-by-get",
 		Args: cobra.NoArgs,
@@ -103,7 +103,7 @@ func tokensListCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List tokens, the newest first; what they consist of is not kept",
+		Short: "List tokens, the newest first, without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 1)
@@ -158,7 +158,7 @@ func tokenReach(t *store.Token) string {
 func tokensRevokeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Have a token refused from now on",
+		Short: "Revoke a token: it is refused from now on",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			db, err := a.open(c.Context(), 1)
