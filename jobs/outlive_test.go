@@ -50,7 +50,7 @@ func TestJobOutlivesItsTurn(t *testing.T) {
 	assert.Equal(t, 1, r.Leased)
 	assert.Zero(t, r.Completed)
 	assert.Empty(t, r.LeftBehind, "no later activity is to reclaim it")
-	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased' AND working AND turn_id LIKE 'outlived/%'`, slow))
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased' AND working AND detached`, slow))
 
 	// The lane works on, and leaves the job alone.
 	b.enqueue(greet{Name: "quick"}, queue.JobOptions{})

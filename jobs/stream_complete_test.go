@@ -59,7 +59,7 @@ func TestCompletionLongerThanATurn(t *testing.T) {
 	id := b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
 	// Its time is up after the job has been worked for a second: then it is handed over.
 	b.lane(b.engine, 1200*time.Millisecond)
-	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE turn_id LIKE 'outlived/%'`)
+	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE detached`)
 	b.until(1, completed)
 	assert.Equal(t, "completed", b.outcomes(id))
 	assert.EqualValues(t, 1, handled.Load())

@@ -121,7 +121,7 @@ func TestOutageWhileADetachedJobEnds(t *testing.T) {
 	line, e := b.onLine()
 	b.enqueue(greet{}, queue.JobOptions{})
 	b.short(e, nil)
-	require.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE turn_id LIKE 'outlived/%'`))
+	require.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE detached`))
 	line.Cut()
 	since := time.Now()
 	close(finish)

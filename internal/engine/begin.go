@@ -48,7 +48,7 @@ func (r *runner) begin(work context.Context) error {
 	}
 	r.queue = append(r.queue, q.waiting...)
 	for _, j := range begun.of(q.start) {
-		r.start(work, j)
+		r.start(work, j, nil)
 	}
 	for jobType, jobs := range q.bulk {
 		r.startBulk(work, jobType, begun.of(jobs))

@@ -11,14 +11,16 @@ import (
 
 // call is one call of a handler. What is not said to be fixed is guarded by calls.
 type call struct {
-	// jobType, single, picked and open are fixed: the type, whether it works one job by itself outside of transactions, whether what it
-	// works is not leased, and how many jobs it has.
+	// These are fixed: the type, whether it works one job by itself outside of transactions, how many jobs it has, and the open pick that they
+	// are from.
 	jobType string
 	single  bool
-	picked  bool
 	open    int
+	from    *openPick
 
-	began time.Time
+	// picked: what it works is not leased.
+	picked bool
+	began  time.Time
 	// inHand are the jobs that it works now, later those that come after them.
 	inHand, later []store.Job
 	cancel        context.CancelFunc
@@ -136,6 +138,15 @@ func (cs *calls) cancelLost(before map[*call][]store.Job, held []string) (lost b
 		}
 	}
 	return lost
+}
+
+// leased says that the job of a call which was picked is leased, or, if it is not, ends the call: the job may be another turn's.
+func (cs *calls) leased(c *call, leased bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.picked = false; !leased {
+		c.cancel()
+	}
 }
 
 // longRunning returns the ids of the jobs that have been worked, each by itself, for so long.

@@ -58,7 +58,7 @@ func (r *runner) detach(work context.Context) (bool, error) {
 // goOn ends the turn for its activity, and waits for its jobs in the background.
 func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 	before := r.holder.turn()
-	before.ID = r.request.Turn.ID
+	before.ID, before.Detached = r.request.Turn.ID, false
 	err := r.holder.finish(ctx, r.request.Stop, before)
 	if !r.doubt.IsZero() {
 		r.engine.reclaimLater(before)

@@ -61,7 +61,9 @@ type Engine struct {
 	waker    Waker
 	handlers Handlers
 	// room counts what the process works of each type.
-	room    *room
+	room *room
+	// pace is what it has learnt of how long they take.
+	pace    *pace
 	options Options
 	// capacity is how many jobs a turn has begun or leased at a time, at most.
 	capacity int
@@ -97,7 +99,7 @@ func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
 }
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
-	e := &Engine{kind: k, waker: k.NewWaker(o.Log), handlers: h, room: newRoom(h), options: o, capacity: laneJobs}
+	e := &Engine{kind: k, waker: k.NewWaker(o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }

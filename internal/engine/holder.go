@@ -184,6 +184,6 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 
 // detached is the turn by which jobs are held that go on without the turn's activity.
 func detached(turn store.Turn) store.Turn {
-	turn.ID = store.OutlivedPrefix + turn.ID
+	turn.ID, turn.Detached = "detached/"+turn.ID, true
 	return turn
 }

@@ -76,10 +76,10 @@ type Picker interface {
 	// With an error jobs may have been leased which are not returned: the turn's next TakeOver under a higher fence, or Release, finds
 	// them. Leased.Outlook says, when there are no jobs, how long it is worth waiting; its other fields why there are none.
 	LeaseFor(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error)
-	// PickType chooses up to limit due jobs, which the caller is about to lock and complete in one transaction. jobType is the only type
-	// that it may choose, "" where there are no types: are others due as well, Pick.Others is set and nothing is chosen. Nothing is
-	// written and nothing locked.
-	PickType(ctx context.Context, limit int, jobType string, room store.Room) (Pick, error)
+	// PickTypes chooses up to limit due jobs, which the caller is about to lock and complete in one transaction, of the types that may be
+	// picked: are others due as well for which there is room, Pick.Others is set and nothing is chosen. Room is reserved for what is
+	// chosen, until Lock. Nothing is written and nothing locked.
+	PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room store.Room) (Pick, error)
 	// HasLeft reports whether jobs are due that this worker may not work and another one might. A kind whose jobs every worker can
 	// work says false.
 	HasLeft(ctx context.Context) (bool, error)
@@ -99,7 +99,8 @@ type Pick interface {
 	// to be leased.
 	Counted() bool
 	Others() bool
-	// Lock locks the jobs in the transaction that works and completes them, and returns them. Where the chosen partitions have given
+	// Lock locks the jobs in the transaction that works and completes them, and returns them in the order of their turns; room stays reserved
+	// for these. Where the chosen partitions have given
 	// their jobs to others already it goes on with the next ones. Attempt and StartedAt are those of the attempt that begins now.
 	Lock(ctx context.Context, tx pgx.Tx) ([]store.Job, error)
 	// Undo says that the transaction failed, or left jobs alone: they are found again. LeaveAlone says that those of organizations
@@ -117,6 +118,10 @@ type Leases interface {
 	Held(ctx context.Context, turn store.Turn) ([]string, error)
 	// TurnsWithLeases returns those of the named turns that hold a lease under any fence, locked or not.
 	TurnsWithLeases(ctx context.Context, turns []string) ([]string, error)
+
+	// LeasePicked leases jobs, which Pick.Lock returned, to the turn under its fence, as being worked, and returns which: in the transaction
+	// that locked them all, in a later one those that are as they were when they were locked. It waits for locked rows.
+	LeasePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, jobs []store.Job) ([]string, error)
 
 	// MarkWorking says that the turn works on these jobs now, each by itself: should its worker die, they are charged. It returns those
 	// that it still holds and that were not locked: only those are to be worked.

@@ -24,14 +24,17 @@ const (
 // errSuspicious says that a job may have ended its worker: it is leased, so that the one to blame is found.
 var errSuspicious = errors.New("a job was reclaimed from a worker that is gone")
 
-// pickable returns the bulk type that all the jobs have, if its next jobs may be picked.
-func (r *runner) pickable(jobs []store.Job) (jobType string, ok bool) {
-	jobType = jobs[0].Type
+// pickable says, of jobs that were leased, whether the next jobs like them may be picked: all are of one bulk type, or all of short types.
+func (r *runner) pickable(jobs []store.Job) (picks, string) {
+	if !slices.ContainsFunc(jobs, func(j store.Job) bool { return !r.engine.pace.short(j.Type) }) {
+		return picksShort, ""
+	}
+	jobType := jobs[0].Type
 	h, ok := r.engine.handlers.Handling(jobType)
 	if !ok || !h.Bulk || h.Picked == PickedNever || slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Type != jobType }) {
-		return "", false
+		return picksNone, ""
 	}
-	return jobType, true
+	return picksBulk, jobType
 }
 
 // startPick works the next jobs of a bulk type without leasing them first.
@@ -78,7 +81,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		r.engine.options.Log.Debug("jobs are leased instead of being picked", "type", jobType, "error", err)
 		return refilled{asked: n, leaseFor: pickPause}, false
 	}
-	pick, err := r.engine.kind.PickType(ctx, n, jobType, r.engine.room)
+	pick, err := r.engine.kind.PickTypes(ctx, n, func(t string) bool { return t == jobType }, r.engine.room)
 	if err != nil {
 		return leased(err)
 	}

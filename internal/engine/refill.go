@@ -31,23 +31,39 @@ type refillState struct {
 	// capped: organizations with a cap may have work. tight: the last refill passed over jobs for which there was no room.
 	capped, tight bool
 
-	// picks: the next jobs of pickType are picked, without being leased; not before leaseUntil, and not if the next refill is to lease.
-	picks      bool
+	// picks says which of the next jobs are picked, without being leased, pickType of which bulk type; not before leaseUntil, and not if the
+	// next refill is to lease.
+	picks      picks
 	pickType   string
 	leaseUntil time.Time
 	leaseNext  bool
 }
 
+// picks says which jobs a turn picks.
+type picks int
+
+const (
+	picksNone picks = iota
+	// picksBulk: those of one bulk type, which are worked in the transaction that picked them.
+	picksBulk
+	// picksShort: single jobs of short types, which are worked beside it.
+	picksShort
+)
+
 func (e *Engine) newRefill(q TurnRequest) refillState {
-	h, ok := e.handlers.Handling("")
-	return refillState{batch: q.Batch, picks: ok && h.Picked == PickedAtOnce}
+	f := refillState{batch: q.Batch}
+	if h, ok := e.handlers.Handling(""); ok && h.Picked == PickedAtOnce {
+		f.picks = picksBulk
+	}
+	return f
 }
 
 // refilled is what came of a refill.
 type refilled struct {
-	// jobs are leased; worked counts those that were picked and are completed.
+	// jobs are leased; worked counts those that were picked and are completed; open has those that are picked and are to be begun.
 	jobs   []store.Job
 	worked int
+	open   *openPick
 	// asked is how many were asked for.
 	asked int
 	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up comes.
@@ -107,11 +123,18 @@ func (r *runner) startRefill(work context.Context) {
 	}
 	n := min(room, f.batch)
 	f.underWay, f.at = true, now
-	if f.picks && !f.leaseNext && !now.Before(f.leaseUntil) && !r.request.Crashed {
-		r.startPick(work, f.pickType, n)
-		return
+	pick := f.picks
+	if f.leaseNext || now.Before(f.leaseUntil) || r.request.Crashed {
+		pick = picksNone
 	}
-	go func() { r.refills <- r.lease(work, n) }()
+	switch pick {
+	case picksBulk:
+		r.startPick(work, f.pickType, n)
+	case picksShort:
+		go r.openPick(work, n)
+	case picksNone:
+		go func() { r.refills <- r.lease(work, n) }()
+	}
 }
 
 // lease leases up to n jobs, for which it reserves room.
@@ -126,7 +149,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	if l.call != nil && l.call.abandoned {
 		return nil // another refill may be under way
 	}
-	f.underWay = false
+	f.underWay = l.open != nil
 	if l.err != nil {
 		r.leaveRoom(l.jobs)
 		f.dry = false
@@ -135,6 +158,9 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	}
 	r.recovered(&r.own)
 	found := len(l.jobs) + l.worked
+	if l.open != nil {
+		found += r.beginPick(work, l.open)
+	}
 	if f.leaseNext = l.leaseNext; l.leaseFor > 0 {
 		f.leaseUntil = time.Now().Add(l.leaseFor)
 	}
@@ -147,7 +173,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		f.again = time.Now().Add(l.again)
 	}
 	if len(l.jobs) > 0 {
-		f.pickType, f.picks = r.pickable(l.jobs)
+		f.picks, f.pickType = r.pickable(l.jobs)
 	}
 	r.tally.note(func(r *Report) {
 		r.Leased += found

@@ -30,6 +30,9 @@ func (r *runner) note(c returned) {
 		return
 	}
 	r.leave(c.call)
+	if c.call.from != nil && r.notePicked(c.call, c.jobs) {
+		return
+	}
 	for _, e := range c.jobs {
 		if !e.closed {
 			e.since = now
@@ -105,7 +108,7 @@ func (r *runner) abandon(work context.Context) {
 	stopped := !r.goodbye.IsZero() && now.Sub(r.goodbye) > stopGrace
 	for _, c := range r.calls.abandon(now, stopped) {
 		r.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for", "type", c.jobType, "jobs", len(c.inHand))
-		if c.picked {
+		if c.picked && !c.single {
 			r.refill.underWay = false
 			r.refill.leaseUntil = r.ends
 			continue

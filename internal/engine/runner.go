@@ -33,8 +33,11 @@ type runner struct {
 	over       chan returned
 	completeds chan completed
 	refills    chan refilled
-	// hand passes a job to a goroutine that has ended another one.
-	hand chan store.Job
+	closes     chan closedPick
+	// hand passes a call to a goroutine that has ended another one.
+	hand chan *call
+	// hurry gets an open pick of which a job needs its lease now.
+	hurry chan *openPick
 	// unattended: no activity waits for the turn.
 	unattended bool
 	// ends is when the turn's time is up.
@@ -51,8 +54,8 @@ type runner struct {
 	running map[string]int
 	// begun are the jobs that calls were given and have not returned.
 	begun map[string]bool
-	// careful: jobs are being worked that may have killed their worker.
-	careful bool
+	// careful: jobs are being worked that may have killed their worker. ending: nothing more is begun.
+	careful, ending bool
 	// checked is when calls that do not return were last looked for, goodbye when that was first done after the turn was told to stop.
 	checked, goodbye time.Time
 
@@ -63,6 +66,8 @@ type runner struct {
 	completing                bool
 
 	refill refillState
+	// open is the pick whose transaction is open; it is the refill under way.
+	open *openPick
 
 	// own and completions are what the database does to the turn's own statements: completions, and all others.
 	own, completions trouble
@@ -84,10 +89,10 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
 	return &runner{
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
-		over: make(chan returned, 2*max(laneJobs, e.capacity)), hand: make(chan store.Job), completeds: make(chan completed, 1),
+		over: make(chan returned, 2*max(laneJobs, e.capacity)), hand: make(chan *call), completeds: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
-		refills: make(chan refilled, 2),
-		ends:    time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
+		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
+		ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
 		own: trouble{doing: "lease and give back"}, completions: trouble{doing: "complete"},
 	}
 }
@@ -160,6 +165,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		if !timeUp && r.own.well(now) {
 			r.startRefill(work)
 		}
+		r.tendPick()
 		if !r.busy() && (timeUp || r.refill.dry && !r.request.Linger && len(r.queue)+len(r.skipped) == 0) {
 			return false, nil
 		}
@@ -196,6 +202,7 @@ func (r *runner) enough() bool {
 // giveUp ends a turn that Temporal has given to another worker: nothing more is begun, what has not begun is given back, and what runs goes
 // on. detached is as run's.
 func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
+	r.ending = true
 	for !r.stopping(ctx) {
 		r.alarm = time.Now().Add(time.Second)
 		if detached, err = r.step(work, true); detached || err != nil || !r.busy() {
@@ -203,6 +210,7 @@ func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
 		}
 		r.noticeCompleted()
 		r.startCompleting(work)
+		r.tendPick()
 		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {
 			return false, err
 		}
@@ -254,13 +262,16 @@ func (r *runner) noticeCompleted() {
 
 // drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn takes it over.
 func (r *runner) drain(work context.Context, err error) error {
+	r.ending = true
 	for {
 		r.alarm = time.Now().Add(time.Second)
 		if err != nil {
 			r.cancelWork()
+			r.finishPick(true)
 			r.ended, r.held = nil, nil
 		} else {
 			r.startCompleting(work)
+			r.tendPick()
 		}
 		if !r.busy() {
 			return err
@@ -296,6 +307,12 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		return r.noteRefill(work, l)
 	case c := <-r.completeds:
 		return r.noteCompleted(work, c)
+	case c := <-r.closes:
+		r.noteClosed(c)
+	case o := <-r.hurry:
+		if r.open == o {
+			r.finishPick(false)
+		}
 	case <-r.holder.arrived:
 	case <-r.waiter.Tokens():
 		r.called()

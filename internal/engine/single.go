@@ -10,15 +10,19 @@ import (
 )
 
 // start works a job in a goroutine that has ended another one, whose stack has grown already, or in a new one.
-func (r *runner) start(work context.Context, j store.Job) {
+func (r *runner) start(work context.Context, j store.Job, from *openPick) {
 	r.active++
 	r.begun[j.ID] = true
+	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, from: from, picked: from != nil, cancel: func() {}}
+	if from != nil {
+		from.calls[j.ID] = c
+	}
 	select {
-	case r.hand <- j:
+	case r.hand <- c:
 	default:
 		go func() {
-			for ok := true; ok; j, ok = <-r.hand {
-				r.workAndTell(work, j)
+			for ok := true; ok; c, ok = <-r.hand {
+				r.workAndTell(work, c)
 			}
 		}()
 	}
@@ -26,8 +30,8 @@ func (r *runner) start(work context.Context, j store.Job) {
 
 // workAndTell works a job and says that it is over, even if the handler ends its goroutine: then the job is given back at the
 // end of the turn.
-func (r *runner) workAndTell(work context.Context, j store.Job) {
-	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}}
+func (r *runner) workAndTell(work context.Context, c *call) {
+	j := c.inHand[0]
 	e := ended{job: j, closed: true}
 	defer func() {
 		r.engine.room.ended(c.jobType)
@@ -43,16 +47,25 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	defer cancel()
 	r.calls.begin(c)
 	defer r.calls.end(c)
+	needsLease := false
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
+		needsLease = true
+		if err := r.awaitLease(ctx, c); err != nil {
+			return store.Unavailable(err)
+		}
 		turn, free := r.holder.pin()
 		defer free()
 		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, j.ID, p))
 	})
+	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {
 		putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay}
 		a = r.uncounted(work, j, putOff, a)
 	}
 	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
+		if err := r.awaitLease(work, c); err != nil {
+			return ended{job: j, closed: true} // it is worked again, or is given back
+		}
 		done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
 		settled, err := done.run(ctx, work)
 		if err == nil {

@@ -18,9 +18,9 @@ type tables struct{ *store.Store }
 // Name implements Kind.
 func (t tables) Name() string { return t.Kind().Name }
 
-// PickType implements Picker.
-func (t tables) PickType(ctx context.Context, limit int, jobType string, room store.Room) (Pick, error) {
-	p, err := t.Store.PickType(ctx, limit, jobType, room)
+// PickTypes implements Picker.
+func (t tables) PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room store.Room) (Pick, error) {
+	p, err := t.Store.PickTypes(ctx, limit, may, room)
 	return tablesPick{p}, err
 }
 

@@ -55,9 +55,6 @@ SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence 
 	return b, wrap("read jobs that wait", err)
 }
 
-// OutlivedPrefix begins the names of turns whose jobs go on although no activity works them any more.
-const OutlivedPrefix = "outlived/"
-
 // HandOver makes all of these leases another turn's, or, if they are not all the turn's or another transaction holds a row locked,
 // none. It may be called again after an error that left its result unknown: what was handed over already counts as such.
 func (s *Store) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {

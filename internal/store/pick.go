@@ -13,9 +13,11 @@ type Pick struct {
 	store *Store
 	limit int
 	room  Room
-	// jobType is the only type of the jobs, "" where there are no types.
-	jobType string
-	shares  []share
+	// may says of which types jobs may be picked.
+	may    func(jobType string) bool
+	shares []share
+	// reserved are the shares whose room is reserved until they are locked.
+	reserved []share
 	// Outlook is of a pick that is empty.
 	Outlook
 	// Capped says that organizations have work whose jobs in flight are counted: those are to be leased.
@@ -26,19 +28,21 @@ type Pick struct {
 
 // Pick chooses where the next jobs are to be taken from, as Lease does.
 func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
-	return s.PickType(ctx, limit, "", nil)
+	return s.PickTypes(ctx, limit, func(string) bool { return true }, nil)
 }
 
-// PickType is Pick for jobs of one type, of which a worker works any number, if no others are due for which there is room.
-func (s *Store) PickType(ctx context.Context, limit int, jobType string, room Room) (*Pick, error) {
-	p := &Pick{store: s, limit: limit, room: room, jobType: jobType}
+// PickTypes is Pick for jobs of the types that may be picked, if no others are due for which there is room. The room of what is picked is
+// reserved until Lock, and after it for what Lock returns.
+func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room Room) (*Pick, error) {
+	p := &Pick{store: s, limit: limit, room: room, may: may}
 	var err error
 	s.weed(ctx)
 	s.release()
 	if p.Outlook, err = s.scan(ctx, s.cursors.idle(room), room); err != nil {
 		return nil, err
 	}
-	if p.shares = p.ask(); p.Empty() {
+	p.shares = p.ask()
+	if p.reserved = p.shares; p.Empty() {
 		p.Outlook = s.awaitHolds(p.Outlook)
 	}
 	return p, nil
@@ -50,7 +54,7 @@ func (p *Pick) ask() []share {
 	p.Capped = p.Capped || len(counted) > 0
 	returnUnused(p.room, counted, nil)
 	for _, sh := range free {
-		if sh.key.jobType != p.jobType {
+		if !p.may(sh.key.jobType) {
 			p.Others = true
 			returnUnused(p.room, free, nil)
 			return nil
@@ -84,6 +88,7 @@ SELECT j.*
                    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */ THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
+	p.reserved = nil
 	for next := p.shares; len(next) > 0; {
 		batch := &pgx.Batch{}
 		batch.Queue(idleLimit)
@@ -91,6 +96,7 @@ SELECT j.*
 		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
 		// The cursors move at once: the others go on behind these rows, instead of trying each of them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next)
+		returnUnused(p.room, next, jobs)
 		if p.store.kind.blamesRow(err) {
 			p.store.doubtShares(next)
 		}
@@ -104,4 +110,8 @@ SELECT j.*
 }
 
 // Undo says that the transaction failed, or left jobs alone: they are due as before.
-func (p *Pick) Undo() { p.store.cursors.rewind(p.shares) }
+func (p *Pick) Undo() {
+	returnUnused(p.room, p.reserved, nil)
+	p.reserved = nil
+	p.store.cursors.rewind(p.shares)
+}

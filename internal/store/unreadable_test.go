@@ -117,7 +117,7 @@ func TestPickPassesUnreadableRow(t *testing.T) {
 			if p.table == "daybook.jobs" {
 				jobType = "greet"
 			}
-			pick, err := p.store.PickType(p.t.Context(), 100, jobType, nil)
+			pick, err := p.store.PickTypes(p.t.Context(), 100, func(t string) bool { return t == jobType }, nil)
 			require.NoError(p.t, err)
 			err = p.store.InTx(p.t.Context(), func(tx pgx.Tx) error {
 				some, err := pick.Lock(p.t.Context(), tx)

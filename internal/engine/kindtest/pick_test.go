@@ -40,7 +40,7 @@ func (b *bundle) pick(kind engine.Kind, limit int, jobType string) engine.Pick {
 	var pick engine.Pick
 	b.eventually(func() bool {
 		var err error
-		pick, err = kind.PickType(b.t.Context(), limit, jobType, nil)
+		pick, err = kind.PickTypes(b.t.Context(), limit, func(t string) bool { return t == jobType }, nil)
 		require.NoError(b.t, err)
 		return !pick.Empty()
 	}, "something is picked")
@@ -143,7 +143,7 @@ func pickCounted(b *bundle) {
 	b.change(func(tx pgx.Tx) error { _, err := store.CapOrganization(b.t.Context(), tx, org, &limit); return err })
 	b.filled(org, 2, 5)
 	b.eventually(func() bool {
-		pick, err := b.kind.PickType(b.t.Context(), 10, jobType, nil)
+		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, nil)
 		require.NoError(b.t, err)
 		require.True(b.t, pick.Empty())
 		return pick.Counted()
@@ -175,7 +175,7 @@ func pickOutlook(b *bundle) {
 	jobType := b.jobType()
 	b.one(org, "later", 2, 5*time.Minute)
 	b.eventually(func() bool {
-		pick, err := b.kind.PickType(b.t.Context(), 10, jobType, nil)
+		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, nil)
 		require.NoError(b.t, err)
 		require.True(b.t, pick.Empty())
 		return pick.Wait() > 4*time.Minute && pick.Wait() < 5*time.Minute+time.Second

@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off keeps its rows locked until it has idled
+// for ten seconds.
+const rescueWait = 15 * time.Second
+
+// openPick is single jobs that a transaction has locked, and keeps locked while their handlers run. What ends within openFor is completed in
+// that transaction, and what lasts longer is leased in it. So a lease is the record of a long attempt, and not a toll on each job.
+type openPick struct {
+	// These are fixed.
+	jobs   []store.Job
+	finish chan finish
+	// over is closed when the transaction has ended. Then leased are the jobs that are leased by the turn.
+	over   chan struct{}
+	leased map[string]bool
+
+	// The rest is the loop's: when the transaction is to end, the calls that run, what has ended before the transaction was told to end, and
+	// after it.
+	until       time.Time
+	calls       map[string]*call
+	ended, late []ended
+	finishing   bool
+}
+
+// finish says how an open pick ends: which jobs are completed, and which are leased.
+type finish struct {
+	ended   []ended
+	running []store.Job
+	// abort: nothing is committed.
+	abort bool
+}
+
+// closedPick is what came of an open pick.
+type closedPick struct {
+	pick  *openPick
+	ended []ended
+	// failed: the transaction was not committed, or it is not known whether it was. What of it is leased is to be completed as that.
+	failed bool
+}
+
+var errAborted = errors.New("the turn ends with an error")
+
+// openPick picks jobs of short types in a transaction, has the loop begin them, and ends it as the loop says.
+func (r *runner) openPick(work context.Context, n int) {
+	told := false
+	tell := func(l refilled) {
+		if l.asked = n; !told {
+			told = true
+			r.refills <- l
+		}
+	}
+	e := r.engine
+	pick, err := e.kind.PickTypes(work, n, e.pace.short, e.room)
+	if err != nil {
+		tell(refilled{leaseFor: pickPause})
+		return
+	}
+	counted := pick.Counted() || pick.Others()
+	if pick.Empty() {
+		tell(refilled{again: pick.Wait(), leaseNext: counted, capped: pick.Counted()})
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
+	defer cancel()
+	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}, calls: map[string]*call{}}
+	var f finish
+	var settled store.Settled
+	err = e.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+		if o.jobs, err = pick.Lock(ctx, tx); err != nil || len(o.jobs) == 0 {
+			return err
+		}
+		for i := range o.jobs {
+			o.jobs[i].Room = true
+		}
+		if slices.ContainsFunc(o.jobs, suspicious) {
+			r.leaveRoom(o.jobs)
+			o.jobs = nil
+			return errSuspicious
+		}
+		tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()})
+		f = <-o.finish
+		settled, err = r.endPick(ctx, tx, f)
+		return err
+	})
+	if err != nil {
+		pick.Undo()
+	}
+	switch {
+	case !told && err != nil:
+		e.options.Log.Debug("jobs are leased instead of being picked", "error", err)
+		tell(refilled{leaseFor: pickPause})
+		return
+	case !told:
+		tell(refilled{again: lockedRest}) // other transactions have them
+		return
+	case err == nil:
+		r.tally.count(settled)
+		for _, j := range f.running {
+			o.leased[j.ID] = true
+		}
+	case !f.abort:
+		o.leased = r.rescue(work, o.jobs, err)
+	}
+	close(o.over)
+	r.closes <- closedPick{pick: o, ended: f.ended, failed: err != nil}
+}
+
+// endPick completes and leases what an open pick has.
+func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (settled store.Settled, err error) {
+	if f.abort {
+		return nil, errAborted
+	}
+	turn := r.holder.turn()
+	if len(f.ended) > 0 {
+		settlements := make([]store.Settlement, len(f.ended))
+		for i, e := range f.ended {
+			settlements[i] = e.attempt.settlement(e.job)
+		}
+		if settled, err = r.engine.kind.SettlePicked(ctx, tx, turn, settlements); err != nil {
+			return nil, err
+		}
+	}
+	if len(f.running) > 0 {
+		leased, err := r.engine.kind.LeasePicked(ctx, tx, turn, f.running)
+		if err == nil && len(leased) < len(f.running) {
+			err = store.ErrLeaseLost
+		}
+		return settled, err
+	}
+	return settled, nil
+}
+
+// rescue leases, at once, the jobs of an open pick whose transaction was lost, if they are as they were: what has ended is completed under
+// these leases, and what runs goes on. It returns what the turn holds.
+func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map[string]bool {
+	e := r.engine
+	err := e.persist(work, nil, "lease what was picked", func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
+		defer cancel()
+		return e.kind.InTxWaiting(ctx, rescueWait, func(tx pgx.Tx) error {
+			_, err := e.kind.LeasePicked(ctx, tx, r.holder.turn(), jobs)
+			return err
+		})
+	})
+	held, heldErr := r.holder.held(context.WithoutCancel(work))
+	mine := keep(jobs, held)
+	e.options.Log.Warn("the transaction that had picked jobs failed; those that are as they were are leased, the others were completed by it or are worked again",
+		"jobs", len(jobs), "leased", len(mine), "cause", cause, "error", errors.Join(err, heldErr))
+	return setOf(idsOf(mine))
+}
+
+// beginPick starts the handlers of what was picked, and returns how many they are. A turn that begins nothing more has it undone.
+func (r *runner) beginPick(work context.Context, o *openPick) int {
+	r.open = o
+	if r.ending {
+		r.leaveRoom(o.jobs)
+		r.finishPick(true)
+		return 0
+	}
+	o.until = time.Now().Add(openFor)
+	for _, j := range o.jobs {
+		r.start(work, j, o)
+	}
+	return len(o.jobs)
+}
+
+// notePicked takes in that a handler of a picked job has returned. It reports false when the job has been leased meanwhile, and is to be
+// completed as such.
+func (r *runner) notePicked(c *call, jobs []ended) bool {
+	o := c.from
+	if r.open != o {
+		return !o.leased[jobs[0].job.ID]
+	}
+	delete(o.calls, jobs[0].job.ID)
+	if o.finishing {
+		o.late = append(o.late, jobs...)
+	} else if o.ended = append(o.ended, jobs...); len(o.calls) == 0 {
+		r.finishPick(false)
+	}
+	return true
+}
+
+// tendPick ends the open pick when its time has come.
+func (r *runner) tendPick() {
+	switch o := r.open; {
+	case o == nil || o.finishing:
+	case time.Now().Before(o.until):
+		r.wakeAt(o.until)
+	default:
+		r.finishPick(false)
+	}
+}
+
+// finishPick ends the open pick: what has ended is completed, what runs is leased.
+func (r *runner) finishPick(abort bool) {
+	o := r.open
+	if o == nil || o.finishing {
+		return
+	}
+	o.finishing = true
+	f := finish{abort: abort}
+	for _, e := range o.ended {
+		if !e.closed {
+			f.ended = append(f.ended, e)
+		}
+	}
+	for _, j := range o.jobs {
+		if o.calls[j.ID] != nil {
+			f.running = append(f.running, j)
+		}
+	}
+	o.finish <- f
+}
+
+// noteClosed takes in that the open pick has ended.
+func (r *runner) noteClosed(c closedPick) {
+	o := c.pick
+	r.open, r.refill.underWay = nil, false
+	done := o.late
+	if c.failed {
+		done = append(done, c.ended...)
+		r.lookAgain()
+	}
+	now := time.Now()
+	for _, e := range done {
+		if !e.closed && o.leased[e.job.ID] {
+			e.since = now
+			r.toComplete(e)
+		}
+	}
+	for id, running := range o.calls {
+		r.calls.leased(running, o.leased[id])
+	}
+}
+
+// awaitLease waits until the job of a call is leased, and has that done at once. It returns store.ErrLeaseLost when it is not the turn's.
+func (r *runner) awaitLease(ctx context.Context, c *call) error {
+	o := c.from
+	if o == nil {
+		return nil
+	}
+	select {
+	case r.hurry <- o:
+	case <-o.over:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-o.over:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !o.leased[c.inHand[0].ID] {
+		return store.ErrLeaseLost
+	}
+	return nil
+}
