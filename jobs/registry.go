@@ -124,7 +124,8 @@ func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}}
 type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
 
 // BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended, nil
-// for all well; the second undoes everything, and the jobs are tried one by one.
+// for all well; the second undoes everything, and the jobs are halved, each part in
+// a transaction of its own, until the one to blame stands alone.
 type BulkFunc[P queue.Payload] func(ctx context.Context, tx pgx.Tx, jobs []*Job[P]) ([]error, error)
 
 // CheckPayload checks a payload against the schema of its type, for callers that enqueue without the struct. A type that is
