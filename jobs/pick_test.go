@@ -106,7 +106,9 @@ func TestPickedJobThatNeedsALease(t *testing.T) {
 			})
 			return nil
 		},
-		"progress": func(ctx context.Context, job *jobs.Job[greet]) error { return job.Progress(ctx, map[string]int{"half": 1}) },
+		"progress": func(ctx context.Context, job *jobs.Job[greet]) error {
+			return job.Progress(ctx, map[string]int{"half": 1})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -103,18 +103,17 @@ func (a *accounting) attempt(j store.Job, err error) Attempt {
 		return ended
 	}
 	ended.Code, ended.Message = cause.Code, cause.Message
-	switch cause.Code {
-	case models.CodeVersionMismatch:
+	ended.Unlogged = cause.Code == models.CodeDocumentLocked || cause.Code == models.CodeConfigurationLocked
+	if cause.Code == models.CodeVersionMismatch {
 		ended.Version = &cause.Version
-	case models.CodeDocumentLocked:
-		ended.Unlogged = true
-	case models.CodeConfigurationLocked:
+	}
+	if cause.Code == models.CodeConfigurationLocked {
 		// The organization is held back: its jobs are left as they are, instead of being rewritten again and again while that lasts.
 		pause, begun := a.holdBack(j.OrgID)
 		if begun {
 			a.options.Log.Info("another transaction is changing an organization's configuration: its jobs wait", "org", j.OrgID, "pause", pause)
 		}
-		ended.Unlogged, ended.LeftAlone, ended.Delay = true, true, max(ended.Delay, pause)
+		ended.LeftAlone, ended.Delay = true, max(ended.Delay, pause)
 	}
 	return ended
 }

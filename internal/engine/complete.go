@@ -75,7 +75,7 @@ func (r *runner) startCompleting(work context.Context) {
 	r.completing, r.inCompletion = true, all
 	go func() {
 		held, err := r.complete(work, all)
-		r.completeds <- completed{held: held, err: err}
+		r.completes <- completed{held: held, err: err}
 	}()
 }
 

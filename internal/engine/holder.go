@@ -53,8 +53,8 @@ func (h *holder) pin() (turn store.Turn, free func()) {
 	return h.turn(), h.moving.RUnlock
 }
 
-// takeOver reclaims what earlier activities of the turn leased, for the loop.
-func (h *holder) takeOver(ctx context.Context, crashed bool) error {
+// reclaim takes what earlier activities of the turn leased, for the loop.
+func (h *holder) reclaim(ctx context.Context, crashed bool) error {
 	h.taking.Lock()
 	defer h.taking.Unlock()
 	turn := h.turn()
@@ -79,9 +79,9 @@ func (h *holder) takeOver(ctx context.Context, crashed bool) error {
 	return nil
 }
 
-// takeOverFirst is takeOver before anything else is done. A try that ended without saying what it took may have been committed: the
+// reclaimFirst is reclaim before anything else is done. A try that ended without saying what it took may have been committed: the
 // next one draws a new fence, under which it finds that too, and charges nothing twice.
-func (h *holder) takeOverFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
+func (h *holder) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
 	tried := false
 	return h.engine.persist(ctx, stop, "take the turn over", func() error {
 		if tried {
@@ -96,12 +96,12 @@ func (h *holder) takeOverFirst(ctx, work context.Context, stop <-chan struct{}, 
 			h.moving.Unlock()
 		}
 		tried = true
-		return h.takeOver(work, crashed)
+		return h.reclaim(work, crashed)
 	})
 }
 
-// takeTaken returns what was taken over since it was last called.
-func (h *holder) takeTaken() []store.Job {
+// takeArrived returns what was taken over since it was last called.
+func (h *holder) takeArrived() []store.Job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	taken := h.taken

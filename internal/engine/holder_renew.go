@@ -62,7 +62,7 @@ func (h *holder) renewOnce(ctx context.Context, every time.Duration) (again bool
 	if h.calls.cancelLost(before, renewed.Held) && !h.lost.Swap(true) {
 		h.engine.reclaims.lost.Add(1)
 	}
-	if err = h.takeOver(ctx, false); err != nil {
+	if err = h.reclaim(ctx, false); err != nil {
 		h.unsure.Store(true)
 	}
 	return renewed.Missed, err

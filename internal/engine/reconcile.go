@@ -21,7 +21,7 @@ func (r *runner) verify(work context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.queue = append(r.queue, r.holder.takeTaken()...)
+	r.queue = append(r.queue, r.holder.takeArrived()...)
 	still := setOf(held)
 	r.leaveRoom(slices.DeleteFunc(slices.Clone(r.queue), func(j store.Job) bool { return still[j.ID] }))
 	r.queue = keep(r.queue, held)
@@ -47,7 +47,7 @@ func (r *runner) reconcile(work context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.queue = append(r.queue, r.holder.takeTaken()...)
+	r.queue = append(r.queue, r.holder.takeArrived()...)
 	known := r.known()
 	var orphans []store.Job
 	for _, id := range ids {

@@ -102,10 +102,10 @@ func (r *runner) retrySkipped(work context.Context) error {
 // everything is given back.
 func (r *runner) abandon(work context.Context) {
 	now := time.Now()
-	if work.Err() != nil && r.goodbye.IsZero() {
-		r.goodbye = now
+	if work.Err() != nil && r.stoppedAt.IsZero() {
+		r.stoppedAt = now
 	}
-	stopped := !r.goodbye.IsZero() && now.Sub(r.goodbye) > stopGrace
+	stopped := !r.stoppedAt.IsZero() && now.Sub(r.stoppedAt) > stopGrace
 	for _, c := range r.calls.abandon(now, stopped) {
 		r.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for", "type", c.jobType, "jobs", len(c.inHand))
 		if c.picked && !c.single {

@@ -30,10 +30,10 @@ type runner struct {
 	tally      *tally
 	cancelWork context.CancelFunc
 	// over gets calls as they return. It has room for all of them, so that one that returns when the turn is over blocks no goroutine.
-	over       chan returned
-	completeds chan completed
-	refills    chan refilled
-	closes     chan closedPick
+	over      chan returned
+	completes chan completed
+	refills   chan refilled
+	closes    chan closedPick
 	// hand passes a call to a goroutine that has ended another one.
 	hand chan *call
 	// hurry gets an open pick of which a job needs its lease now.
@@ -56,8 +56,8 @@ type runner struct {
 	begun map[string]bool
 	// careful: jobs are being worked that may have killed their worker. ending: nothing more is begun.
 	careful, ending bool
-	// checked is when calls that do not return were last looked for, goodbye when that was first done after the turn was told to stop.
-	checked, goodbye time.Time
+	// checked is when calls that do not return were last looked for, stoppedAt when that was first done after the turn was told to stop.
+	checked, stoppedAt time.Time
 
 	// ended are to be completed; held could not be, because other transactions hold their rows, until heldUntil. inCompletion are those
 	// that the completion under way has.
@@ -89,7 +89,7 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
 	return &runner{
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
-		over: make(chan returned, 2*max(laneJobs, e.capacity)), hand: make(chan *call), completeds: make(chan completed, 1),
+		over: make(chan returned, 2*max(laneJobs, e.capacity)), hand: make(chan *call), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
 		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
 		ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
@@ -129,7 +129,7 @@ func (r *runner) watchStop(ctx context.Context, over <-chan struct{}) {
 
 // run works until the turn is over. detached says that jobs are being worked that go on without it.
 func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
-	if err := r.holder.takeOverFirst(ctx, work, r.request.Stop, r.request.Crashed); err != nil {
+	if err := r.holder.reclaimFirst(ctx, work, r.request.Stop, r.request.Crashed); err != nil {
 		return false, err
 	}
 	roomy, leave := r.engine.room.subscribe()
@@ -220,7 +220,7 @@ func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
 
 // step does what loop does itself, unless the database has just failed the like. ending: nothing more is begun. detached is as run's.
 func (r *runner) step(work context.Context, ending bool) (detached bool, err error) {
-	r.queue = append(r.queue, r.holder.takeTaken()...)
+	r.queue = append(r.queue, r.holder.takeArrived()...)
 	if !r.own.well(time.Now()) {
 		r.wakeAt(r.own.until)
 		return false, nil
@@ -305,7 +305,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		}
 	case l := <-r.refills:
 		return r.noteRefill(work, l)
-	case c := <-r.completeds:
+	case c := <-r.completes:
 		return r.noteCompleted(work, c)
 	case c := <-r.closes:
 		r.noteClosed(c)
@@ -333,7 +333,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 // what it leased is given back later.
 func (r *runner) close() {
 	close(r.hand)
-	r.leaveRoom(append(r.takeQueue(), r.holder.takeTaken()...))
+	r.leaveRoom(append(r.takeQueue(), r.holder.takeArrived()...))
 	r.engine.room.wait(r, nil)
 	if !r.doubt.IsZero() || r.holder.unsure.Load() {
 		r.engine.reclaimLater(r.holder.turn())
