@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each error that they export, and each of the two programs' own, has a class. An error of another package
-// that is exported under a name of its own is looked up there.
+// declaring are the folders whose errors callers meet, and how the names of these errors begin. An error that is exported again under
+// another name is looked up where it is declared.
 var declaring = map[string]string{
 	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "queue/queuetest": "Err",
