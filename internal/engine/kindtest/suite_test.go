@@ -98,6 +98,7 @@ func run(t *testing.T, newQueue func(db *pgtest.DB) queue) {
 		{"cursors", cursorContracts},
 		{"room", roomContracts},
 		{"pick", pickContracts},
+		{"lease what was picked", leasePickedContracts},
 		{"leases", leaseContracts},
 		{"take over", takeOverContracts},
 		{"reclaim", reclaimContracts},

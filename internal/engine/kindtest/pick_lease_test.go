@@ -1,0 +1,105 @@
+package kindtest
+
+import (
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// leasePickedContracts are about picked jobs that last: they are leased.
+var leasePickedContracts = []contract{
+	{"some are completed and others leased in the transaction that picked them", leasePicked},
+	{"a transaction that fails leases nothing", leasePickedFails},
+	{"a later transaction leases what is as it was", leasePickedLater},
+}
+
+func leasePicked(b *bundle) {
+	ctx, jobType := b.t.Context(), b.jobType()
+	b.filled(org, 2, 3)
+	turn := b.turn("run/0/1")
+	pick := b.pick(b.kind, 3, jobType)
+	var lasting []store.Job
+	require.NoError(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) error {
+		picked, err := pick.Lock(ctx, tx)
+		require.NoError(b.t, err)
+		require.Len(b.t, picked, 3)
+		lasting = picked[1:]
+		leased, err := b.kind.LeasePicked(ctx, tx, turn, lasting)
+		require.NoError(b.t, err)
+		assert.ElementsMatch(b.t, ids(lasting), leased)
+		_, err = b.kind.SettlePicked(ctx, tx, turn, all(done, picked[:1]))
+		return err
+	}))
+	assert.Equal(b.t, models.JobCompleted, b.read(filledID(org, 2, 1)).State)
+	held, err := b.kind.Held(ctx, turn)
+	require.NoError(b.t, err)
+	assert.ElementsMatch(b.t, ids(lasting), held)
+	for _, j := range lasting {
+		got := b.read(j.ID)
+		assert.Equal(b.t, models.JobLeased, got.State)
+		assert.Equal(b.t, turn.Fence, got.Fence)
+		assert.True(b.t, got.Working, "it is charged when its worker dies")
+		assert.Equal(b.t, 1, got.Attempts)
+		assert.Empty(b.t, b.log(j.ID))
+	}
+	_, err = b.complete(turn, done, lasting...)
+	require.NoError(b.t, err)
+	require.Len(b.t, b.log(lasting[0].ID), 1)
+	assert.Equal(b.t, 1, b.log(lasting[0].ID)[0].Attempt, "the attempt is the one that the pick began")
+}
+
+func leasePickedFails(b *bundle) {
+	ctx, jobType := b.t.Context(), b.jobType()
+	b.filled(org, 2, 2)
+	turn := b.turn("run/0/1")
+	pick := b.pick(b.kind, 2, jobType)
+	require.ErrorIs(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) error {
+		picked, err := pick.Lock(ctx, tx)
+		require.NoError(b.t, err)
+		_, err = b.kind.LeasePicked(ctx, tx, turn, picked)
+		require.NoError(b.t, err)
+		return pgx.ErrTxCommitRollback
+	}), pgx.ErrTxCommitRollback)
+	pick.Undo()
+	b.pending(filledID(org, 2, 1), 0, "as it was")
+	held, err := b.kind.Held(ctx, turn)
+	require.NoError(b.t, err)
+	assert.Empty(b.t, held)
+}
+
+// The transaction that picked them has failed, and their handlers go on.
+func leasePickedLater(b *bundle) {
+	ctx, jobType := b.t.Context(), b.jobType()
+	b.filled(org, 2, 3)
+	turn := b.turn("run/0/1")
+	pick := b.pick(b.kind, 3, jobType)
+	var picked []store.Job
+	require.Error(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+		picked, err = pick.Lock(ctx, tx)
+		require.NoError(b.t, err)
+		return pgx.ErrTxCommitRollback
+	}))
+	// Another process has leased one meanwhile, and one is cancelled.
+	leased, err := b.open().LeaseFor(ctx, b.turn("run/1/1"), 1, nil)
+	require.NoError(b.t, err)
+	require.Len(b.t, leased.Jobs, 1)
+	var free []string
+	for _, j := range picked {
+		if j.ID != leased.Jobs[0].ID {
+			free = append(free, j.ID)
+		}
+	}
+	require.NoError(b.t, b.cancel(ctx, b.Pool, free[0]))
+	var got []string
+	require.NoError(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+		got, err = b.kind.LeasePicked(ctx, tx, turn, picked)
+		return err
+	}))
+	assert.Equal(b.t, free[1:], got)
+	assert.Equal(b.t, turn.ID, b.read(free[1]).Turn)
+	assert.Equal(b.t, "run/1/1", b.read(leased.Jobs[0].ID).Turn)
+	assert.Equal(b.t, models.JobCancelled, b.read(free[0]).State)
+}
