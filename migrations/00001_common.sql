@@ -70,7 +70,7 @@ CREATE SEQUENCE daybook.fence_seq;
 COMMENT ON SEQUENCE daybook.fence_seq IS
     'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
 
--- The log of attempts is one for all kinds. It is read by job, and outlives its job: no foreign key.
+-- The log of attempts is one for all kinds. It is read by job, and is kept after its job is removed: no foreign key.
 CREATE TABLE daybook.attempts (
     id              bigint GENERATED ALWAYS AS IDENTITY,
     job_id          text COLLATE "C" NOT NULL,
