@@ -146,7 +146,7 @@ func functionFailure(function string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fail(models.CodeNotFound, "there is no function %s(jsonb)", function)
 	}
-	if store.IsOutage(err) {
+	if store.IsTransient(err) {
 		if isTimeout(err) {
 			return fail(models.CodeTimeout, "%s did not return in time", function)
 		}

@@ -72,7 +72,7 @@ CREATE TABLE daybook.accounting_work_queue (
     -- Held by its process, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
     -- Reclaims since the last completion: the more, the smaller the chunk.
-    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
+    reclaims         integer NOT NULL DEFAULT 0 CHECK (reclaims BETWEEN 0 AND 1000000),
     -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
     capped            boolean NOT NULL DEFAULT false,
 

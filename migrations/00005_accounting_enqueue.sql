@@ -96,7 +96,7 @@ BEGIN
             due := greatest(least(job.ready_at, due), clock_timestamp());
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, ready_at = due, first_ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
-                   run_count = 0, not_ready_count = 0, takeovers = 0, last_error = NULL, last_error_code = NULL,
+                   run_count = 0, not_ready_count = 0, reclaims = 0, last_error = NULL, last_error_code = NULL,
                    updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state IN ('completed', 'failed', 'cancelled')
@@ -104,7 +104,7 @@ BEGIN
             result := 'requeued';
             UPDATE daybook.accounting_work_queue q
                SET state = 'pending', version_hint = version, ready_at = due, first_ready_at = due, priority = prio,
-                   generation = q.generation + 1, run_count = 0, not_ready_count = 0, takeovers = 0,
+                   generation = q.generation + 1, run_count = 0, not_ready_count = 0, reclaims = 0,
                    last_error = NULL, last_error_code = NULL, finished_at = NULL, updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSE

@@ -125,7 +125,7 @@ BEGIN
         ELSE
             result := 'cancelled';
             UPDATE daybook.accounting_work_queue q
-               SET state = 'cancelled', generation = q.generation + 1, takeovers = 0,
+               SET state = 'cancelled', generation = q.generation + 1, reclaims = 0,
                    finished_at = clock_timestamp(), updated_at = clock_timestamp()
              WHERE q.id = job.id;
     END CASE;

@@ -37,7 +37,7 @@ CREATE TABLE daybook.jobs (
     working           boolean NOT NULL DEFAULT false,
     -- Held by its process, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
-    takeovers         integer NOT NULL DEFAULT 0 CHECK (takeovers BETWEEN 0 AND 1000000),
+    reclaims         integer NOT NULL DEFAULT 0 CHECK (reclaims BETWEEN 0 AND 1000000),
     -- What the lease counts towards: its organization's cap, its type's limit.
     capped            boolean NOT NULL DEFAULT false,
     counted           boolean NOT NULL DEFAULT false,

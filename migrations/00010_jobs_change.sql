@@ -60,7 +60,7 @@ BEGIN
                ready_at        = due,
                first_ready_at  = due,
                generation      = j.generation + 1,
-               takeovers       = 0,
+               reclaims       = 0,
                run_count       = CASE mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                last_error      = CASE WHEN mode <> 'reset' THEN j.last_error END,
                last_error_code = CASE WHEN mode <> 'reset' THEN j.last_error_code END,
@@ -110,7 +110,7 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, takeovers = 0, finished_at = NULL,
+               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
@@ -184,7 +184,7 @@ AS $$
                cancel_requested   = j.working,
                generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
                run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
-               takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
+               reclaims          = CASE WHEN j.working THEN j.reclaims ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
                turn_id            = CASE WHEN j.working THEN j.turn_id END,
                detached           = j.working AND j.detached,

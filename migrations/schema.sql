@@ -119,7 +119,7 @@ BEGIN
         ELSE
             result := 'cancelled';
             UPDATE daybook.accounting_work_queue q
-               SET state = 'cancelled', generation = q.generation + 1, takeovers = 0,
+               SET state = 'cancelled', generation = q.generation + 1, reclaims = 0,
                    finished_at = clock_timestamp(), updated_at = clock_timestamp()
              WHERE q.id = job.id;
     END CASE;
@@ -177,7 +177,7 @@ CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integ
                cancel_requested   = j.working,
                generation         = CASE WHEN j.working THEN j.leased_generation ELSE j.generation END + 1,
                run_count          = CASE WHEN j.state = 'leased' AND NOT j.working THEN greatest(j.run_count - 1, 0) ELSE j.run_count END,
-               takeovers          = CASE WHEN j.working THEN j.takeovers ELSE 0 END,
+               reclaims          = CASE WHEN j.working THEN j.reclaims ELSE 0 END,
                finished_at        = CASE WHEN NOT j.working THEN clock_timestamp() END,
                turn_id            = CASE WHEN j.working THEN j.turn_id END,
                detached           = j.working AND j.detached,
@@ -545,7 +545,7 @@ BEGIN
             due := greatest(least(job.ready_at, due), clock_timestamp());
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, ready_at = due, first_ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
-                   run_count = 0, not_ready_count = 0, takeovers = 0, last_error = NULL, last_error_code = NULL,
+                   run_count = 0, not_ready_count = 0, reclaims = 0, last_error = NULL, last_error_code = NULL,
                    updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state IN ('completed', 'failed', 'cancelled')
@@ -553,7 +553,7 @@ BEGIN
             result := 'requeued';
             UPDATE daybook.accounting_work_queue q
                SET state = 'pending', version_hint = version, ready_at = due, first_ready_at = due, priority = prio,
-                   generation = q.generation + 1, run_count = 0, not_ready_count = 0, takeovers = 0,
+                   generation = q.generation + 1, run_count = 0, not_ready_count = 0, reclaims = 0,
                    last_error = NULL, last_error_code = NULL, finished_at = NULL, updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSE
@@ -978,7 +978,7 @@ CREATE TABLE daybook.jobs (
     attempt_started_at timestamp with time zone,
     working boolean DEFAULT false NOT NULL,
     detached boolean DEFAULT false NOT NULL,
-    takeovers integer DEFAULT 0 NOT NULL,
+    reclaims integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
     counted boolean DEFAULT false NOT NULL,
     CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
@@ -991,8 +991,8 @@ CREATE TABLE daybook.jobs (
     CONSTRAINT jobs_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT jobs_payload_check CHECK ((jsonb_typeof(payload) = 'object'::text)),
     CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
+    CONSTRAINT jobs_reclaims_check CHECK (((reclaims >= 0) AND (reclaims <= 1000000))),
     CONSTRAINT jobs_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
-    CONSTRAINT jobs_takeovers_check CHECK (((takeovers >= 0) AND (takeovers <= 1000000))),
     CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
     CONSTRAINT key_has_hash CHECK (((input_hash IS NOT NULL) OR ((idempotency_key IS NULL) AND (unique_hash IS NULL)))),
     CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
@@ -1335,7 +1335,7 @@ BEGIN
                ready_at        = due,
                first_ready_at  = due,
                generation      = j.generation + 1,
-               takeovers       = 0,
+               reclaims       = 0,
                run_count       = CASE mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                last_error      = CASE WHEN mode <> 'reset' THEN j.last_error END,
                last_error_code = CASE WHEN mode <> 'reset' THEN j.last_error_code END,
@@ -1382,7 +1382,7 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, takeovers = 0, finished_at = NULL,
+               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
@@ -1648,7 +1648,7 @@ CREATE TABLE daybook.accounting_work_queue (
     attempt_started_at timestamp with time zone,
     working boolean DEFAULT false NOT NULL,
     detached boolean DEFAULT false NOT NULL,
-    takeovers integer DEFAULT 0 NOT NULL,
+    reclaims integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
     CONSTRAINT accounting_work_queue_deleted_version_check CHECK ((deleted_version >= 0)),
     CONSTRAINT accounting_work_queue_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
@@ -1656,8 +1656,8 @@ CREATE TABLE daybook.accounting_work_queue (
     CONSTRAINT accounting_work_queue_not_ready_count_check CHECK (((not_ready_count >= 0) AND (not_ready_count <= 1000000))),
     CONSTRAINT accounting_work_queue_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
     CONSTRAINT accounting_work_queue_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
+    CONSTRAINT accounting_work_queue_reclaims_check CHECK (((reclaims >= 0) AND (reclaims <= 1000000))),
     CONSTRAINT accounting_work_queue_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
-    CONSTRAINT accounting_work_queue_takeovers_check CHECK (((takeovers >= 0) AND (takeovers <= 1000000))),
     CONSTRAINT accounting_work_queue_version_hint_check CHECK ((version_hint >= 0)),
     CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
     CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),

@@ -44,8 +44,8 @@ type AccountingJob struct {
 	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
 	Working bool `gorm:"column:working" json:"working,omitempty"`
 	// Detached says that the process that worked it holds it on, under a turn of its own that no activity works.
-	Detached  bool `gorm:"column:detached" json:"detached,omitempty"`
-	Takeovers int  `gorm:"column:takeovers" json:"takeovers,omitempty"`
+	Detached bool `gorm:"column:detached" json:"detached,omitempty"`
+	Reclaims int  `gorm:"column:reclaims" json:"reclaims,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
 }

@@ -283,7 +283,7 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 	switch {
 	case w.calm:
 	case way == 0:
-		_, err := w.store.Release(ctx, turn, nil, 0)
+		_, err := w.store.GiveBack(ctx, turn, nil, 0)
 		return len(jobs), err
 	case way < 3:
 		// The worker dies; its successor reclaims the turn, and the predecessor completes nothing any more.
@@ -291,7 +291,7 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 		if successor.Fence, err = w.store.NextFence(ctx); err != nil {
 			return 0, err
 		}
-		taken, err := w.store.TakeOver(ctx, successor, []string{turn.ID}, way == 1)
+		taken, err := w.store.ReclaimTurns(ctx, successor, []string{turn.ID}, way == 1)
 		if err != nil {
 			return 0, err
 		}
@@ -312,7 +312,7 @@ func (w *randomWorker) completeAll(ctx context.Context, turn store.Turn, jobs []
 		return err
 	}
 	// Rows that a request held locked were skipped; they are given back.
-	_, err := w.store.Release(ctx, turn, ids, 0)
+	_, err := w.store.GiveBack(ctx, turn, ids, 0)
 	return err
 }
 
@@ -322,17 +322,17 @@ func (w *randomWorker) completeOnce(ctx context.Context, turn store.Turn, ids []
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		completions := make([]store.Settlement, len(locked))
+		completions := make([]store.Completion, len(locked))
 		for i, j := range locked {
 			completions[i] = w.outcome(j)
 		}
-		_, err = store.Accounting.Settle(ctx, tx, turn, completions)
+		_, err = store.Accounting.Complete(ctx, tx, turn, completions)
 		return err
 	})
 }
 
-func (w *randomWorker) outcome(j store.Job) store.Settlement {
-	s := store.Settlement{Job: j, Outcome: models.OutcomeCompleted}
+func (w *randomWorker) outcome(j store.Job) store.Completion {
+	s := store.Completion{Job: j, Outcome: models.OutcomeCompleted}
 	switch way := w.random.IntN(8); {
 	case j.CancelRequested:
 		s.Outcome = models.OutcomeCancelled
@@ -362,7 +362,7 @@ func (w *randomWorker) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken, err := w.store.TakeOver(ctx, turn, turns, true)
+	taken, err := w.store.ReclaimTurns(ctx, turn, turns, true)
 	if err != nil {
 		return err
 	}

@@ -102,13 +102,13 @@ func TestRequestsSurviveReleaseAndReclaim(t *testing.T) {
 	t.Parallel()
 	dbs := shared(t)
 	release := func(b *bundle, turn store.Turn) {
-		n, err := b.store.Release(b.t.Context(), turn, nil, 0)
+		n, err := b.store.GiveBack(b.t.Context(), turn, nil, 0)
 		require.NoError(b.t, err)
 		require.Equal(b.t, 1, n)
 	}
 	reclaim := func(crashed bool) func(*bundle, store.Turn) {
 		return func(b *bundle, turn store.Turn) {
-			taken, err := b.store.TakeOver(b.t.Context(), b.newTurn(), []string{turn.ID}, crashed)
+			taken, err := b.store.ReclaimTurns(b.t.Context(), b.newTurn(), []string{turn.ID}, crashed)
 			require.NoError(b.t, err)
 			require.Empty(b.t, taken.Jobs, "the request is served when it says, not by the turn that reclaims it")
 		}
@@ -187,7 +187,7 @@ func TestRequestDuringTheCompletingTransaction(t *testing.T) {
 			err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
 		}, 10*time.Second, 5*time.Millisecond, "the request waits for the row")
-		_, err = store.Accounting.Settle(t.Context(), tx, turn, []store.Settlement{{Job: locked[0], Outcome: models.OutcomeCompleted}})
+		_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{{Job: locked[0], Outcome: models.OutcomeCompleted}})
 		return err
 	})
 	require.NoError(t, err)

@@ -254,7 +254,7 @@ func (m *machine) release(t *rapid.T) {
 	if m.state != models.JobLeased {
 		t.Skip("not leased")
 	}
-	n, err := m.store.Release(m.t.Context(), m.turn, nil, 0)
+	n, err := m.store.GiveBack(m.t.Context(), m.turn, nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	switch {
@@ -279,7 +279,7 @@ func (m *machine) reclaim(t *rapid.T) {
 	var err error
 	successor.Fence, err = m.store.NextFence(m.t.Context())
 	require.NoError(t, err)
-	taken, err := m.store.TakeOver(m.t.Context(), successor, []string{m.turn.ID}, rapid.Bool().Draw(t, "crashed"))
+	taken, err := m.store.ReclaimTurns(m.t.Context(), successor, []string{m.turn.ID}, rapid.Bool().Draw(t, "crashed"))
 	require.NoError(t, err)
 	require.Zero(t, taken.Lost, "a row that is not worked alone is not charged")
 	m.turn, m.before = successor, &before
@@ -308,11 +308,11 @@ func (m *machine) zombie(t *rapid.T) {
 		require.Empty(t, locked)
 	})
 	err := pgx.BeginFunc(m.t.Context(), m.Pool, func(tx pgx.Tx) error {
-		_, err := store.Accounting.Settle(m.t.Context(), tx, *m.before, []store.Settlement{{Job: m.lease, Outcome: models.OutcomeCompleted}})
+		_, err := store.Accounting.Complete(m.t.Context(), tx, *m.before, []store.Completion{{Job: m.lease, Outcome: models.OutcomeCompleted}})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
-	n, err := m.store.Release(m.t.Context(), *m.before, nil, 0)
+	n, err := m.store.GiveBack(m.t.Context(), *m.before, nil, 0)
 	require.NoError(t, err)
 	require.Zero(t, n, "released")
 }

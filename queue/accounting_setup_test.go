@@ -133,11 +133,11 @@ func (b *bundle) endAttempt(turn store.Turn, id string, outcome models.Outcome, 
 		if len(locked) != 1 {
 			return store.ErrLeaseLost
 		}
-		s := store.Settlement{Job: locked[0], Outcome: outcome, Code: code, Message: string(code), Delay: delay}
+		s := store.Completion{Job: locked[0], Outcome: outcome, Code: code, Message: string(code), Delay: delay}
 		if s.Job.CancelRequested {
-			s = store.Settlement{Job: locked[0], Outcome: models.OutcomeCancelled}
+			s = store.Completion{Job: locked[0], Outcome: models.OutcomeCancelled}
 		}
-		_, err = store.Accounting.Settle(b.t.Context(), tx, turn, []store.Settlement{s})
+		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{s})
 		return err
 	})
 	require.NoError(b.t, err)

@@ -138,7 +138,7 @@ func (w *Worker) keepTending(ctx context.Context) {
 func (w *Worker) awaitSchema(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := migrations.Verify(ctx, w.pool)
-		if !store.IsOutage(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
+		if !store.IsTransient(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}
 		w.log.Warn("the database cannot be used yet; trying again", "error", err, "in", pause.String())

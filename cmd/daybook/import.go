@@ -161,7 +161,7 @@ func (i *documentImporter) many(ctx context.Context, items []importItem) error {
 // one writes a document in a transaction of its own.
 func (i *documentImporter) one(ctx context.Context, item importItem) error {
 	puts, err := i.write(ctx, []importItem{item})
-	if err != nil && (ctx.Err() != nil || store.IsOutage(err)) {
+	if err != nil && (ctx.Err() != nil || store.IsTransient(err)) {
 		return fmt.Errorf("%s: %w", item.source, err)
 	}
 	var put store.PutResult

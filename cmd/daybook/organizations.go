@@ -35,7 +35,7 @@ func organizationsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			list, err := store.OrganizationFlows(c.Context(), db.Pool)
+			list, err := store.ListOrganizations(c.Context(), db.Pool)
 			if err != nil {
 				return err
 			}

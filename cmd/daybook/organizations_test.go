@@ -21,18 +21,18 @@ import (
 )
 
 // flows calls a command that changes organizations.
-func (b *bundle) flows(args ...string) []changedFlow {
+func (b *bundle) limits(args ...string) []changedLimits {
 	b.t.Helper()
-	var out struct{ Organizations []changedFlow }
+	var out struct{ Organizations []changedLimits }
 	b.json(&out, append([]string{"organizations"}, args...)...)
 	return out.Organizations
 }
 
-func (b *bundle) organizations() map[string]store.OrganizationFlow {
+func (b *bundle) organizations() map[string]store.OrganizationSummary {
 	b.t.Helper()
-	var out struct{ Organizations []store.OrganizationFlow }
+	var out struct{ Organizations []store.OrganizationSummary }
 	b.json(&out, "organizations", "list")
-	byID := map[string]store.OrganizationFlow{}
+	byID := map[string]store.OrganizationSummary{}
 	for _, o := range out.Organizations {
 		byID[o.OrgID] = o
 	}
@@ -55,10 +55,10 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stran
 		accounting.Kind, jobs.Kind = "accounting", "jobs"
 		return []store.OpenJobs{accounting, jobs}
 	}
-	assert.Equal(t, store.OrganizationFlow{
+	assert.Equal(t, store.OrganizationSummary{
 		OrgID: "es", Known: true, Name: all["es"].Name, ActiveRuleSet: new(int64(1)), Source: "daybook", Hooks: []string{}, Queues: queues(store.OpenJobs{Failed: 1}, store.OpenJobs{}),
 	}, all["es"])
-	assert.Equal(t, store.OrganizationFlow{
+	assert.Equal(t, store.OrganizationSummary{
 		OrgID: "stranger", Source: "daybook", Hooks: []string{}, Queues: queues(store.OpenJobs{Pending: 1}, store.OpenJobs{Pending: 2}),
 	}, all["stranger"])
 	assert.Equal(t, queues(store.OpenJobs{}, store.OpenJobs{Pending: 1}), all["only jobs"].Queues)
@@ -90,13 +90,13 @@ func TestOrganizationsPauseAndResume(t *testing.T) {
 	assert.Empty(t, r.err)
 	assert.Equal(t, since, b.organizations()["acme"].PausedAt)
 
-	paused := b.flows("pause", "--all-orgs")
+	paused := b.limits("pause", "--all-orgs")
 	require.Len(t, paused, 3)
 	assert.Equal(t, []bool{false, true, false}, []bool{paused[0].Changed, paused[1].Changed, paused[2].Changed})
 
-	resumed := b.flows("resume", "--org", "stranger", "--org", "beta")
+	resumed := b.limits("resume", "--org", "stranger", "--org", "beta")
 	require.Len(t, resumed, 2)
-	assert.Equal(t, changedFlow{OrgID: "stranger", Flow: store.Flow{Changed: true}}, resumed[0])
+	assert.Equal(t, changedLimits{OrgID: "stranger", Limits: store.Limits{Changed: true}}, resumed[0])
 	assert.Regexp(t, `(?m)^paused: acme since 20[-0-9]+ [:0-9]+$`, b.ok("status"))
 	assert.Contains(t, b.ok("status", "--org", "acme"), "paused: acme")
 	assert.NotContains(t, b.ok("status", "--org", "beta"), "paused")
@@ -130,13 +130,13 @@ func TestOrganizationsCap(t *testing.T) {
 	b := setup(t)
 	b.sample("acme")
 	b.sample("beta")
-	capped := b.flows("cap", "--org", "acme", "--max-in-flight", "20")
+	capped := b.limits("cap", "--org", "acme", "--max-in-flight", "20")
 	require.Len(t, capped, 1)
-	assert.Equal(t, changedFlow{OrgID: "acme", Flow: store.Flow{Changed: true, MaxInFlight: new(20)}}, capped[0])
+	assert.Equal(t, changedLimits{OrgID: "acme", Limits: store.Limits{Changed: true, MaxInFlight: new(20)}}, capped[0])
 	assert.Regexp(t, `(?m)^acme +unchanged +20$`, b.ok("organizations", "cap", "--org", "acme", "--max-in-flight", "20"))
 	assert.Equal(t, 20, *b.organizations()["acme"].MaxInFlight)
 	assert.Nil(t, b.organizations()["beta"].MaxInFlight)
-	assert.Equal(t, []changedFlow{{OrgID: "acme", Flow: store.Flow{Changed: true}}, {OrgID: "beta"}}, b.flows("cap", "--all-orgs", "--none"))
+	assert.Equal(t, []changedLimits{{OrgID: "acme", Limits: store.Limits{Changed: true}}, {OrgID: "beta"}}, b.limits("cap", "--all-orgs", "--none"))
 }
 
 func TestOrganizationsRefuse(t *testing.T) {

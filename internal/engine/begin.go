@@ -81,7 +81,7 @@ func (r *runner) sort(queue []store.Job) sorted {
 			j.Room = true
 			q.start = append(q.start, *j)
 		}
-		if j.Waiting && (h.Charged || j.Takeovers > 1) {
+		if j.Waiting && (h.Charged || j.Reclaims > 1) {
 			q.unmarked = append(q.unmarked, *j)
 		}
 	}
@@ -107,10 +107,10 @@ func (r *runner) leaveRoom(jobs []store.Job) {
 // were taken over once are worked in tenths, what was taken over again one by one, and nothing else meanwhile.
 func (r *runner) suspects(queue []store.Job) int {
 	suspicion := func(j store.Job) int {
-		if h, ok := r.engine.handlers.Handling(j.Type); j.Takeovers == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
+		if h, ok := r.engine.handlers.Handling(j.Type); j.Reclaims == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
 			return 0
 		}
-		return min(j.Takeovers, 2)
+		return min(j.Reclaims, 2)
 	}
 	slices.SortStableFunc(queue, func(a, b store.Job) int {
 		return cmp.Or(cmp.Compare(suspicion(b), suspicion(a)), cmp.Compare(a.Type, b.Type)*min(1, suspicion(a)))
@@ -138,7 +138,7 @@ func (r *runner) suspects(queue []store.Job) int {
 }
 
 // suspicious reports whether a job was reclaimed since its last completion.
-func suspicious(j store.Job) bool { return j.Takeovers > 0 }
+func suspicious(j store.Job) bool { return j.Reclaims > 0 }
 
 // markWaiting says of charged jobs that they have begun to wait for room.
 func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {

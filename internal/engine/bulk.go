@@ -75,7 +75,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 
 // bulked is what came of a transaction of a bulk.
 type bulked struct {
-	settled store.Settled
+	completed store.Completed
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
 	skipped, later []store.Job
 }
@@ -91,7 +91,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 		cancel()
 		switch {
 		case err == nil:
-			r.tally.count(done.settled)
+			r.tally.count(done.completed)
 			return done, nil
 		case work.Err() != nil:
 			return bulked{}, err
@@ -137,9 +137,9 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 		for i := range locked {
 			locked[i] = withContent(locked[i], byID[locked[i].ID])
 		}
-		settlements, later, err := r.effects(ctx, tx, commit, locked, false)
-		if done.later = later; err == nil && len(settlements) > 0 {
-			done.settled, err = r.engine.kind.Settle(ctx, tx, turn, settlements)
+		completions, later, err := r.effects(ctx, tx, commit, locked, false)
+		if done.later = later; err == nil && len(completions) > 0 {
+			done.completed, err = r.engine.kind.Complete(ctx, tx, turn, completions)
 		}
 		return err
 	})
@@ -161,18 +161,18 @@ func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkComm
 
 // effects calls a bulk handler's second phase for those locked jobs that are not to be cancelled, and says how each is completed, and
 // which are put off. picked: they are not leased.
-func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (settlements []store.Settlement, later []store.Job, err error) {
-	settlements = make([]store.Settlement, 0, len(jobs))
+func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (completions []store.Completion, later []store.Job, err error) {
+	completions = make([]store.Completion, 0, len(jobs))
 	going := make([]store.Job, 0, len(jobs))
 	for _, j := range jobs {
 		if j.CancelRequested {
-			settlements = append(settlements, store.Settlement{Job: j, Outcome: models.OutcomeCancelled})
+			completions = append(completions, store.Completion{Job: j, Outcome: models.OutcomeCancelled})
 		} else {
 			going = append(going, j)
 		}
 	}
 	if len(going) == 0 {
-		return settlements, nil, nil
+		return completions, nil, nil
 	}
 	attempts, err := commit(ctx, tx, going)
 	if err != nil {
@@ -183,13 +183,13 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		case a.Later:
 			later = append(later, going[i])
 		case !picked || !a.LeftAlone:
-			settlements = append(settlements, a.settlement(going[i]))
+			completions = append(completions, a.completion(going[i]))
 		}
 	}
 	if len(later) == len(jobs) {
 		return nil, nil, &ownError{errors.New("the handler put off every job of a call")}
 	}
-	return settlements, later, nil
+	return completions, later, nil
 }
 
 // recovered turns a panic into an error that carries the stack.

@@ -152,37 +152,37 @@ func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error
 func (r *runner) tryComplete(work context.Context, all []ended) (done map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
-	settled, done, err := r.completeAll(ctx, all)
+	completed, done, err := r.completeAll(ctx, all)
 	if errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrRowHeld) {
-		settled, done, err = r.completeLocked(ctx, all)
+		completed, done, err = r.completeLocked(ctx, all)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.tally.count(settled)
+	r.tally.count(completed)
 	return done, nil
 }
 
 // completeAll completes all, or, if it cannot do that, none.
-func (r *runner) completeAll(ctx context.Context, all []ended) (settled store.Settled, done map[string]bool, err error) {
+func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.Completed, done map[string]bool, err error) {
 	slices.SortFunc(all, func(a, b ended) int {
 		return cmp.Or(cmp.Compare(a.job.OrgID, b.job.OrgID), cmp.Compare(a.job.ID, b.job.ID))
 	})
-	settlements := make([]store.Settlement, len(all))
+	completions := make([]store.Completion, len(all))
 	done = make(map[string]bool, len(all))
 	for i, e := range all {
-		settlements[i] = e.attempt.settlement(e.job)
+		completions[i] = e.attempt.completion(e.job)
 		done[e.job.ID] = true
 	}
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		settled, err = r.engine.kind.SettleUnlocked(ctx, tx, r.holder.turn(), settlements, completePatience)
+		completed, err = r.engine.kind.CompleteUnlocked(ctx, tx, r.holder.turn(), completions, completePatience)
 		return err
 	})
-	return settled, done, err
+	return completed, done, err
 }
 
 // completeLocked completes those that are still the turn's and that no other transaction holds locked; what is to be cancelled is cancelled.
-func (r *runner) completeLocked(ctx context.Context, all []ended) (settled store.Settled, done map[string]bool, err error) {
+func (r *runner) completeLocked(ctx context.Context, all []ended) (completed store.Completed, done map[string]bool, err error) {
 	kind := r.engine.kind
 	byID := make(map[string]ended, len(all))
 	ids := make([]string, len(all))
@@ -195,17 +195,17 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (settled store
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		settlements := make([]store.Settlement, len(locked))
+		completions := make([]store.Completion, len(locked))
 		for i, l := range locked {
 			done[l.ID] = true
 			e := byID[l.ID]
-			settlements[i] = e.attempt.settlement(e.job)
+			completions[i] = e.attempt.completion(e.job)
 			if l.CancelRequested {
-				settlements[i] = store.Settlement{Job: e.job, Outcome: models.OutcomeCancelled}
+				completions[i] = store.Completion{Job: e.job, Outcome: models.OutcomeCancelled}
 			}
 		}
-		settled, err = kind.Settle(ctx, tx, r.holder.turn(), settlements)
+		completed, err = kind.Complete(ctx, tx, r.holder.turn(), completions)
 		return err
 	})
-	return settled, done, err
+	return completed, done, err
 }

@@ -30,16 +30,16 @@ type completion struct {
 
 // run returns what the job was completed as. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
 // one that was lost nothing is done either, and nothing is counted. ctx is the handler's, work ends with the turn.
-func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
+func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 	pause := firstSkip
 	failed, gone := 0, 0
 	cancel := func() {}
 	defer func() { cancel() }()
 	for began := time.Now(); ; pause = min(2*pause, longestPause) {
-		settled, err := c.try(ctx)
+		completed, err := c.try(ctx)
 		switch {
 		case err == nil:
-			return settled, nil
+			return completed, nil
 		case errors.Is(err, store.ErrLeaseLost):
 			return c.closeUncompleted(ctx, c.job)
 		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
@@ -48,7 +48,7 @@ func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
 			if time.Since(began) > completeLimit {
 				return nil, err
 			}
-		case !isConflict(err) && !store.IsOutage(err):
+		case !isConflict(err) && !store.IsTransient(err):
 			return nil, &notCompletedError{tries: failed + 1, cause: err}
 		case c.unavailable(work, c.call, err, began):
 			// That was no try, unless it is the job's own doing: then the database is gone each time.
@@ -76,7 +76,7 @@ func (c *completion) run(ctx, work context.Context) (store.Settled, error) {
 //
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
 // when that part has ended, and pinned until the commit.
-func (c *completion) try(ctx context.Context) (settled store.Settled, err error) {
+func (c *completion) try(ctx context.Context) (completed store.Completed, err error) {
 	inTx, free := true, func() {}
 	c.begun = false
 	defer func() { free() }()
@@ -89,24 +89,24 @@ func (c *completion) try(ctx context.Context) (settled store.Settled, err error)
 		inTx = false
 		var turn store.Turn
 		turn, free = c.holder.pin()
-		settlements := []store.Settlement{c.attempt.settlement(c.job)}
-		settled, err = c.engine.kind.SettleUnlocked(ctx, tx, turn, settlements, lockPatience)
+		completions := []store.Completion{c.attempt.completion(c.job)}
+		completed, err = c.engine.kind.CompleteUnlocked(ctx, tx, turn, completions, lockPatience)
 		return err
 	})
 	if !inTx && store.IsLockTimeout(err) {
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
 	}
-	return settled, err
+	return completed, err
 }
 
 // closeUncompleted completes a job that could not be completed because it is to be cancelled. Without an error and without a
 // count it is no longer the turn's.
-func (r *runner) closeUncompleted(ctx context.Context, j store.Job) (store.Settled, error) {
+func (r *runner) closeUncompleted(ctx context.Context, j store.Job) (store.Completed, error) {
 	pause := firstSkip
 	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
-		settled, done, err := r.completeLocked(ctx, []ended{{job: j, attempt: Attempt{Outcome: models.OutcomeCancelled}}})
+		completed, done, err := r.completeLocked(ctx, []ended{{job: j, attempt: Attempt{Outcome: models.OutcomeCancelled}}})
 		if err != nil || done[j.ID] {
-			return settled, err
+			return completed, err
 		}
 		left, err := r.leftOver(ctx, []ended{{job: j, since: began}}, nil)
 		if err != nil || len(left) == 0 {

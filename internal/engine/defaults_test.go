@@ -139,7 +139,7 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	assert.Zero(t, audit.Wrong(), "%+v", audit)
 }
 
-// Lanes that lease, post and settle side by side disturb each other no more than under READ COMMITTED.
+// Lanes that lease, post and complete side by side disturb each other no more than under READ COMMITTED.
 func TestLanesUnderStricterIsolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {

@@ -1,4 +1,4 @@
-// Package engine works the turns of a queue: it leases jobs, hands them to a processor chunk by chunk, and settles them
+// Package engine works the turns of a queue: it leases jobs, hands them to a processor chunk by chunk, and completes them
 // under the turn's fence in the transaction that commits the processor's effect.
 //
 // It knows nothing of Temporal: the activities give it a turn, a clock to beat and a channel that says stop.

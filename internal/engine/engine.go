@@ -23,7 +23,7 @@ type Options struct {
 	// Slow is for processors whose jobs take seconds or minutes: a turn leases only what it can start at once
 	// (ChunkSize × Parallel), and a job that is being worked is charged when its worker dies.
 	Slow bool
-	// Direct is for processors that prepare in microseconds: what a turn refills is locked, prepared, committed and settled
+	// Direct is for processors that prepare in microseconds: what a turn refills is locked, prepared, committed and completed
 	// in one transaction, without a lease before it.
 	Direct bool
 	// Apart says that other workers of the task queue may not be able to work what this one can: what a fetch leases is worked

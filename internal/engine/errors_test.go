@@ -17,7 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// readyIn is how long from its settlement until the job is due again, to the second.
+// readyIn is how long from its completion until the job is due again, to the second.
 func (b *bundle) readyIn(document string) time.Duration {
 	b.t.Helper()
 	var seconds float64

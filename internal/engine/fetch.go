@@ -18,7 +18,7 @@ type FetchRequest struct {
 	Batch int
 	// Wait is how long to wait for work when none is due; 0 does not wait.
 	Wait time.Duration
-	// LeftBehind names earlier turns of the lane that could not settle or release all their jobs, because somebody
+	// LeftBehind names earlier turns of the lane that could not complete or release all their jobs, because somebody
 	// held the rows locked.
 	LeftBehind []string
 	// Again says that this turn may have been fetched before: what it holds already is taken over first.
@@ -88,7 +88,7 @@ func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, e
 		turns = append(turns, fetchedTurn(turn)) // without an error what that leased is being worked
 	}
 	for _, t := range turns {
-		if _, releaseErr := e.kind.Release(own, t, nil, 0); releaseErr != nil || err != nil && !errors.Is(err, context.Canceled) {
+		if _, releaseErr := e.kind.GiveBack(own, t, nil, 0); releaseErr != nil || err != nil && !errors.Is(err, context.Canceled) {
 			e.reclaimLater(t)
 			err = cmp.Or(releaseErr, err)
 		}
@@ -114,7 +114,7 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 	}
 	if len(before) > 0 {
 		// Not cut off by a cancellation: then what it takes would not be known.
-		own, err := e.kind.TakeOver(context.WithoutCancel(ctx), turn, before, false)
+		own, err := e.kind.ReclaimTurns(context.WithoutCancel(ctx), turn, before, false)
 		if err != nil {
 			return f, err
 		}
@@ -201,7 +201,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			}
 		case <-roomy:
 		case <-again:
-			taken, err := e.kind.TakeOver(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
+			taken, err := e.kind.ReclaimTurns(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {
 				return len(taken.Jobs), nil, err
 			}
@@ -274,7 +274,7 @@ func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) 
 	}
 	total := 0
 	for deadline := time.Now().Add(releasePatience); ; {
-		n, err := e.kind.Release(ctx, turn, nil, 0)
+		n, err := e.kind.GiveBack(ctx, turn, nil, 0)
 		if err != nil {
 			return total, err
 		}

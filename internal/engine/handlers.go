@@ -95,8 +95,8 @@ type Attempt struct {
 	LeftAlone bool
 }
 
-func (a Attempt) settlement(job store.Job) store.Settlement {
-	return store.Settlement{
+func (a Attempt) completion(job store.Job) store.Completion {
+	return store.Completion{
 		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay, Version: a.Version, Result: a.Result, Unlogged: a.Unlogged,
 	}
 }

@@ -58,7 +58,7 @@ func (h *holder) reclaim(ctx context.Context, crashed bool) error {
 	h.taking.Lock()
 	defer h.taking.Unlock()
 	turn := h.turn()
-	taken, err := h.engine.kind.TakeOver(ctx, turn, []string{turn.ID}, crashed)
+	taken, err := h.engine.kind.ReclaimTurns(ctx, turn, []string{turn.ID}, crashed)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (h *holder) giveBack(ctx context.Context, jobs []store.Job, delay time.Dura
 	if len(jobs) == 0 {
 		return nil
 	}
-	n, err := h.engine.kind.Release(ctx, h.turn(), idsOf(jobs), delay)
+	n, err := h.engine.kind.GiveBack(ctx, h.turn(), idsOf(jobs), delay)
 	h.tally.note(func(r *Report) { r.Released += n })
 	h.tally.tell()
 	return err
@@ -136,7 +136,7 @@ func (h *holder) finish(ctx context.Context, stop <-chan struct{}, as store.Turn
 	return h.engine.persist(ctx, stop, "end a turn", func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 		defer cancel()
-		n, err := h.engine.kind.Release(ctx, as, nil, 0)
+		n, err := h.engine.kind.GiveBack(ctx, as, nil, 0)
 		if err != nil {
 			return err
 		}
@@ -184,6 +184,5 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 
 // detached is the turn by which jobs are held that go on without the turn's activity.
 func detached(turn store.Turn) store.Turn {
-	turn.ID, turn.Detached = "detached/"+turn.ID, true
-	return turn
+	return turn.Detach()
 }

@@ -22,12 +22,12 @@ import (
 //     method that is given a lower or a higher one changes nothing, where its comment does not say otherwise.
 //   - Rows that another transaction holds locked are skipped, never waited for, where its comment does not say otherwise. A
 //     skipped row is as it was.
-//   - Methods without a tx are atomic: they commit all that they say, or nothing. After an error which store.IsOutage holds for,
+//   - Methods without a tx are atomic: they commit all that they say, or nothing. After an error which store.IsTransient holds for,
 //     it is unknown which. Then the call may simply be made again, unless its comment says what else is to be done.
 //   - A request that comes while a job is leased (its generation grows) is never swallowed: however the lease ends, the job is due
 //     again, and its attempts are counted anew. A request to cancel ends the job as cancelled, however the lease ends.
-//   - Errors: store.IsOutage says that the database as a whole is away or asks to try again, and that no job is to blame;
-//     store.IsSchemaAway that the schema is missing or not this program's; every other error is what it is.
+//   - Errors: store.IsTransient says that the database as a whole is away or asks to try again, and that no job is to blame;
+//     store.IsSchemaMismatch that the schema is missing or not this program's; every other error is what it is.
 type Kind interface {
 	// Name is the kind's in attempts, reports and log lines.
 	Name() string
@@ -73,7 +73,7 @@ type Picker interface {
 	// counted already, and is returned to it when the job is given back. Room is reserved for what is returned, also with an error; nil
 	// is room for everything. When turn.Begins is set the jobs are charged if the worker ends.
 	//
-	// With an error jobs may have been leased which are not returned: the turn's next TakeOver under a higher fence, or Release, finds
+	// With an error jobs may have been leased which are not returned: the turn's next ReclaimTurns under a higher fence, or GiveBack, finds
 	// them. Leased.Outlook says, when there are no jobs, how long it is worth waiting; its other fields why there are none.
 	LeaseFor(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error)
 	// PickTypes chooses up to limit due jobs, which the caller is about to lock and complete in one transaction, of the types that may be
@@ -136,18 +136,18 @@ type Leases interface {
 	// stays. When one of them is not from's, or its row is locked, nothing is handed over and false is returned. After an outage it is
 	// called again until it is known: what was handed over already counts as such.
 	HandOver(ctx context.Context, from, to store.Turn, ids []string) (bool, error)
-	// Release gives leased jobs back, uncounted: they are pending again after delay, in their old place in the order when it is 0, or
+	// GiveBack gives leased jobs back, uncounted: they are pending again after delay, in their old place in the order when it is 0, or
 	// cancelled where that was asked for. Nil ids: all that the turn holds. Leases under lower fences of the turn are given back, too: an
 	// earlier activity's. It returns how many there were; locked rows stay leased, and TurnsWithLeases names the turn then. Those that
 	// wait for work are told.
-	Release(ctx context.Context, turn store.Turn, ids []string, delay time.Duration) (int, error)
-	// TakeOver reclaims what the named turns hold under a lower fence than the turn's: it is leased to the turn, under its fence, and returned.
+	GiveBack(ctx context.Context, turn store.Turn, ids []string, delay time.Duration) (int, error)
+	// ReclaimTurns reclaims what the named turns hold under a lower fence than the turn's: it is leased to the turn, under its fence, and returned.
 	// Of two callers the one with the higher fence has the jobs in the end, and what the other one completes under its own is refused.
 	//
 	// crashed says that the activity before did not end by itself. Then the jobs that it was working are charged: their attempt is logged
 	// as lost, and the next one begins, or the job fails when it has none left. What the running activity took under turn.FirstFence or a
 	// later fence is not charged again. After an outage a new fence is drawn before it is called again: what it took is found by that.
-	TakeOver(ctx context.Context, turn store.Turn, from []string, crashed bool) (store.Taken, error)
+	ReclaimTurns(ctx context.Context, turn store.Turn, from []string, crashed bool) (store.ReclaimedTurns, error)
 }
 
 // Reclaimer ends the leases that their holders do not renew. It belongs to one goroutine.
@@ -165,20 +165,20 @@ type Reclaimer interface {
 // The rules are the same for the three ways to complete. A job changes its state only while it is the turn's under its fence. Each attempt
 // is logged; one that is rescheduled for the same reason as the one before is folded into that one's record. A rescheduled attempt is
 // not counted. A job that was asked for anew meanwhile is pending again, whatever the outcome, and is counted as store.Requeued as well.
-// When one of the jobs is no longer the turn's it fails with store.ErrLeaseLost, for which store.IsOutage holds, and the caller rolls
+// When one of the jobs is no longer the turn's it fails with store.ErrLeaseLost, for which store.IsTransient holds, and the caller rolls
 // back. An error for which store.IsUnstorable holds says that a result or a message cannot be stored: each is then completed by itself.
 type Completer interface {
 	// LockChunk locks those of the jobs that the turn still holds under its fence and that no other transaction holds locked, and returns
 	// them as they are now: CancelRequested ones are to commit nothing. Until the transaction ends no request can change them.
 	LockChunk(ctx context.Context, tx pgx.Tx, turn store.Turn, ids []string) ([]store.Job, error)
-	// Settle completes jobs that LockChunk has locked in this transaction.
-	Settle(ctx context.Context, tx pgx.Tx, turn store.Turn, settlements []store.Settlement) (store.Settled, error)
-	// SettlePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are logged
+	// Complete completes jobs that LockChunk has locked in this transaction.
+	Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
+	// CompletePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are logged
 	// with the turn's name and fence.
-	SettlePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, settlements []store.Settlement) (store.Settled, error)
-	// SettleUnlocked completes leased jobs that the transaction has not locked, which saves a step. It waits for a locked row, and returns
+	CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
+	// CompleteUnlocked completes leased jobs that the transaction has not locked, which saves a step. It waits for a locked row, and returns
 	// store.ErrRowHeld when patience is over. It returns store.ErrLeaseLost, too, when one of the jobs is to be cancelled.
-	SettleUnlocked(ctx context.Context, tx pgx.Tx, turn store.Turn, settlements []store.Settlement, patience time.Duration) (store.Settled, error)
+	CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error)
 
 	// PutOff is how often this attempt at a job was rescheduled because of the database.
 	PutOff(ctx context.Context, id string, attempt int) (int, error)

@@ -75,7 +75,7 @@ func (r *runner) openPick(work context.Context, n int) {
 	defer cancel()
 	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}, calls: map[string]*call{}}
 	var f finish
-	var settled store.Settled
+	var completed store.Completed
 	err = e.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		if o.jobs, err = pick.Lock(ctx, tx); err != nil || len(o.jobs) == 0 {
 			return err
@@ -90,7 +90,7 @@ func (r *runner) openPick(work context.Context, n int) {
 		}
 		tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()})
 		f = <-o.finish
-		settled, err = r.endPick(ctx, tx, f)
+		completed, err = r.endPick(ctx, tx, f)
 		return err
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *runner) openPick(work context.Context, n int) {
 		tell(refilled{again: lockedRest}) // other transactions have them
 		return
 	case err == nil:
-		r.tally.count(settled)
+		r.tally.count(completed)
 		for _, j := range f.running {
 			o.leased[j.ID] = true
 		}
@@ -117,17 +117,17 @@ func (r *runner) openPick(work context.Context, n int) {
 }
 
 // endPick completes and leases what an open pick has.
-func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (settled store.Settled, err error) {
+func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed store.Completed, err error) {
 	if f.abort {
 		return nil, errAborted
 	}
 	turn := r.holder.turn()
 	if len(f.ended) > 0 {
-		settlements := make([]store.Settlement, len(f.ended))
+		completions := make([]store.Completion, len(f.ended))
 		for i, e := range f.ended {
-			settlements[i] = e.attempt.settlement(e.job)
+			completions[i] = e.attempt.completion(e.job)
 		}
-		if settled, err = r.engine.kind.SettlePicked(ctx, tx, turn, settlements); err != nil {
+		if completed, err = r.engine.kind.CompletePicked(ctx, tx, turn, completions); err != nil {
 			return nil, err
 		}
 	}
@@ -136,9 +136,9 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (settled stor
 		if err == nil && len(leased) < len(f.running) {
 			err = store.ErrLeaseLost
 		}
-		return settled, err
+		return completed, err
 	}
-	return settled, nil
+	return completed, nil
 }
 
 // rescue leases, at once, the jobs of an open pick whose transaction was lost, if they are as they were: what has ended is completed under

@@ -96,7 +96,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		}
 		pick.LeaveAlone()
 	}()
-	var settled store.Settled
+	var completed store.Completed
 	var later []store.Job
 	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
@@ -111,14 +111,14 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		if err != nil {
 			return err
 		}
-		var settlements []store.Settlement
-		if settlements, later, err = r.effects(ctx, tx, commit, jobs, true); err != nil {
+		var completions []store.Completion
+		if completions, later, err = r.effects(ctx, tx, commit, jobs, true); err != nil {
 			return err
 		}
-		if l.worked = len(settlements); l.worked == 0 {
+		if l.worked = len(completions); l.worked == 0 {
 			return nil
 		}
-		settled, err = r.engine.kind.SettlePicked(ctx, tx, r.holder.turn(), settlements)
+		completed, err = r.engine.kind.CompletePicked(ctx, tx, r.holder.turn(), completions)
 		return err
 	})
 	switch {
@@ -129,7 +129,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		return leased(err)
 	}
 	committed = len(later) == 0
-	r.tally.count(settled)
+	r.tally.count(completed)
 	l.leaseNext = pick.Counted() || pick.Others()
 	return l, false
 }

@@ -93,7 +93,7 @@ func (e *Engine) reclaimLater(turn store.Turn) {
 		for until := time.Now().Add(store.LeaseLimit + reconcileEvery); time.Now().Before(until) && e.life.Err() == nil; {
 			rest(e.life, reconcileEvery)
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), releaseLimit)
-			n, err := e.kind.Release(ctx, turn, nil, 0)
+			n, err := e.kind.GiveBack(ctx, turn, nil, 0)
 			cancel()
 			if n > 0 || err != nil {
 				e.waker.Remind()

@@ -68,7 +68,7 @@ func TestWorkerPausesWhileADumpIsRestored(t *testing.T) {
 	for n := range 3 {
 		_, err = e.Process(t.Context(), request(2+n))
 		require.Error(t, err)
-		assert.True(t, store.IsOutage(err), "%v", err)
+		assert.True(t, store.IsTransient(err), "%v", err)
 	}
 	job := b.job("inv-1")
 	assert.Equal(t, models.JobPending, job.State)

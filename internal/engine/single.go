@@ -67,9 +67,9 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 			return ended{job: j, closed: true} // it is worked again, or is given back
 		}
 		done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
-		settled, err := done.run(ctx, work)
+		completed, err := done.run(ctx, work)
 		if err == nil {
-			r.tally.count(settled)
+			r.tally.count(completed)
 			return ended{job: j, closed: true}
 		}
 		a = r.notCompleted(work, j, err)

@@ -29,19 +29,19 @@ func (t tables) LockChunk(ctx context.Context, tx pgx.Tx, turn store.Turn, ids [
 	return t.Kind().LockChunk(ctx, tx, turn, ids)
 }
 
-// Settle implements Completer.
-func (t tables) Settle(ctx context.Context, tx pgx.Tx, turn store.Turn, settlements []store.Settlement) (store.Settled, error) {
-	return t.Kind().Settle(ctx, tx, turn, settlements)
+// Complete implements Completer.
+func (t tables) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
+	return t.Kind().Complete(ctx, tx, turn, completions)
 }
 
-// SettlePicked implements Completer.
-func (t tables) SettlePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, settlements []store.Settlement) (store.Settled, error) {
-	return t.Kind().SettlePicked(ctx, tx, turn, settlements)
+// CompletePicked implements Completer.
+func (t tables) CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
+	return t.Kind().CompletePicked(ctx, tx, turn, completions)
 }
 
-// SettleUnlocked implements Completer.
-func (t tables) SettleUnlocked(ctx context.Context, tx pgx.Tx, turn store.Turn, settlements []store.Settlement, patience time.Duration) (store.Settled, error) {
-	return t.Kind().SettleUnlocked(ctx, tx, turn, settlements, patience)
+// CompleteUnlocked implements Completer.
+func (t tables) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error) {
+	return t.Kind().CompleteUnlocked(ctx, tx, turn, completions, patience)
 }
 
 // NewReclaimer implements Kind.

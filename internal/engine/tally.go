@@ -58,14 +58,14 @@ func (t *tally) note(change func(r *Report)) {
 }
 
 // count adds what attempts ended as, and tells the listener.
-func (t *tally) count(settled store.Settled) {
+func (t *tally) count(completed store.Completed) {
 	t.note(func(r *Report) {
-		r.Completed += settled[models.OutcomeCompleted]
-		r.Retried += settled[models.OutcomeRetried]
-		r.Rescheduled += settled[models.OutcomeRescheduled]
-		r.Failed += settled[models.OutcomeFailed]
-		r.Cancelled += settled[models.OutcomeCancelled]
-		t.requeued += settled[store.Requeued]
+		r.Completed += completed[models.OutcomeCompleted]
+		r.Retried += completed[models.OutcomeRetried]
+		r.Rescheduled += completed[models.OutcomeRescheduled]
+		r.Failed += completed[models.OutcomeFailed]
+		r.Cancelled += completed[models.OutcomeCancelled]
+		t.requeued += completed[store.Requeued]
 	})
 	t.tell()
 }

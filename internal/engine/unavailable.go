@@ -41,7 +41,7 @@ func rest(ctx context.Context, pause time.Duration) {
 func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string, f func() error) error {
 	err := f()
 	pause := firstPause
-	for began := time.Now(); err != nil && store.IsOutage(err) && !store.IsSchemaAway(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
+	for began := time.Now(); err != nil && store.IsTransient(err) && !store.IsSchemaMismatch(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
 		if pause == firstPause {
 			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", err)
 		}
@@ -75,7 +75,7 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 // abandoned meanwhile.
 func (r *runner) unavailable(work context.Context, c *call, err error, began time.Time) bool {
 	r.calls.spare(c, outageLimit)
-	if store.IsSchemaAway(err) {
+	if store.IsSchemaMismatch(err) {
 		rest(work, longestPause)
 		return time.Since(began) < outageLimit
 	}
@@ -152,7 +152,7 @@ func isConflict(err error) bool {
 }
 
 // isTransient reports whether a transaction that failed with err is worth another try, or would be when the database is back.
-func isTransient(err error) bool { return !isOwn(err) && (isConflict(err) || store.IsOutage(err)) }
+func isTransient(err error) bool { return !isOwn(err) && (isConflict(err) || store.IsTransient(err)) }
 
 // notCompletedError says that the transaction that completes a job cannot be committed, for a reason that comes back each time.
 type notCompletedError struct {

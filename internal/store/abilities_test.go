@@ -96,7 +96,7 @@ func TestTakeOverGivesBackWhatIsNotCovered(t *testing.T) {
 	require.Len(t, able.lease(turn, 10), 3)
 	b.exec(`UPDATE daybook.accounting_work_queue SET working = true`)
 
-	taken, err := b.store.TakeOver(t.Context(), b.turn("run/0/1"), []string{"run/0/1"}, true)
+	taken, err := b.store.ReclaimTurns(t.Context(), b.turn("run/0/1"), []string{"run/0/1"}, true)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"plain_2": 1}, byOrg(taken.Jobs))
 	assert.Equal(t, 2, taken.Others)
@@ -106,7 +106,7 @@ func TestTakeOverGivesBackWhatIsNotCovered(t *testing.T) {
 	require.Len(t, again, 2)
 	for _, j := range again {
 		assert.Equal(t, 2, j.Attempt, "the attempt that ended with its worker counts, being handed on does not")
-		assert.Equal(t, 1, j.Takeovers)
+		assert.Equal(t, 1, j.Reclaims)
 	}
 }
 

@@ -125,9 +125,9 @@ func isConnectError(err error) bool {
 	return ok
 }
 
-// IsSchemaAway reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
+// IsSchemaMismatch reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
 // though the database answers.
-func IsSchemaAway(err error) bool { return isSchemaAway(err) }
+func IsSchemaMismatch(err error) bool { return isSchemaMismatch(err) }
 
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
@@ -163,7 +163,7 @@ func (e *UnavailableError) Unwrap() error { return e.cause }
 
 // Unavailable marks err, which a query of Daybook's own within a handler failed with, if it says that the database is unavailable.
 func Unavailable(err error) error {
-	if !IsOutage(err) {
+	if !IsTransient(err) {
 		return err
 	}
 	return &UnavailableError{err}
@@ -181,16 +181,16 @@ func IsUnstorable(err error) bool {
 		// Data exceptions, violated constraints, limits of the database.
 		return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23") || strings.HasPrefix(state, "54")
 	}
-	return err != nil && !IsOutage(err) // it did not come to the database
+	return err != nil && !IsTransient(err) // it did not come to the database
 }
 
-// IsOutage reports whether err says that the database as a whole is away or asks to try again: then no job is to
+// IsTransient reports whether err says that the database as a whole is away or asks to try again: then no job is to
 // blame, and none is charged.
-func IsOutage(err error) bool {
+func IsTransient(err error) bool {
 	if err == nil {
 		return false
 	}
-	if isSchemaAway(err) || isConnectError(err) {
+	if isSchemaMismatch(err) || isConnectError(err) {
 		return true
 	}
 	if state := SQLState(err); state != "" {

@@ -42,8 +42,8 @@ func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
 // Number returns a statement with numbers in the partition of its arguments' names.
 func Number(stmt string) string { return number(stmt).text }
 
-// SettleStmt is the statement with the most arguments.
-const SettleStmt = settleStmt
+// CompleteStmt is the statement with the most arguments.
+const CompleteStmt = completeStmt
 
 // Args are named arguments.
 func Args(values map[string]any) pgx.QueryRewriter { return args(values) }

@@ -11,7 +11,7 @@ func Failure(err error) *failure.Class {
 	switch {
 	case IsLost(err):
 		return failure.LeaseLost
-	case IsOutage(err):
+	case IsTransient(err):
 		return failure.DatabaseUnavailable
 	}
 	return nil

@@ -26,7 +26,7 @@ type Kind struct {
 
 // leaseFields are the destinations of what every kind knows of a lease.
 func leaseFields(j *Job) []any {
-	return []any{&j.ID, &j.OrgID, &j.Attempt, &j.StartedAt, &j.Takeovers, &j.CancelRequested}
+	return []any{&j.ID, &j.OrgID, &j.Attempt, &j.StartedAt, &j.Reclaims, &j.CancelRequested}
 }
 
 // able adds what the worker can to the arguments of a statement that asks which organizations it works for.

@@ -15,8 +15,8 @@ type Job struct {
 	// Attempt is the number of the running attempt, from 1.
 	Attempt   int
 	StartedAt time.Time
-	// Takeovers counts how often the lease was taken over since the last settlement.
-	Takeovers int
+	// Reclaims counts how often the lease was taken over since the last completion.
+	Reclaims int
 	// NotReady counts the looks so far that found the document not ready.
 	NotReady int
 	// CancelRequested: the attempt is to commit nothing.
@@ -25,7 +25,7 @@ type Job struct {
 	Epoch int
 
 	// Type, Payload, MaxAttempts (0: the handler's policy says), Key (the idempotency key, or "") and EnqueuedAt are a
-	// background job's. What a settlement locks has none of them.
+	// background job's. What a completion locks has none of them.
 	Type        string
 	Payload     []byte
 	MaxAttempts int
@@ -160,6 +160,6 @@ UPDATE daybook.jobs q
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
        working = @begins, capped = q.org_id = ANY (@capped::text[])/* jobs */, counted = q.type = ANY (@counted::text[])/* accounting: */
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
-RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.takeovers, q.cancel_requested,
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`

@@ -17,15 +17,15 @@ type OpenJobs struct {
 	Failed int64 `json:"failed"`
 }
 
-// OrganizationFlow is an organization with the jobs that it has open.
-type OrganizationFlow struct {
+// OrganizationSummary is an organization with the jobs that it has open.
+type OrganizationSummary struct {
 	OrgID string `json:"org_id"`
 	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
 	Known bool   `json:"known"`
 	Name  string `json:"name,omitempty"`
 	// ActiveRuleSet is the version that posts; nil: none.
 	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
-	// PausedAt and MaxInFlight are those of Flow.
+	// PausedAt and MaxInFlight are those of Limits.
 	PausedAt    *time.Time `json:"paused_at,omitempty"`
 	MaxInFlight *int       `json:"max_in_flight,omitempty"`
 	// Source and Hooks are what its accounting jobs need of a worker, its own or the default's.
@@ -35,16 +35,16 @@ type OrganizationFlow struct {
 	Queues []OpenJobs `json:"queues" db:"-"`
 }
 
-// OrganizationFlows lists every organization that Daybook knows or has an open or failed job of, in the order of the ids. All figures
+// ListOrganizations lists every organization that Daybook knows or has an open or failed job of, in the order of the ids. All figures
 // are of one moment.
-func OrganizationFlows(ctx context.Context, db Beginner) ([]OrganizationFlow, error) {
+func ListOrganizations(ctx context.Context, db Beginner) ([]OrganizationSummary, error) {
 	const stmt = `
 SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight,
        coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks
   FROM daybook.organizations o
   FULL JOIN (SELECT DISTINCT id FROM unnest($1::text[]) AS u (id)) k ON k.id = o.id
  ORDER BY 1`
-	var list []OrganizationFlow
+	var list []OrganizationSummary
 	err := readSnapshot(ctx, db, func(tx pgx.Tx) error {
 		queues := Queues()
 		open := make([]map[string]OpenJobs, len(queues))
@@ -62,7 +62,7 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 		if err != nil {
 			return err
 		}
-		if list, err = pgx.CollectRows(rows, pgx.RowToStructByName[OrganizationFlow]); err != nil {
+		if list, err = pgx.CollectRows(rows, pgx.RowToStructByName[OrganizationSummary]); err != nil {
 			return err
 		}
 		for i := range list {

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pick is jobs that one transaction is about to lock, work and settle, without a lease: while it lasts no other transaction can
+// Pick is jobs that one transaction is about to lock, work and complete, without a lease: while it lasts no other transaction can
 // have them, and when it fails they are as they were. That halves what a job costs, but it is for jobs that are worked in
 // milliseconds, and it leaves no trace of a worker that dies.
 type Pick struct {
@@ -66,7 +66,7 @@ func (p *Pick) ask() []share {
 // Empty reports that there is nothing to lock.
 func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 
-// Lock locks the jobs, in the transaction that works and settles them. Their Attempt and StartedAt are those of the attempt
+// Lock locks the jobs, in the transaction that works and completes them. Their Attempt and StartedAt are those of the attempt
 // that begins now.
 //
 // Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
@@ -77,7 +77,7 @@ SELECT j.*
        WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, n)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
  CROSS JOIN LATERAL (
-       SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.takeovers, q.cancel_requested,
+       SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */
          FROM daybook.jobs q

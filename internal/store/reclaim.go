@@ -140,8 +140,8 @@ UPDATE daybook.jobs q
                         ELSE greatest(q.run_count - 1, 0) END,
        ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.ready_at END,
        first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
-       takeovers      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0
-                             ELSE least(q.takeovers, 999999) + /* jobs */CASE WHEN held.charged THEN 1 ELSE 0 END/* accounting: 1 */ END,
+       reclaims      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0
+                             ELSE least(q.reclaims, 999999) + /* jobs */CASE WHEN held.charged THEN 1 ELSE 0 END/* accounting: 1 */ END,
        last_error = CASE WHEN held.fails THEN 'the worker ended while it worked on this job, for the last time that it may be tried'
                          WHEN held.charged THEN 'the worker ended while it worked on this job'
                          ELSE q.last_error END,

@@ -57,7 +57,7 @@ func TestReclaimedJobKeepsItsPlace(t *testing.T) {
 	next := b.lease(b.turn("run/0/2"), 1)
 	require.Len(t, next, 1)
 	assert.Equal(t, first[0].ID, next[0].ID)
-	assert.Equal(t, 1, next[0].Takeovers)
+	assert.Equal(t, 1, next[0].Reclaims)
 	assert.Equal(t, 1, next[0].Attempt)
 }
 

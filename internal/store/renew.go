@@ -104,9 +104,9 @@ UPDATE daybook.jobs q
  WHERE q.id = held.id
 RETURNING q.id`
 
-// Release gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
+// GiveBack gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
 // nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased. Those that wait for work are told.
-func (s *Store) Release(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
+func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	released, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt),
 		turn.args(args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
 	if len(released) > 0 && err == nil {

@@ -148,7 +148,7 @@ func TestActivationRefuses(t *testing.T) {
 }
 
 // A job that is failing under the version before while another is activated is returned as well: the activation waits
-// for the transaction that settles it.
+// for the transaction that completes it.
 func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -164,7 +164,7 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	used, err := store.UseConfigurations(t.Context(), worker, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
-	_, err = store.Accounting.Settle(t.Context(), worker, turn, []store.Settlement{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
+	_, err = store.Accounting.Complete(t.Context(), worker, turn, []store.Completion{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
 	require.NoError(t, err)
 
 	type outcome struct {

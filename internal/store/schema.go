@@ -14,15 +14,15 @@ import (
 	"github.com/daybook-dev/daybook/internal/failure"
 )
 
-// ErrSchemaAway: the schema that the worker verified is not there, is another one, or is not whole: for instance a dump is
+// ErrSchemaMismatch: the schema that the worker verified is not there, is another one, or is not whole: for instance a dump is
 // being restored. No job is to blame.
-var ErrSchemaAway = failure.New(failure.DatabaseUnavailable, "the database's schema was replaced, or is not whole")
+var ErrSchemaMismatch = failure.New(failure.DatabaseUnavailable, "the database's schema was replaced, or is not whole")
 
 // verifyEvery is how often a schema that did not fit is verified again, at most.
 const verifyEvery = time.Second
 
 // guard keeps the worker from a schema that it has not verified. It is verified before the first transaction, and again after
-// any sign that it was replaced. Until it fits, the worker's transactions fail with ErrSchemaAway.
+// any sign that it was replaced. Until it fits, the worker's transactions fail with ErrSchemaMismatch.
 type guard struct {
 	// verify says whether the schema is the one of this program, and whole; nil: there is no guard.
 	verify func(ctx context.Context) error
@@ -40,7 +40,7 @@ func (s *Store) GuardSchema(verify func(ctx context.Context) error, log *slog.Lo
 	s.guard.verify, s.guard.log = verify, log
 }
 
-// ready returns how a transaction begins, or ErrSchemaAway.
+// ready returns how a transaction begins, or ErrSchemaMismatch.
 func (s *Store) ready(ctx context.Context) (begin string, err error) {
 	g := &s.guard
 	if g.verify == nil {
@@ -66,13 +66,13 @@ func (s *Store) ready(ctx context.Context) (begin string, err error) {
 		g.last = nil
 		g.begin.Store(&verified)
 		return verified, nil
-	case ctx.Err() != nil || IsOutage(err):
+	case ctx.Err() != nil || IsTransient(err):
 		return "", err
 	case g.last == nil:
 		g.log.Warn("the worker pauses until the database's schema fits; no job is charged", "queue", s.kind.Name, "error", err)
 	}
 	g.tried = time.Now()
-	g.last = fmt.Errorf("%w: %w", ErrSchemaAway, err)
+	g.last = fmt.Errorf("%w: %w", ErrSchemaMismatch, err)
 	return "", g.last
 }
 
@@ -95,17 +95,17 @@ func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	return beginShort + `; SELECT daybook.require_table('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
 }
 
-// suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaAway if it
+// suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it
 // does not fit.
 func (s *Store) suspect(ctx context.Context, err error) error {
-	if err == nil || s.guard.verify == nil || errors.Is(err, ErrSchemaAway) || !mayBeReplaced(err) {
+	if err == nil || s.guard.verify == nil || errors.Is(err, ErrSchemaMismatch) || !mayBeReplaced(err) {
 		return err
 	}
 	s.guard.begin.Store(nil)
 	if SQLState(err) == stateTableReplaced || isConnectError(err) {
 		return err
 	}
-	if _, away := s.ready(ctx); errors.Is(away, ErrSchemaAway) {
+	if _, away := s.ready(ctx); errors.Is(away, ErrSchemaMismatch) {
 		return fmt.Errorf("%w (%w)", away, err)
 	}
 	return err
@@ -122,9 +122,9 @@ func mayBeReplaced(err error) bool {
 	}
 }
 
-// isSchemaAway reports whether err says that Daybook's schema is not the one that was verified.
-func isSchemaAway(err error) bool {
-	return errors.Is(err, ErrSchemaAway) || SQLState(err) == stateTableReplaced || isStalePlan(err)
+// isSchemaMismatch reports whether err says that Daybook's schema is not the one that was verified.
+func isSchemaMismatch(err error) bool {
+	return errors.Is(err, ErrSchemaMismatch) || SQLState(err) == stateTableReplaced || isStalePlan(err)
 }
 
 // isStalePlan reports whether a session's prepared statement was made for tables that are no longer there. The driver forgets

@@ -12,7 +12,7 @@ import (
 // BenchmarkArguments compares what it costs to bind the arguments of the statement that completes jobs: by Daybook's names, which are read
 // once, and by pgx's, which are read each time.
 func BenchmarkArguments(b *testing.B) {
-	stmt := store.Jobs.SQL(store.SettleStmt)
+	stmt := store.Jobs.SQL(store.CompleteStmt)
 	values := map[string]any{}
 	for _, name := range []string{
 		"turn", "fence", "worker", "run", "picked", "unlocked", "ids", "outcomes", "codes", "errors", "delays", "versions",

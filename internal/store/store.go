@@ -53,7 +53,7 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Turn is who leases: one bounded pass of a lane.
 type Turn struct {
-	// ID is made of the workflow's run, the lane and a counter.
+	// ID is made of the workflow's run, which it begins with, the lane and a counter.
 	ID string
 	// Fence is the number that the running activity drew; it only grows.
 	Fence int64
@@ -69,13 +69,19 @@ type Turn struct {
 	Begins bool
 }
 
+// Detach returns the turn by which the process holds jobs that go on without the turn's activity.
+func (t Turn) Detach() Turn {
+	t.ID, t.Detached = t.ID+"/detached", true
+	return t
+}
+
 // args adds the turn and its fence to the arguments of a statement.
 func (t Turn) args(a args) args {
 	a["turn"], a["fence"] = t.ID, t.Fence
 	return a
 }
 
-// NextFence draws the next fence. It fails with ErrSchemaAway while the schema is not the one that GuardSchema wants.
+// NextFence draws the next fence. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants.
 func (s *Store) NextFence(ctx context.Context) (int64, error) {
 	if _, err := s.ready(ctx); err != nil {
 		return 0, err

@@ -35,7 +35,7 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 }
 
 // InTx is Begin on the store's pool, in a session that ends when it idles in the transaction for ten seconds: a worker that
-// sleeps keeps nothing locked. It fails with ErrSchemaAway while the schema is not the one that GuardSchema wants.
+// sleeps keeps nothing locked. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants.
 func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return s.InTxWaiting(ctx, 0, f)
 }

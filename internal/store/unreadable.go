@@ -239,7 +239,7 @@ func (w *weeder) try(ctx context.Context, ids []string) error {
 UPDATE daybook.jobs q
    SET run_count = q.run_count + 1, updated_at = clock_timestamp()
  WHERE q.id = ANY ($1)
-RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.takeovers, q.cancel_requested,
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
 	point, err := w.tx.Begin(ctx)
@@ -275,7 +275,7 @@ UPDATE daybook.jobs q
        run_count = CASE WHEN q.run_count NOT BETWEEN 0 AND 999999 THEN 0
                         WHEN q.state = 'leased' THEN greatest(q.run_count - 1, 0)
                         ELSE q.run_count END,
-       takeovers = 0, /* accounting: not_ready_count = 0, */
+       reclaims = 0, /* accounting: not_ready_count = 0, */
        created_at     = CASE WHEN q.created_at BETWEEN @first AND @last THEN q.created_at ELSE clock_timestamp() END,
        ready_at       = CASE WHEN q.ready_at BETWEEN @first AND @last THEN q.ready_at ELSE clock_timestamp() END,
        first_ready_at = CASE WHEN q.first_ready_at BETWEEN @first AND @last THEN q.first_ready_at ELSE clock_timestamp() END,

@@ -41,15 +41,10 @@ var payment = []exception{
 	{path: "internal/sample/known_test.go", line: "settlement.json", why: "the name of a published example invoice"},
 }
 
-// Names that internal/engine and internal/store still export, and a row of figures.
+// Names of internal/engine, and a row of figures.
 var (
 	notYet = []exception{
-		{path: "queue/", line: `\.Settle\(|\.Settlement\b|\.TakeOver\(`, why: "names that internal/store exports"},
 		{path: "jobs/", line: `(?i)outliv|settle|take-?overs?|taken ?over|takes over`, why: "names of internal/engine, and values of its columns"},
-		{path: "models/", line: "Takeovers", why: "the column takeovers"},
-		{path: "internal/pgtest/fixture/", line: "(?i)takeovers", why: "the column takeovers"},
-		{path: "CHANGELOG.md", line: "`takeovers`", why: "the column takeovers"},
-		{path: "cmd/daybook/", line: `Flow|organizations_flow`, why: "names that internal/store exports"},
 	}
 	figures = []exception{
 		{path: "bench/faults.go", line: "PostgreSQL away for 15 s", why: "the name of a row of figures"},
@@ -59,20 +54,20 @@ var (
 
 // words are the retired words. Patterns match names in code as well: they look into compound words.
 var words = []retired{
-	{word: "settle, settlement", pattern: `(?i)settl(e|ed|es|ing|ement|ements)`, instead: "complete, completion", except: slices.Concat(payment, notYet[:1])},
-	{word: "take-over", pattern: `(?i)\btake-?overs?\b|TakeOver|\b(takes?|taken|taking|took) (it |them |rows |leases? |the lease |the turn )?over\b`, instead: "reclaim", except: notYet[:5]},
+	{word: "settle, settlement", pattern: `(?i)settl(e|ed|es|ing|ement|ements)`, instead: "complete, completion", except: payment},
+	{word: "take-over", pattern: `(?i)\btake-?overs?\b|TakeOver|\b(takes?|taken|taking|took) (it |them |rows |leases? |the lease |the turn )?over\b`, instead: "reclaim", except: notYet},
 	{word: "somebody, nobody, whoever, everybody, anybody", pattern: `(?i)\b(some|no|every|any)body('s|s)?\b|\bwho(so)?ever\b`, instead: "the subject's name: the worker, another transaction, a caller", except: []exception{
 		{path: "internal/devstack/", line: `"nobody"|user postgres or (else )?nobody`, why: "the Unix user of that name"},
 		{path: "docs/dev-stack.md", line: "`nobody`", why: "the Unix user of that name"},
 	}},
 	{word: "goodbye", pattern: `(?i)good-?bye`, instead: "grace period"},
-	{word: "outlived", pattern: `(?i)outliv`, instead: "detached", except: notYet[1:2]},
+	{word: "outlived", pattern: `(?i)outliv`, instead: "detached", except: notYet},
 	{word: "away", pattern: `(?i)\b(is|are|was|were|be|been|goes|went|gone|database|temporal|postgresql) away\b|_AWAY|[a-z]Away\b`, instead: "unavailable", except: figures},
 	{word: "glance", pattern: `(?i)\bglances?\b`, instead: "scan"},
 	{word: "look (as a noun)", pattern: `(?i)\b(a|the|each|every|first|last|next|these|by|two|ten|between|further|and) looks?\b[^ ]|\b(two|ten|by|between|of) looks\b|\bthe (first|last|next) look\b`, instead: "scan, read"},
 	{word: "mark (as a noun)", pattern: `(?i)\b(behind|past|before) (a|the|its|their|each|every) marks?\b`, instead: "cursor"},
 	{word: "ring", pattern: `(?i:\b(a|the|its|each|this) rings?\b)|\bring[A-Z_.]|[a-z]Ring\b`, instead: "partitions and their cursors"},
-	{word: "flow", pattern: `(?i:\b(organizations?|their|its|whose|a) flows?\b|organizations_flow)|\bFlow\b|[a-z]Flows?\b`, instead: "limits", except: notYet[5:]},
+	{word: "flow", pattern: `(?i:\b(organizations?|their|its|whose|a) flows?\b|organizations_flow)|\bFlow\b|[a-z]Flows?\b`, instead: "limits"},
 	{word: "ALL_NOT_SAID", pattern: `ALL_NOT_SAID|(?i)\bsays all\b|saysAll\b|notAllError`, instead: "confirmation required"},
 	{word: "one organization too much", pattern: `(?i)organization too (much|many)`, instead: "throttling one organization"},
 }

@@ -31,9 +31,9 @@ func outcomes(b *bundle) {
 	jobs := b.leased(turn, 6)
 	unlogged := later
 	unlogged.Unlogged = true
-	cancelled := store.Settlement{Outcome: models.OutcomeCancelled}
+	cancelled := store.Completion{Outcome: models.OutcomeCancelled}
 	want := []struct {
-		settlement store.Settlement
+		completion store.Completion
 		state      models.JobState
 		attempts   int
 	}{
@@ -44,21 +44,21 @@ func outcomes(b *bundle) {
 		{unlogged, models.JobPending, 0},
 		{cancelled, models.JobCancelled, 1},
 	}
-	settlements := make([]store.Settlement, len(want))
+	completions := make([]store.Completion, len(want))
 	for i := range want {
-		settlements[i] = want[i].settlement
-		settlements[i].Job = jobs[i]
+		completions[i] = want[i].completion
+		completions[i].Job = jobs[i]
 	}
-	var settled store.Settled
+	var completed store.Completed
 	require.NoError(b.t, b.kind.InTx(b.t.Context(), func(tx pgx.Tx) (err error) {
-		settled, err = b.kind.Settle(b.t.Context(), tx, turn, settlements)
+		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions)
 		return err
 	}))
-	assert.Equal(b.t, store.Settled{
+	assert.Equal(b.t, store.Completed{
 		models.OutcomeCompleted: 1, models.OutcomeRetried: 1, models.OutcomeRescheduled: 2, models.OutcomeFailed: 1, models.OutcomeCancelled: 1,
-	}, settled)
+	}, completed)
 	for i, w := range want {
-		s, got, log := w.settlement, b.read(jobs[i].ID), b.log(jobs[i].ID)
+		s, got, log := w.completion, b.read(jobs[i].ID), b.log(jobs[i].ID)
 		assert.Equal(b.t, w.state, got.State, s.Outcome)
 		assert.Equal(b.t, s.Code, got.Code, s.Outcome)
 		assert.Equal(b.t, s.Message, got.Error, s.Outcome)
@@ -117,7 +117,7 @@ func withTheEffect(b *bundle) {
 			if _, err := tx.Exec(ctx, `INSERT INTO public.effects VALUES ($1)`, j.ID); err != nil {
 				return err
 			}
-			_, err := b.kind.Settle(ctx, tx, turn, all(done, []store.Job{j}))
+			_, err := b.kind.Complete(ctx, tx, turn, all(done, []store.Job{j}))
 			return err
 		})
 	}
@@ -143,7 +143,7 @@ func lockChunk(b *bundle) {
 				assert.Equal(b.t, j.ID == jobs[1].ID, j.CancelRequested)
 				assert.Equal(b.t, 1, j.Attempt)
 			}
-			n, releaseErr := b.open().Release(ctx, turn, ids(jobs[:2]), 0)
+			n, releaseErr := b.open().GiveBack(ctx, turn, ids(jobs[:2]), 0)
 			assert.NoError(b.t, releaseErr)
 			assert.Zero(b.t, n, "no other transaction has them until this one ends")
 			return err
@@ -164,14 +164,14 @@ func unlocked(b *bundle) {
 	jobs := b.leased(turn, 3)
 	try := func(patience time.Duration, jobs ...store.Job) error {
 		return b.kind.InTx(ctx, func(tx pgx.Tx) error {
-			_, err := b.kind.SettleUnlocked(ctx, tx, turn, all(done, jobs), patience)
+			_, err := b.kind.CompleteUnlocked(ctx, tx, turn, all(done, jobs), patience)
 			return err
 		})
 	}
 	b.locking(func() {
 		err := try(50*time.Millisecond, jobs[:2]...)
 		require.ErrorIs(b.t, err, store.ErrRowHeld)
-		assert.False(b.t, store.IsOutage(err))
+		assert.False(b.t, store.IsTransient(err))
 	}, jobs[0].ID)
 	b.counts(3, models.JobLeased)
 	require.NoError(b.t, b.cancel(ctx, b.Pool, jobs[2].ID))
@@ -198,7 +198,7 @@ func messagesAreClipped(b *bundle) {
 	turn := b.turn("run/0/1")
 	messages := []string{"before\x00after", "before\xff\xfeafter", strings.Repeat("€", 100_000), ""}
 	for i, j := range b.leased(turn, len(messages)) {
-		_, err := b.complete(turn, store.Settlement{Outcome: models.OutcomeFailed, Code: models.CodeProcessorError, Message: messages[i]}, j)
+		_, err := b.complete(turn, store.Completion{Outcome: models.OutcomeFailed, Code: models.CodeProcessorError, Message: messages[i]}, j)
 		require.NoError(b.t, err)
 		kept := b.read(j.ID).Error
 		assert.LessOrEqual(b.t, len(kept), 4096+len("…"))
@@ -207,7 +207,7 @@ func messagesAreClipped(b *bundle) {
 }
 
 // look leases the only job, and completes it as s says. It returns the turn.
-func (b *bundle) look(id string, s store.Settlement) store.Turn {
+func (b *bundle) look(id string, s store.Completion) store.Turn {
 	b.t.Helper()
 	require.NoError(b.t, b.due(b.t.Context(), id, 0))
 	turn := b.turn("turn")

@@ -99,7 +99,7 @@ func givenBackElsewhere(b *bundle) {
 	require.Len(b.t, leased.Jobs, 5)
 	turn := b.turn("run/0/1")
 	require.Len(b.t, b.lease(turn, 10), 10)
-	n, err := other.Release(b.t.Context(), theirs, nil, 0)
+	n, err := other.GiveBack(b.t.Context(), theirs, nil, 0)
 	require.NoError(b.t, err)
 	require.Equal(b.t, 5, n)
 	var found []store.Job

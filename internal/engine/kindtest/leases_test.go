@@ -120,7 +120,7 @@ func otherFence(b *bundle) {
 		assert.ErrorIs(b.t, err, store.ErrLeaseLost, name)
 		if no.Fence <= turn.Fence {
 			// A higher fence is a later activity of the same turn, which gives back what the earlier one held.
-			n, err := b.kind.Release(ctx, no, nil, 0)
+			n, err := b.kind.GiveBack(ctx, no, nil, 0)
 			require.NoError(b.t, err, name)
 			assert.Zero(b.t, n, name)
 		}
@@ -169,13 +169,13 @@ func givenBack(b *bundle) {
 	turn := b.turn("run/0/1")
 	jobs := b.leased(turn, 3)
 	require.NoError(b.t, b.cancel(ctx, b.Pool, jobs[2].ID))
-	n, err := b.kind.Release(ctx, turn, nil, 0)
+	n, err := b.kind.GiveBack(ctx, turn, nil, 0)
 	require.NoError(b.t, err)
 	assert.Equal(b.t, 3, n)
 	b.pending(jobs[0].ID, 0, "given back")
 	assert.Equal(b.t, models.JobCancelled, b.read(jobs[2].ID).State, "that was asked for")
 	assert.Empty(b.t, b.log(jobs[0].ID), "no attempt is logged")
-	n, err = b.kind.Release(ctx, turn, nil, 0)
+	n, err = b.kind.GiveBack(ctx, turn, nil, 0)
 	require.NoError(b.t, err)
 	assert.Zero(b.t, n)
 	again := b.turn("run/0/2")
@@ -186,7 +186,7 @@ func givenBack(b *bundle) {
 func givenBackLater(b *bundle) {
 	turn := b.turn("run/0/1")
 	jobs := b.leased(turn, 2)
-	n, err := b.kind.Release(b.t.Context(), turn, []string{jobs[1].ID}, time.Minute)
+	n, err := b.kind.GiveBack(b.t.Context(), turn, []string{jobs[1].ID}, time.Minute)
 	require.NoError(b.t, err)
 	assert.Equal(b.t, 1, n)
 	assert.Equal(b.t, models.JobLeased, b.read(jobs[0].ID).State)
@@ -199,7 +199,7 @@ func givenBackLater(b *bundle) {
 func givenBackOfEarlier(b *bundle) {
 	earlier := b.turn("run/0/1")
 	j := b.leased(earlier, 1)[0]
-	n, err := b.kind.Release(b.t.Context(), b.turn("run/0/1"), nil, 0)
+	n, err := b.kind.GiveBack(b.t.Context(), b.turn("run/0/1"), nil, 0)
 	require.NoError(b.t, err)
 	assert.Equal(b.t, 1, n)
 	b.pending(j.ID, 0, "given back")
@@ -210,7 +210,7 @@ func givenBackLocked(b *bundle) {
 	turn := b.turn("run/0/1")
 	jobs := b.leased(turn, 2)
 	b.locking(func() {
-		n, err := b.kind.Release(ctx, turn, nil, 0)
+		n, err := b.kind.GiveBack(ctx, turn, nil, 0)
 		require.NoError(b.t, err)
 		assert.Equal(b.t, 1, n)
 		left, err := b.kind.TurnsWithLeases(ctx, []string{turn.ID})

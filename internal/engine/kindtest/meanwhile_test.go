@@ -42,7 +42,7 @@ func cancelled(b *bundle, _, id string) {
 // endings are the ways in which a lease ends.
 func endings(b *bundle) map[string]func(turn store.Turn, j store.Job) {
 	ctx := b.t.Context()
-	complete := func(s store.Settlement) func(turn store.Turn, j store.Job) {
+	complete := func(s store.Completion) func(turn store.Turn, j store.Job) {
 		return func(turn store.Turn, j store.Job) {
 			_, err := b.complete(turn, s, j)
 			require.NoError(b.t, err)
@@ -55,7 +55,7 @@ func endings(b *bundle) map[string]func(turn store.Turn, j store.Job) {
 				// What is to be cancelled is still the turn's, which then cancels it.
 				require.True(b.t, j.CancelRequested)
 				later := b.turn(turn.ID)
-				_, err := b.kind.Release(ctx, later, nil, 0)
+				_, err := b.kind.GiveBack(ctx, later, nil, 0)
 				require.NoError(b.t, err)
 			}
 		}
@@ -63,7 +63,7 @@ func endings(b *bundle) map[string]func(turn store.Turn, j store.Job) {
 	return map[string]func(turn store.Turn, j store.Job){
 		"completed": complete(done), "retried": complete(retry), "rescheduled": complete(later), "failed": complete(failed),
 		"given back": func(turn store.Turn, _ store.Job) {
-			n, err := b.kind.Release(ctx, turn, nil, time.Hour)
+			n, err := b.kind.GiveBack(ctx, turn, nil, time.Hour)
 			require.NoError(b.t, err)
 			require.Equal(b.t, 1, n)
 		},
@@ -109,8 +109,8 @@ func requeued(b *bundle) {
 	jobs := b.lease(turn, 1)
 	require.Len(b.t, jobs, 1)
 	anew(b, "key", id)
-	settled, err := b.complete(turn, done, jobs...)
+	completed, err := b.complete(turn, done, jobs...)
 	require.NoError(b.t, err)
-	assert.Equal(b.t, store.Settled{models.OutcomeCompleted: 1, store.Requeued: 1}, settled)
+	assert.Equal(b.t, store.Completed{models.OutcomeCompleted: 1, store.Requeued: 1}, completed)
 	assert.Equal(b.t, models.OutcomeCompleted, b.log(id)[0].Outcome, "the attempt counts as what it was")
 }

@@ -52,7 +52,7 @@ func picked(b *bundle) {
 	b.filled(org, 2, 5)
 	turn := b.turn("run/0/1")
 	pick := b.pick(b.kind, 5, jobType)
-	var settled store.Settled
+	var completed store.Completed
 	require.NoError(b.t, b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
 		picked, err := pick.Lock(b.t.Context(), tx)
 		require.NoError(b.t, err)
@@ -61,12 +61,12 @@ func picked(b *bundle) {
 			assert.Equal(b.t, 1, j.Attempt)
 			assert.False(b.t, j.StartedAt.IsZero())
 		}
-		settlements := append(all(done, picked[:2]), all(retry, picked[2:3])...)
-		settlements = append(append(settlements, all(later, picked[3:4])...), all(failed, picked[4:])...)
-		settled, err = b.kind.SettlePicked(b.t.Context(), tx, turn, settlements)
+		completions := append(all(done, picked[:2]), all(retry, picked[2:3])...)
+		completions = append(append(completions, all(later, picked[3:4])...), all(failed, picked[4:])...)
+		completed, err = b.kind.CompletePicked(b.t.Context(), tx, turn, completions)
 		return err
 	}))
-	assert.Equal(b.t, store.Settled{models.OutcomeCompleted: 2, models.OutcomeRetried: 1, models.OutcomeRescheduled: 1, models.OutcomeFailed: 1}, settled)
+	assert.Equal(b.t, store.Completed{models.OutcomeCompleted: 2, models.OutcomeRetried: 1, models.OutcomeRescheduled: 1, models.OutcomeFailed: 1}, completed)
 	for n, want := range []struct {
 		state    models.JobState
 		attempts int
@@ -100,7 +100,7 @@ func pickFails(b *bundle) {
 	err := b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
 		picked, err := pick.Lock(b.t.Context(), tx)
 		require.NoError(b.t, err)
-		_, err = b.kind.SettlePicked(b.t.Context(), tx, b.turn("run/0/1"), all(done, picked))
+		_, err = b.kind.CompletePicked(b.t.Context(), tx, b.turn("run/0/1"), all(done, picked))
 		return errors.Join(err, wrong)
 	})
 	require.ErrorIs(b.t, err, wrong)

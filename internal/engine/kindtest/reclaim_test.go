@@ -100,7 +100,7 @@ func reclaimCharges(b *bundle) {
 			order = append(order, j.ID)
 			if j.ID == id(1) {
 				assert.Equal(b.t, 2, j.Attempt)
-				assert.Equal(b.t, 1, j.Takeovers)
+				assert.Equal(b.t, 1, j.Reclaims)
 			}
 		}
 		return len(order) == 3

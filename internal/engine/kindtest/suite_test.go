@@ -204,27 +204,27 @@ func (b *bundle) pending(id string, attempts int, why string) {
 }
 
 // complete ends the attempts at jobs as o says, in a transaction of its own.
-func (b *bundle) complete(turn store.Turn, o store.Settlement, jobs ...store.Job) (store.Settled, error) {
+func (b *bundle) complete(turn store.Turn, o store.Completion, jobs ...store.Job) (store.Completed, error) {
 	b.t.Helper()
-	var settled store.Settled
-	settlements := all(o, jobs)
+	var completed store.Completed
+	completions := all(o, jobs)
 	err := b.kind.InTx(b.t.Context(), func(tx pgx.Tx) (err error) {
-		settled, err = b.kind.Settle(b.t.Context(), tx, turn, settlements)
+		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions)
 		return err
 	})
-	return settled, err
+	return completed, err
 }
 
 var (
-	done   = store.Settlement{Outcome: models.OutcomeCompleted}
-	retry  = store.Settlement{Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute}
-	later  = store.Settlement{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: "not now", Delay: time.Hour}
-	failed = store.Settlement{Outcome: models.OutcomeFailed, Code: models.CodeTimeout, Message: "never"}
+	done   = store.Completion{Outcome: models.OutcomeCompleted}
+	retry  = store.Completion{Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute}
+	later  = store.Completion{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: "not now", Delay: time.Hour}
+	failed = store.Completion{Outcome: models.OutcomeFailed, Code: models.CodeTimeout, Message: "never"}
 )
 
 // all is one completion for each of the jobs.
-func all(o store.Settlement, jobs []store.Job) []store.Settlement {
-	list := make([]store.Settlement, len(jobs))
+func all(o store.Completion, jobs []store.Job) []store.Completion {
+	list := make([]store.Completion, len(jobs))
 	for i, j := range jobs {
 		list[i] = o
 		list[i].Job = j

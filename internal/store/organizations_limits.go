@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Flow is what holds an organization's jobs back.
-type Flow struct {
+// Limits is what holds an organization's jobs back.
+type Limits struct {
 	// Changed is false when everything was so already.
 	Changed bool `json:"changed"`
 	// Added says that Daybook did not know the organization before.
@@ -27,17 +27,17 @@ type Flow struct {
 // Like ResumeOrganization and CapOrganization it makes an organization known that Daybook does not know, which may have jobs
 // all the same; it waits for no chunk, only for somebody who is changing the same row; and it returns ErrInvalid for an id
 // that is empty or longer than 255 bytes.
-func PauseOrganization(ctx context.Context, tx pgx.Tx, org string) (Flow, error) {
+func PauseOrganization(ctx context.Context, tx pgx.Tx, org string) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET paused_at = clock_timestamp(), updated_at = clock_timestamp() WHERE id = $1 AND paused_at IS NULL`
-	return changeFlow(ctx, tx, org, stmt, org)
+	return changeLimits(ctx, tx, org, stmt, org)
 }
 
 // ResumeOrganization takes a pause back. What is due is looked for at once.
-func ResumeOrganization(ctx context.Context, tx pgx.Tx, org string) (Flow, error) {
+func ResumeOrganization(ctx context.Context, tx pgx.Tx, org string) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp() WHERE id = $1 AND paused_at IS NOT NULL`
-	f, err := changeFlow(ctx, tx, org, stmt, org)
+	f, err := changeLimits(ctx, tx, org, stmt, org)
 	if err != nil || !f.Changed {
 		return f, err
 	}
@@ -47,13 +47,13 @@ UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp(
 // CapOrganization bounds how many of an organization's jobs are leased at a time, over all workers: after its commit no
 // lease takes more than is left of the cap. What was leased while there was none does not count; what is above a lowered one
 // is finished. nil takes the cap away. One below 1 is refused with ErrInvalid: pause the organization instead.
-func CapOrganization(ctx context.Context, tx pgx.Tx, org string, most *int) (Flow, error) {
+func CapOrganization(ctx context.Context, tx pgx.Tx, org string, most *int) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestamp() WHERE id = $1 AND max_in_flight IS DISTINCT FROM $2`
 	if most != nil && (*most < 1 || *most > math.MaxInt32) {
-		return Flow{}, fmt.Errorf("a cap of %d jobs: want 1 to %d, or pause the organization: %w", *most, math.MaxInt32, ErrInvalid)
+		return Limits{}, fmt.Errorf("a cap of %d jobs: want 1 to %d, or pause the organization: %w", *most, math.MaxInt32, ErrInvalid)
 	}
-	f, err := changeFlow(ctx, tx, org, stmt, org, most)
+	f, err := changeLimits(ctx, tx, org, stmt, org, most)
 	if err != nil || !f.Changed {
 		return f, err
 	}
@@ -61,10 +61,10 @@ UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestam
 	return f, wakeQueues(ctx, tx)
 }
 
-// changeFlow makes the organization known, runs the statement, and reads what came of it.
-func changeFlow(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any) (Flow, error) {
+// changeLimits makes the organization known, runs the statement, and reads what came of it.
+func changeLimits(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any) (Limits, error) {
 	const read = `SELECT paused_at, max_in_flight FROM daybook.organizations WHERE id = $1`
-	var f Flow
+	var f Limits
 	if org == "" || len(org) > maxIDBytes {
 		return f, fmt.Errorf("an organization's id must have 1 to %d bytes: %w", maxIDBytes, ErrInvalid)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Taken is what a take-over led to.
-type Taken struct {
+// ReclaimedTurns is what a take-over led to.
+type ReclaimedTurns struct {
 	// Jobs are leased by the turn now, under its fence.
 	Jobs []Job
 	// Lost counts the jobs whose attempt was logged as lost.
@@ -23,13 +23,13 @@ type Taken struct {
 	Others int
 }
 
-// TakeOver makes every job of the named turns that has a lower fence the turn's own. Rows that another transaction holds locked are
+// ReclaimTurns makes every job of the named turns that has a lower fence the turn's own. Rows that another transaction holds locked are
 // left for a later sweep. What was asked for anew while it was leased is due when the request said, or never, if it was a Cancel.
 //
 // crashed says that the activity before did not end by itself. Then the rows that it was working alone are charged: their
 // attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last. What the running activity
 // took under a fence that it drew before is not charged again.
-func (s *Store) TakeOver(ctx context.Context, turn Turn, from []string, crashed bool) (Taken, error) {
+func (s *Store) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const held = `
 SELECT q.id, c.charged,
        q.generation <> q.leased_generation
@@ -39,13 +39,13 @@ SELECT q.id, c.charged,
  WHERE q.turn_id = ANY (@from) AND q.state = 'leased' AND q.fence < @fence
  ORDER BY q.org_id, q.id
    FOR NO KEY UPDATE OF q SKIP LOCKED`
-	var t Taken
+	var t ReclaimedTurns
 	var due []seen
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var going, ending locked
 	attempt := func(tx pgx.Tx) error {
-		t, due, going, ending = Taken{}, nil, locked{}, locked{}
+		t, due, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
 			var charged, ends bool
@@ -84,19 +84,19 @@ SELECT q.id, c.charged,
 }
 
 // takeRows leases locked rows to the turn.
-func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *Taken) error {
+func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *ReclaimedTurns) error {
 	// A background job that is taken over is begun at once; a document is worked later, and one that is worked alone is marked then.
 	const lease = `
 UPDATE daybook.jobs q
    SET turn_id = @turn, detached = @detached, fence = @fence, worker = @worker,
        run_count = q.run_count + CASE WHEN held.charged THEN 1 ELSE 0 END, working = /* jobs */true/* accounting: false */,
-       takeovers = least(q.takeovers, 999999) + CASE WHEN @crashed THEN 1 ELSE 0 END,
+       reclaims = least(q.reclaims, 999999) + CASE WHEN @crashed THEN 1 ELSE 0 END,
        last_error      = CASE WHEN held.charged THEN 'the worker ended while it worked on this job' ELSE q.last_error END,
        last_error_code = CASE WHEN held.charged THEN @lost_code ELSE q.last_error_code END,
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
   FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
  WHERE q.id = held.id
-RETURNING q.id, q.org_id, q.run_count, q.attempt_started_at, q.takeovers, q.cancel_requested,
+RETURNING q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
 	const others = `

@@ -69,9 +69,9 @@ func TestIsOutage(t *testing.T) {
 		{"transaction closed", pgx.ErrTxClosed, true},
 		{"lease lost", store.ErrLeaseLost, true},
 	} {
-		assert.Equal(t, c.want, store.IsOutage(c.err), c.name)
+		assert.Equal(t, c.want, store.IsTransient(c.err), c.name)
 		if c.err != nil {
-			assert.Equal(t, c.want, store.IsOutage(fmt.Errorf("settle: %w", c.err)), "%s, wrapped", c.name)
+			assert.Equal(t, c.want, store.IsTransient(fmt.Errorf("complete: %w", c.err)), "%s, wrapped", c.name)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestOutagesOfARealServer(t *testing.T) {
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
 	_, err = pgx.Connect(t.Context(), "postgres://daybook@"+address+"/daybook")
-	assert.True(t, store.IsOutage(err), "connection refused: %v", err)
+	assert.True(t, store.IsTransient(err), "connection refused: %v", err)
 
 	pool, err := pgxpool.New(t.Context(), b.URL)
 	require.NoError(t, err)
@@ -101,15 +101,15 @@ func TestOutagesOfARealServer(t *testing.T) {
 		_, err = conn.Exec(t.Context(), `SELECT 1`)
 		return err != nil
 	}, 10*time.Second, time.Millisecond)
-	assert.True(t, store.IsOutage(err), "session ended: %v", err)
+	assert.True(t, store.IsTransient(err), "session ended: %v", err)
 	_, err = conn.Exec(t.Context(), `SELECT 1`)
-	assert.True(t, store.IsOutage(err), "connection closed: %v", err)
+	assert.True(t, store.IsTransient(err), "connection closed: %v", err)
 
 	_, err = b.Pool.Exec(t.Context(), `SELECT 1 / 0`)
 	require.Error(t, err)
-	assert.False(t, store.IsOutage(err), "a statement's own fault: %v", err)
+	assert.False(t, store.IsTransient(err), "a statement's own fault: %v", err)
 
 	_, err = b.Pool.Exec(t.Context(), `SET statement_timeout = '20ms'; SELECT pg_sleep(10)`)
 	require.Error(t, err)
-	assert.False(t, store.IsOutage(err), "one slow statement: %v", err)
+	assert.False(t, store.IsTransient(err), "one slow statement: %v", err)
 }

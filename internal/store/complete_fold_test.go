@@ -12,14 +12,14 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// lookAgain leases the only job, and settles it as rescheduled for code.
+// lookAgain leases the only job, and completes it as rescheduled for code.
 func (b *bundle) lookAgain(code models.ErrorCode, message string) store.Turn {
 	b.t.Helper()
 	b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending'`)
 	turn := b.turn("turn")
 	jobs := b.lease(turn, 1)
 	require.Len(b.t, jobs, 1)
-	require.NoError(b.t, b.settleAll(turn, store.Settlement{
+	require.NoError(b.t, b.completeAll(turn, store.Completion{
 		Job: jobs[0], Outcome: models.OutcomeRescheduled, Code: code, Message: message, Delay: time.Minute,
 	}))
 	return turn

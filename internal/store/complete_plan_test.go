@@ -12,9 +12,9 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestSettlementsReadNoOldAttempts plans a settlement while the log of attempts is empty, and settles when it has grown: the plan that
+// TestCompletementsReadNoOldAttempts plans a completion while the log of attempts is empty, and completes when it has grown: the plan that
 // is kept must not walk the log.
-func TestSettlementsReadNoOldAttempts(t *testing.T) {
+func TestCompletementsReadNoOldAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	config := b.Pool.Config()
@@ -25,35 +25,35 @@ func TestSettlementsReadNoOldAttempts(t *testing.T) {
 	one := &bundle{DB: b.DB, t: t, store: store.New(pool)}
 	db := *b.DB
 	db.Pool, one.DB = pool, &db
-	settle := func(outcome models.Outcome) {
+	complete := func(outcome models.Outcome) {
 		b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending'`)
 		turn := one.turn("turn")
 		jobs := one.lease(turn, 10)
 		require.Len(t, jobs, 10)
-		settlements := make([]store.Settlement, len(jobs))
+		completions := make([]store.Completion, len(jobs))
 		for i, j := range jobs {
-			settlements[i] = store.Settlement{Job: j, Outcome: outcome, Delay: time.Minute}
+			completions[i] = store.Completion{Job: j, Outcome: outcome, Delay: time.Minute}
 			if outcome != models.OutcomeCompleted {
-				settlements[i].Code, settlements[i].Message = models.CodeDocumentNotReady, "not ready"
+				completions[i].Code, completions[i].Message = models.CodeDocumentNotReady, "not ready"
 			}
 		}
-		require.NoError(t, one.settleAll(turn, settlements...))
+		require.NoError(t, one.completeAll(turn, completions...))
 	}
 	b.insert(`SELECT 'doc-' || n, 2, 0 FROM generate_series(1, 10) n`)
 	b.exec(`VACUUM ANALYZE daybook.attempts`)
-	settle(models.OutcomeRescheduled)
+	complete(models.OutcomeRescheduled)
 	b.exec(`
 INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, worker, turn_id, fence)
 SELECT 'old-' || n, 'org_1', 'old-' || n, 1, 1, 'completed', now(), '', 't', 1 FROM generate_series(1, 20000) n`)
 	before := b.attemptsRead()
 
 	for range 5 {
-		settle(models.OutcomeRescheduled)
+		complete(models.OutcomeRescheduled)
 	}
-	settle(models.OutcomeCompleted)
+	complete(models.OutcomeCompleted)
 
 	pool.Close() // a session hands in its statistics when it ends
-	assert.Less(t, b.attemptsRead()-before, int64(5000), "entries of the log that were read for 60 settlements")
+	assert.Less(t, b.attemptsRead()-before, int64(5000), "entries of the log that were read for 60 completions")
 	var times int
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT max(times) FROM daybook.attempts`).Scan(&times))
 	assert.Equal(t, 6, times)

@@ -57,11 +57,11 @@ func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
 	return leased.Jobs
 }
 
-// settleAll settles jobs in one transaction.
-func (b *bundle) settleAll(turn store.Turn, settlements ...store.Settlement) error {
+// completeAll completes jobs in one transaction.
+func (b *bundle) completeAll(turn store.Turn, completions ...store.Completion) error {
 	b.t.Helper()
 	return pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
-		_, err := store.Accounting.Settle(b.t.Context(), tx, turn, settlements)
+		_, err := store.Accounting.Complete(b.t.Context(), tx, turn, completions)
 		return err
 	})
 }
@@ -210,25 +210,25 @@ func (b *bundle) assertByIndex(s sent, index string) {
 	assert.True(b.t, used, "%s is used by\n%s", index, s.sql)
 }
 
-func TestSettleLogsEachAttempt(t *testing.T) {
+func TestCompleteLogsEachAttempt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.insert(`SELECT 'doc_' || i, 2, -i FROM generate_series(1, 5) i`)
 	turn := b.turn("run/0/1")
-	outcomes := map[string]store.Settlement{
+	outcomes := map[string]store.Completion{
 		"doc_1": {Outcome: models.OutcomeCompleted},
 		"doc_2": {Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "too slow", Delay: time.Minute},
 		"doc_3": {Outcome: models.OutcomeRescheduled, Code: models.CodeVersionMismatch, Message: "it is 9", Delay: 5 * time.Second, Version: new(int64(9))},
 		"doc_4": {Outcome: models.OutcomeFailed, Code: models.CodeUnbalanced, Message: "off by 10"},
 		"doc_5": {Outcome: models.OutcomeRescheduled, Code: models.CodeDocumentLocked, Message: "locked", Unlogged: true},
 	}
-	var settlements []store.Settlement
+	var completions []store.Completion
 	for _, j := range b.lease(turn, 10) {
 		s := outcomes[j.DocumentID]
 		s.Job = j
-		settlements = append(settlements, s)
+		completions = append(completions, s)
 	}
-	require.NoError(t, b.settleAll(turn, settlements...))
+	require.NoError(t, b.completeAll(turn, completions...))
 
 	states := map[string]models.JobState{
 		"doc_1": models.JobCompleted, "doc_2": models.JobPending, "doc_3": models.JobPending, "doc_4": models.JobFailed, "doc_5": models.JobPending,

@@ -13,21 +13,23 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-func (b *bundle) pause() store.Flow {
+func (b *bundle) pause() store.Limits {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Flow, error) { return store.PauseOrganization(ctx, tx, org) })
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Limits, error) {
+		return store.PauseOrganization(ctx, tx, org)
+	})
 }
 
-func (b *bundle) resume() store.Flow {
+func (b *bundle) resume() store.Limits {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Flow, error) {
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Limits, error) {
 		return store.ResumeOrganization(ctx, tx, org)
 	})
 }
 
-func (b *bundle) limit(most *int) store.Flow {
+func (b *bundle) limit(most *int) store.Limits {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Flow, error) {
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Limits, error) {
 		return store.CapOrganization(ctx, tx, org, most)
 	})
 }
@@ -39,14 +41,14 @@ func TestPauseAndCapSayWhatChanged(t *testing.T) {
 	assert.True(t, first.Changed)
 	assert.True(t, first.Added, "it has jobs, perhaps, but no row")
 	require.NotNil(t, first.PausedAt)
-	assert.Equal(t, store.Flow{PausedAt: first.PausedAt}, b.pause(), "the time of the first pause stays")
+	assert.Equal(t, store.Limits{PausedAt: first.PausedAt}, b.pause(), "the time of the first pause stays")
 
-	assert.Equal(t, store.Flow{Changed: true, PausedAt: first.PausedAt, MaxInFlight: new(3)}, b.limit(new(3)))
-	assert.Equal(t, store.Flow{PausedAt: first.PausedAt, MaxInFlight: new(3)}, b.limit(new(3)))
-	assert.Equal(t, store.Flow{Changed: true, MaxInFlight: new(3)}, b.resume(), "the cap stays")
-	assert.Equal(t, store.Flow{MaxInFlight: new(3)}, b.resume())
-	assert.Equal(t, store.Flow{Changed: true}, b.limit(nil))
-	assert.Equal(t, store.Flow{}, b.limit(nil))
+	assert.Equal(t, store.Limits{Changed: true, PausedAt: first.PausedAt, MaxInFlight: new(3)}, b.limit(new(3)))
+	assert.Equal(t, store.Limits{PausedAt: first.PausedAt, MaxInFlight: new(3)}, b.limit(new(3)))
+	assert.Equal(t, store.Limits{Changed: true, MaxInFlight: new(3)}, b.resume(), "the cap stays")
+	assert.Equal(t, store.Limits{MaxInFlight: new(3)}, b.resume())
+	assert.Equal(t, store.Limits{Changed: true}, b.limit(nil))
+	assert.Equal(t, store.Limits{}, b.limit(nil))
 }
 
 func TestPauseAndCapRefuse(t *testing.T) {
@@ -62,7 +64,7 @@ func TestPauseAndCapRefuse(t *testing.T) {
 			assert.ErrorIs(t, err, store.ErrInvalid, "%d bytes", len(id))
 		}
 	})
-	list, err := store.OrganizationFlows(t.Context(), b.Pool)
+	list, err := store.ListOrganizations(t.Context(), b.Pool)
 	require.NoError(t, err)
 	assert.Empty(t, list)
 }
@@ -88,10 +90,10 @@ func TestPauseWaitsForNoChunk(t *testing.T) {
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		_, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '10s'`)
 		require.NoError(t, err)
-		for _, change := range []func() (store.Flow, error){
-			func() (store.Flow, error) { return store.PauseOrganization(ctx, tx, org) },
-			func() (store.Flow, error) { return store.ResumeOrganization(ctx, tx, org) },
-			func() (store.Flow, error) { return store.CapOrganization(ctx, tx, org, new(1)) },
+		for _, change := range []func() (store.Limits, error){
+			func() (store.Limits, error) { return store.PauseOrganization(ctx, tx, org) },
+			func() (store.Limits, error) { return store.ResumeOrganization(ctx, tx, org) },
+			func() (store.Limits, error) { return store.CapOrganization(ctx, tx, org, new(1)) },
 		} {
 			f, err := change()
 			require.NoError(t, err)
@@ -162,9 +164,9 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 VALUES ('org_1', 'e', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'f', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'g', 1, 'failed', now(), 'e', 'TIMEOUT');
 SELECT daybook.enqueue_job('stranger', 'mail', '{}')`)
 	require.NoError(t, err)
-	list, err := store.OrganizationFlows(t.Context(), b.Pool)
+	list, err := store.ListOrganizations(t.Context(), b.Pool)
 	require.NoError(t, err)
-	assert.Equal(t, []store.OrganizationFlow{
+	assert.Equal(t, []store.OrganizationSummary{
 		{
 			OrgID: org, Known: true, Name: org, ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Source: "daybook", Hooks: []string{},
 			Queues: []store.OpenJobs{{Kind: "accounting", Pending: 2, Leased: 1, Failed: 3}, {Kind: "jobs"}},

@@ -12,13 +12,13 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// changedFlow is what holds an organization's jobs back after a change, for programs.
-type changedFlow struct {
+// changedLimits is what holds an organization's jobs back after a change, for programs.
+type changedLimits struct {
 	OrgID string `json:"org_id"`
-	store.Flow
+	store.Limits
 }
 
-type flowChange func(ctx context.Context, tx pgx.Tx, org string) (store.Flow, error)
+type limitChange func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error)
 
 func organizationsPauseCommand(a *app) *cobra.Command {
 	var orgs organizationFlags
@@ -31,7 +31,7 @@ func organizationsPauseCommand(a *app) *cobra.Command {
 		Example: "  daybook organizations pause --org acme",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			changed, err := a.changeFlows(c.Context(), &orgs, store.PauseOrganization)
+			changed, err := a.changeLimitsOf(c.Context(), &orgs, store.PauseOrganization)
 			if err == nil && changed {
 				a.say("What is leased already is finished; `daybook organizations list` shows how much that is.")
 			}
@@ -50,7 +50,7 @@ func organizationsResumeCommand(a *app) *cobra.Command {
 		Long:  "Ends the pause of organizations. A waiting worker finds their due jobs at once. Their caps stay.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := a.changeFlows(c.Context(), &orgs, store.ResumeOrganization)
+			_, err := a.changeLimitsOf(c.Context(), &orgs, store.ResumeOrganization)
 			return err
 		},
 	}
@@ -78,7 +78,7 @@ func organizationsCapCommand(a *app) *cobra.Command {
 			if !none {
 				wanted = &most
 			}
-			_, err := a.changeFlows(c.Context(), &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.Flow, error) {
+			_, err := a.changeLimitsOf(c.Context(), &orgs, func(ctx context.Context, tx pgx.Tx, org string) (store.Limits, error) {
 				return store.CapOrganization(ctx, tx, org, wanted)
 			})
 			return err
@@ -90,9 +90,9 @@ func organizationsCapCommand(a *app) *cobra.Command {
 	return command
 }
 
-// changeFlows changes the named organizations, each in a transaction of its own, shows what came of it, and reports whether
+// changeLimitsOf changes the named organizations, each in a transaction of its own, shows what came of it, and reports whether
 // anything changed.
-func (a *app) changeFlows(ctx context.Context, orgs *organizationFlags, change flowChange) (bool, error) {
+func (a *app) changeLimitsOf(ctx context.Context, orgs *organizationFlags, change limitChange) (bool, error) {
 	if err := orgs.check(); err != nil {
 		return false, err
 	}
@@ -106,12 +106,12 @@ func (a *app) changeFlows(ctx context.Context, orgs *organizationFlags, change f
 		return false, err
 	}
 	changed := false
-	results := make([]changedFlow, 0, len(ids))
+	results := make([]changedLimits, 0, len(ids))
 	for _, id := range ids {
-		r := changedFlow{OrgID: id}
+		r := changedLimits{OrgID: id}
 		err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 			var err error
-			r.Flow, err = change(ctx, tx, id)
+			r.Limits, err = change(ctx, tx, id)
 			return err
 		})
 		if err != nil {
@@ -120,10 +120,10 @@ func (a *app) changeFlows(ctx context.Context, orgs *organizationFlags, change f
 		changed = changed || r.Changed
 		results = append(results, r)
 	}
-	return changed, a.showFlows(results)
+	return changed, a.showLimits(results)
 }
 
-func (a *app) showFlows(results []changedFlow) error {
+func (a *app) showLimits(results []changedLimits) error {
 	for _, r := range results {
 		if r.Added {
 			a.say("Daybook did not know organization %s until now; `daybook organizations list` shows whether it has jobs.", oneLine(r.OrgID))

@@ -19,9 +19,9 @@ var takeOverContracts = []contract{
 	{"leases of other turns that are named", takeOverNamed},
 }
 
-func (b *bundle) takeOver(turn store.Turn, crashed bool, from ...string) store.Taken {
+func (b *bundle) takeOver(turn store.Turn, crashed bool, from ...string) store.ReclaimedTurns {
 	b.t.Helper()
-	taken, err := b.kind.TakeOver(b.t.Context(), turn, from, crashed)
+	taken, err := b.kind.ReclaimTurns(b.t.Context(), turn, from, crashed)
 	require.NoError(b.t, err)
 	return taken
 }
@@ -35,7 +35,7 @@ func takeOver(b *bundle) {
 	assert.Zero(b.t, taken.Lost+taken.Failed)
 	for _, j := range taken.Jobs {
 		assert.Equal(b.t, 1, j.Attempt, "the attempt goes on")
-		assert.Zero(b.t, j.Takeovers, "no crash is suspected")
+		assert.Zero(b.t, j.Reclaims, "no crash is suspected")
 		got := b.read(j.ID)
 		assert.Equal(b.t, turn.Fence, got.Fence)
 		assert.Equal(b.t, models.JobLeased, got.State)
@@ -52,12 +52,12 @@ func lowerFence(b *bundle) {
 	j := b.leased(earlier, 1)[0]
 	turn := b.turn("run/0/1")
 	require.Len(b.t, b.takeOver(turn, false, turn.ID).Jobs, 1)
-	for name, settlement := range map[string]store.Settlement{"completed": done, "retried": retry, "rescheduled": later, "failed": failed} {
-		_, err := b.complete(earlier, settlement, j)
+	for name, completion := range map[string]store.Completion{"completed": done, "retried": retry, "rescheduled": later, "failed": failed} {
+		_, err := b.complete(earlier, completion, j)
 		assert.ErrorIs(b.t, err, store.ErrLeaseLost, name)
-		assert.True(b.t, store.IsOutage(err), "it is nobody's attempt")
+		assert.True(b.t, store.IsTransient(err), "it is nobody's attempt")
 	}
-	n, err := b.kind.Release(b.t.Context(), earlier, nil, 0)
+	n, err := b.kind.GiveBack(b.t.Context(), earlier, nil, 0)
 	require.NoError(b.t, err)
 	assert.Zero(b.t, n)
 	assert.Empty(b.t, b.log(j.ID))
@@ -97,7 +97,7 @@ func takeOverCrashed(b *bundle) {
 			assert.Empty(b.t, log)
 		}
 		assert.Equal(b.t, want, j.Attempt, j.ID)
-		assert.Equal(b.t, 1, j.Takeovers, "it may have been the one to blame")
+		assert.Equal(b.t, 1, j.Reclaims, "it may have been the one to blame")
 	}
 }
 

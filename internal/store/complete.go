@@ -18,7 +18,7 @@ import (
 // The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `
-SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.takeovers, q.cancel_requested
+SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested
        /* accounting: , q.document_id, q.version_hint, q.not_ready_count, q.epoch */
   FROM daybook.jobs q
  WHERE q.id = ANY (@ids) AND q.turn_id = @turn AND q.fence = @fence
@@ -71,8 +71,8 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 // sessionPlans holds the planner's settings of new sessions, by how the connection is made.
 var sessionPlans sync.Map
 
-// Settlement is how one attempt ends.
-type Settlement struct {
+// Completion is how one attempt ends.
+type Completion struct {
 	Job     Job
 	Outcome models.Outcome
 	// Code and Message say why, for every outcome but completed.
@@ -88,35 +88,35 @@ type Settlement struct {
 	Unlogged bool
 }
 
-// Settled counts what the settlements of a chunk led to. A job that was asked for anew while it was leased is pending
+// Completed counts what the completions of a chunk led to. A job that was asked for anew while it was leased is pending
 // again whatever its attempt led to; the attempt counts as what it was.
-type Settled map[models.Outcome]int
+type Completed map[models.Outcome]int
 
-// Requeued is under what Settled counts the jobs that are pending because they were asked for anew, besides their outcome.
+// Requeued is under what Completed counts the jobs that are pending because they were asked for anew, besides their outcome.
 const Requeued models.Outcome = "requeued"
 
-// Settle ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
+// Complete ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
 // logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
-func (k *Kind) Settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
-	return k.settle(ctx, tx, turn, settlements, access{})
+func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
+	return k.complete(ctx, tx, turn, completions, access{})
 }
 
-// SettlePicked is Settle for jobs that the transaction itself has locked (Pick) and nobody has leased.
-func (k *Kind) SettlePicked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement) (Settled, error) {
-	return k.settle(ctx, tx, turn, settlements, access{picked: true})
+// CompletePicked is Settle for jobs that the transaction itself has locked (Pick) and nobody has leased.
+func (k *Kind) CompletePicked(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
+	return k.complete(ctx, tx, turn, completions, access{picked: true})
 }
 
-// SettleUnlocked is Settle for jobs that the transaction has not locked, which saves that step. It waits for whoever holds a
+// CompleteUnlocked is Settle for jobs that the transaction has not locked, which saves that step. It waits for whoever holds a
 // row, but returns ErrRowHeld when patience is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
-func (k *Kind) SettleUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, patience time.Duration) (Settled, error) {
-	settled, err := k.settle(ctx, tx, turn, settlements, access{wait: patience})
+func (k *Kind) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
+	completed, err := k.complete(ctx, tx, turn, completions, access{wait: patience})
 	if IsLockTimeout(err) {
 		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
 	}
-	return settled, err
+	return completed, err
 }
 
-// access is how a transaction has the jobs that it settles.
+// access is how a transaction has the jobs that it completes.
 type access struct {
 	// picked: nobody had leased them.
 	picked bool
@@ -124,20 +124,20 @@ type access struct {
 	wait time.Duration
 }
 
-// settleStmt ends attempts. What was not leased (@picked) has no generation to compare: nobody could ask for anything since it was locked.
+// completeStmt ends attempts. What was not leased (@picked) has no generation to compare: nobody could ask for anything since it was locked.
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
-// Those rows are named by an array: a join's plan, made while the log was empty, would walk all of it for each settlement.
+// Those rows are named by an array: a join's plan, made while the log was empty, would walk all of it for each completion.
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
-// of leased rows, and a chunk's settlement would walk all of them for each job.
-const settleStmt = `
+// of leased rows, and a chunk's completion would walk all of them for each job.
+const completeStmt = `
 WITH v AS (
     SELECT * FROM unnest(@ids::text[], @outcomes::text[], @codes::text[], @errors::text[], @delays::float8[], @versions::bigint[], @results::text[],
                          @unlogged::boolean[], @attempts::integer[], @started::timestamptz[], @old_versions::bigint[])
         AS v (id, outcome, code, error, delay, version, result, unlogged, attempt, started_at, old_version)
-), settled AS (
+), completed AS (
     UPDATE daybook.jobs q
        SET state = CASE
                WHEN q.cancel_requested THEN 'cancelled'
@@ -161,7 +161,7 @@ WITH v AS (
            not_ready_count = CASE WHEN v.code IS DISTINCT FROM 'DOCUMENT_NOT_READY' OR q.generation <> q.leased_generation THEN 0
                                   ELSE least(q.not_ready_count, 999999) + 1 END, */
            last_error = v.error, last_error_code = v.code,
-           cancel_requested = false, working = false, takeovers = 0,
+           cancel_requested = false, working = false, reclaims = 0,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
            last_attempted_at = CASE WHEN @picked THEN v.started_at ELSE q.last_attempted_at END,
            updated_at = clock_timestamp()
@@ -175,7 +175,7 @@ WITH v AS (
               q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again
 ), again AS (
     SELECT s.job_id, s.error, s.started_at, a.id AS log_id
-      FROM settled s
+      FROM completed s
      CROSS JOIN LATERAL (SELECT * FROM daybook.attempts a WHERE a.job_id = s.job_id ORDER BY a.id DESC LIMIT 1) a
      WHERE s.outcome = 'rescheduled' AND NOT s.unlogged AND a.outcome = 'rescheduled' AND a.attempt = s.attempt
        AND a.error_code IS NOT DISTINCT FROM s.code AND a.version IS NOT DISTINCT FROM s.version
@@ -191,21 +191,21 @@ WITH v AS (
                                   worker, turn_id, fence, workflow_run_id)
     SELECT job_id, org_id, kind, type, document_id, version, attempt, outcome::daybook.attempt_outcome, code, error, started_at,
            @worker, @turn, @fence, @run
-      FROM settled s
+      FROM completed s
      WHERE NOT unlogged AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
 )
-SELECT count(*), count(*) FILTER (WHERE asked_again) FROM settled`
+SELECT count(*), count(*) FILTER (WHERE asked_again) FROM completed`
 
-func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []Settlement, a access) (Settled, error) {
-	n := len(settlements)
+func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
+	n := len(completions)
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
 	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
 	attempts, started, oldVersions := make([]int32, n), make([]time.Time, n), make([]int64, n)
 	results := make([]*string, n)
-	counts := Settled{}
-	for i := range settlements {
-		s := &settlements[i]
+	counts := Completed{}
+	for i := range completions {
+		s := &completions[i]
 		ids[i], outcomes[i] = s.Job.ID, string(s.Outcome)
 		if s.Code != "" {
 			code, message := string(s.Code), clip(s.Message)
@@ -223,17 +223,17 @@ func (k *Kind) settle(ctx context.Context, tx pgx.Tx, turn Turn, settlements []S
 		batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(a.wait.Milliseconds(), 10))
 	}
 	batch.Queue(planByKey)
-	batch.Queue(k.sql(settleStmt), turn.args(args{
+	batch.Queue(k.sql(completeStmt), turn.args(args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": codes, "errors": errs, "delays": delays, "versions": versions, "results": results,
 		"unlogged": unlogged, "attempts": attempts, "started": started, "old_versions": oldVersions,
 	}))
 	done, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (d [2]int, err error) { return d, row.Scan(&d[0], &d[1]) })
 	if err != nil {
-		return nil, wrap("settle", err)
+		return nil, wrap("complete", err)
 	}
 	if done[0][0] != n {
-		return nil, fmt.Errorf("settle %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done[0][0], ErrLeaseLost)
+		return nil, fmt.Errorf("complete %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done[0][0], ErrLeaseLost)
 	}
 	if done[0][1] > 0 {
 		counts[Requeued] = done[0][1]
