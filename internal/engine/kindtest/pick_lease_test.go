@@ -30,7 +30,7 @@ func leasePicked(b *bundle) {
 		leased, err := b.kind.LeasePicked(ctx, tx, turn, lasting)
 		require.NoError(b.t, err)
 		assert.ElementsMatch(b.t, ids(lasting), leased)
-		_, err = b.kind.SettlePicked(ctx, tx, turn, all(done, picked[:1]))
+		_, err = b.kind.CompletePicked(ctx, tx, turn, all(done, picked[:1]))
 		return err
 	}))
 	assert.Equal(b.t, models.JobCompleted, b.read(filledID(org, 2, 1)).State)
