@@ -79,7 +79,7 @@ func TestJobConstraints(t *testing.T) {
 		{"no attempts", map[string]string{"max_attempts": "0"}, "jobs_max_attempts_check"},
 		{"priority 4", map[string]string{"priority": "4"}, "jobs_priority_check"},
 		{"negative attempts", map[string]string{"run_count": "-1"}, "jobs_run_count_check"},
-		{"negative take-overs", map[string]string{"reclaims": "-1"}, "jobs_takeovers_check"},
+		{"negative reclaims", map[string]string{"reclaims": "-1"}, "jobs_reclaims_check"},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(c.set)))
 	}
