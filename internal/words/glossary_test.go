@@ -38,6 +38,6 @@ func TestGlossaryIsLinked(t *testing.T) {
 	for page, link := range map[string]string{"README.md": "(docs/glossary.md)", "docs/architecture.md": "(glossary.md)", "CONTRIBUTING.md": "(docs/glossary.md)"} {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		require.NoError(t, err)
-		assert.True(t, strings.Contains(string(text), link), "%s links %s", page, link)
+		assert.Contains(t, string(text), link, page)
 	}
 }
