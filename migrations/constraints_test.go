@@ -103,11 +103,11 @@ func TestQueueConstraints(t *testing.T) {
 		{"negative attempts", map[string]string{"run_count": "-1"}, table + "run_count_check"},
 		{"too many attempts", map[string]string{"run_count": "1000001"}, table + "run_count_check"},
 		{"too many looks", map[string]string{"not_ready_count": "1000001"}, table + "not_ready_count_check"},
-		{"too many take-overs", map[string]string{"reclaims": "1000001"}, table + "takeovers_check"},
+		{"too many reclaims", map[string]string{"reclaims": "1000001"}, table + "reclaims_check"},
 		{"priority 0", map[string]string{"priority": "0"}, table + "priority_check"},
 		{"priority 4", map[string]string{"priority": "4"}, table + "priority_check"},
 		{"negative looks", map[string]string{"not_ready_count": "-1"}, table + "not_ready_count_check"},
-		{"negative take-overs", map[string]string{"reclaims": "-1"}, table + "takeovers_check"},
+		{"negative reclaims", map[string]string{"reclaims": "-1"}, table + "reclaims_check"},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, job(c.set)))
 	}
