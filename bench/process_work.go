@@ -51,7 +51,7 @@ type processConfig struct {
 	Idle bool
 	// Record: what the handlers do is kept, and told when the process ends, so that telling costs nothing meanwhile.
 	Record bool
-	// Economy is what Daybook's worker trades latency for processor time by, where it has such a setting.
+	// Economy is the PickInterval of Daybook's worker; 0 is its default.
 	Economy time.Duration
 }
 
@@ -120,7 +120,7 @@ func (w *processWork) daybook(ctx context.Context, address string) error {
 		return w.handle(ctx, j.Payload, j.Attempt)
 	})
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	worker, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: pool, Registry: registry, Name: w.config.Name, Log: log, MaxConcurrentActivities: 6})
+	worker, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: pool, Registry: registry, Name: w.config.Name, Log: log, MaxConcurrentActivities: 6, PickInterval: w.config.Economy})
 	if err != nil {
 		return fmt.Errorf("make the worker: %w", err)
 	}

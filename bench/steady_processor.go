@@ -28,9 +28,9 @@ func init() {
 // riverCooldowns are what River is tuned among.
 var riverCooldowns = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}
 
-// economies are values of the setting of Daybook's worker that trades latency for processor time, of which the curve is made; a
-// worker that has no such setting has no curve. processConfig carries a value to the worker.
-var economies []time.Duration
+// economies are the values of workers.JobsOptions.PickInterval, which trades latency for processor time, of which the curve is made.
+// processConfig carries a value to the worker.
+var economies = []time.Duration{time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond}
 
 func runSteady(ctx context.Context, b *bench) ([]report.Row, error) {
 	runs, plan := b.repeated(3), b.plan(calmRate, 1, time.Minute, nil)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
@@ -35,6 +36,8 @@ type JobsOptions struct {
 	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of AccountingOptions.
 	MaxConcurrentActivities    int
 	MaxConcurrentWorkflowTasks int
+	// PickInterval is that of AccountingOptions.
+	PickInterval time.Duration
 	// TaskQueue is the Temporal task queue; default "job-queue".
 	TaskQueue string
 	// Name names this worker in leases and attempts; default host and process id.
@@ -55,7 +58,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
-	if err := checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks); err != nil {
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval)); err != nil {
 		return nil, err
 	}
 	if o.Settings == (Settings{}) {
@@ -73,7 +76,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	}
 	s := store.NewQueue(o.Pool, store.Jobs)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
-	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{Log: o.Log}), fatal: make(chan error, 1)}
+	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Log: o.Log}), fatal: make(chan error, 1)}
 	id := rand.Text()
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {

@@ -49,6 +49,17 @@ func checkConcurrency(concurrentActivities, concurrentWorkflowTasks int) error {
 	return nil
 }
 
+// maxPickInterval bounds PickInterval: beyond it a job would wait longer than many handlers take.
+const maxPickInterval = time.Second
+
+// checkPickInterval refuses an interval that is out of range; 0 is the default.
+func checkPickInterval(d time.Duration) error {
+	if d < 0 || d > maxPickInterval {
+		return fmt.Errorf("workers: PickInterval is %s: want 0, which is the default, to %s", d, maxPickInterval)
+	}
+	return nil
+}
+
 // checkSettings refuses settings with which no lane would work. RetryBaseSeconds of 0 is its default.
 func checkSettings(s Settings) error {
 	switch {

@@ -13,7 +13,7 @@ func (a *app) jobsWorker(options workers.AccountingOptions) (*workers.Worker, fu
 	}
 	w, err := workers.NewJobs(workers.JobsOptions{
 		Client: options.Client, Pool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log,
-		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks,
+		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,
 	})
 	return w, builtin.Close, err
 }

@@ -29,6 +29,9 @@ type Options struct {
 	// Apart says that other workers of the task queue may not be able to work what this one can: what a fetch leases is worked
 	// in the fetch, because the turn's next activity may be theirs.
 	Apart bool
+	// PickInterval is the least pause between the beginnings of two refills of a turn, unless the first one found as many jobs as it asked
+	// for: what comes meanwhile is picked together. Default 2 ms.
+	PickInterval time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
 	// RenewEvery is the pause between two renewals of a turn's leases; default models.RenewEvery.
@@ -45,6 +48,7 @@ func (o Options) withDefaults() Options {
 	o.ChunkSize = cmp.Or(o.ChunkSize, 500)
 	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
 	o.Parallel = cmp.Or(o.Parallel, 1)
+	o.PickInterval = cmp.Or(o.PickInterval, 2*time.Millisecond)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
 	o.RenewEvery = cmp.Or(o.RenewEvery, models.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)

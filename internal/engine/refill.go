@@ -23,6 +23,8 @@ type refillState struct {
 	// at is when the last one began, batch what the next one asks for.
 	at    time.Time
 	batch int
+	// full: the last refill found all that it asked for.
+	full bool
 	// dry: the last refill found nothing; another one is due at again, or, if that is zero, when a wake-up comes.
 	dry   bool
 	again time.Time
@@ -121,6 +123,10 @@ func (r *runner) startRefill(work context.Context) {
 		r.wakeAt(small)
 		return
 	}
+	if next := f.at.Add(r.engine.options.PickInterval); !f.full && now.Before(next) {
+		r.wakeAt(next)
+		return
+	}
 	n := min(room, f.batch)
 	f.underWay, f.at = true, now
 	pick := f.picks
@@ -179,7 +185,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		r.Leased += found
 		r.More = found >= l.asked
 	})
-	if found >= l.asked {
+	if f.full = found >= l.asked; f.full {
 		r.waiter.Pass()
 	}
 	r.queue = append(r.queue, l.jobs...)
