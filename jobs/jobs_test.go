@@ -300,7 +300,7 @@ func TestInTxOfALostLeaseCommitsNothing(t *testing.T) {
 		done <- r
 	}()
 	<-reached
-	// The worker is thought dead: its turn is taken over, charged, and worked again.
+	// The worker is thought dead: its turn is reclaimed, charged, and worked again.
 	request.Crashed = true
 	r, err := b.engine.Process(t.Context(), request)
 	require.NoError(t, err)

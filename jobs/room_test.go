@@ -81,7 +81,7 @@ func (b *bundle) slowly(policy jobs.Policy, takes time.Duration) (at *crowd, beg
 }
 
 // TestParallelHoldsOverAllTurns: in one process no more are worked than Parallel, by turns, by fetches that begin what comes, and by
-// jobs that outlive their turns; and as many are worked as that.
+// detached jobs; and as many are worked as that.
 func TestParallelHoldsOverAllTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

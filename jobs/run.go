@@ -185,7 +185,7 @@ func timedOut(t *registered, err error) error {
 }
 
 // exhausted says that no attempt is left: the last one ended with its worker. One that a person asked for beyond the last has
-// no take-overs.
+// no reclaims.
 func (t *registered) exhausted(job store.Job) error {
 	if most := t.maxAttempts(job); job.Reclaims > 0 && job.Attempt > most {
 		return Final(WithCode(models.CodeReclaimed, fmt.Errorf("the worker ended in the last of %d attempts", most)))

@@ -126,7 +126,7 @@ func TestKillerInABulkEndsAlone(t *testing.T) {
 	assert.Equal(t, 4, deaths)
 	b.assertOnlyKillerDied(killer, 4, 99)
 	assert.Equal(t, 100, deadly[0])
-	assert.LessOrEqual(t, deadly[1], 50, "after one take-over, a part")
+	assert.LessOrEqual(t, deadly[1], 50, "after one reclaim, a part")
 	assert.Equal(t, []int{1, 1}, deadly[2:], "after two, one by one")
 	l.revive()
 	b.assertOnlyKillerDied(killer, 4, 99)

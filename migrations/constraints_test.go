@@ -173,7 +173,7 @@ func TestOtherConstraints(t *testing.T) {
 		{"account", "", accounts + `('o', '1200', 'asset')`},
 		{"account without a code", "accounts_code_check", accounts + `('o', '', 'asset')`},
 		{"account with a long code", "accounts_code_check", accounts + `('o', repeat('1', 65), 'asset')`},
-		{"account of nobody", "accounts_org_id_fkey", accounts + `('nobody', '1200', 'asset')`},
+		{"account of no organization", "accounts_org_id_fkey", accounts + `('unknown', '1200', 'asset')`},
 		{"rule set", "", ruleSets + `('o', 1, 'n', 's', repeat('a', 64))`},
 		{"rule set 0", "rule_sets_version_check", ruleSets + `('o', 0, 'n', 's', repeat('a', 64))`},
 		{"rule set with a short hash", "rule_sets_sha256_check", ruleSets + `('o', 1, 'n', 's', 'a')`},

@@ -114,7 +114,7 @@ func TestConstraintsBesideJobs(t *testing.T) {
 		{"attempt at nothing", "attempts_kind", attempts + `'accounting', NULL, NULL, NULL)`},
 		{"attempt of another kind", "attempts_kind", attempts + `'mails', 'mail', NULL, NULL)`},
 		{"token", "", tokens + `(NULL, 'n', '{read,enqueue,operate}', sha256('1'))`},
-		{"token of nobody", "api_tokens_org_id_check", tokens + `('', 'n', '{read}', sha256('1'))`},
+		{"token of no organization", "api_tokens_org_id_check", tokens + `('', 'n', '{read}', sha256('1'))`},
 		{"token for nothing", "api_tokens_scopes_check", tokens + `('o', 'n', '{}', sha256('1'))`},
 		{"token for something else", "api_tokens_scopes_check", tokens + `('o', 'n', '{read,write}', sha256('1'))`},
 		{"token for null", "api_tokens_scopes_check", tokens + `('o', 'n', '{read,NULL}', sha256('1'))`},

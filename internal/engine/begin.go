@@ -26,7 +26,7 @@ type sorted struct {
 	wait             map[string]int
 }
 
-// begin starts the queued jobs. Room is reserved for what was leased for this turn. What was taken over may have to wait for it,
+// begin starts the queued jobs. Room is reserved for what was leased for this turn. What was reclaimed may have to wait for it,
 // marked as not being worked, so that it is not charged when the worker dies. Jobs without a handler here are another worker's.
 func (r *runner) begin(work context.Context) error {
 	queue := r.takeQueue()
@@ -104,7 +104,7 @@ func (r *runner) leaveRoom(jobs []store.Job) {
 
 // suspects puts those of the leased jobs first that ended with their worker before, and says how many of all may be begun now. A
 // job that kills its worker must end alone, and the others are charged with it only if they are being worked: so bulks that
-// were taken over once are worked in tenths, what was taken over again one by one, and nothing else meanwhile.
+// were reclaimed once are worked in tenths, what was reclaimed again one by one, and nothing else meanwhile.
 func (r *runner) suspects(queue []store.Job) int {
 	suspicion := func(j store.Job) int {
 		if h, ok := r.engine.handlers.Handling(j.Type); j.Reclaims == 1 && (!ok || !h.Bulk || h.Parallel == 1) {

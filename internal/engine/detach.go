@@ -97,7 +97,7 @@ func fetchedTurn(turn store.Turn) store.Turn {
 }
 
 // bridge leases jobs for a fetch that has waited, and begins them at once, in the background: the turn's next activity is a hop
-// through Temporal away. For a second it takes what else comes.
+// through Temporal later. For a second it takes what else comes.
 func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
 	turn = fetchedTurn(turn)
 	leased, err := e.leaseRoomy(ctx, turn, limit)

@@ -143,8 +143,8 @@ func TestUnknownDocumentFails(t *testing.T) {
 	assert.EqualValues(t, 1190, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
 }
 
-// TestDeletionOutlivesTheRow removes a document's row before, and after, it is marked deleted, and before a worker has looked.
-func TestDeletionOutlivesTheRow(t *testing.T) {
+// TestDeletionLastsLongerThanTheRow removes a document's row before, and after, it is marked deleted, and before a worker has looked.
+func TestDeletionLastsLongerThanTheRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000), fixture.Invoice(org, "inv-2", 1000))

@@ -52,7 +52,7 @@ func request(n int) engine.TurnRequest {
 	return engine.TurnRequest{Turn: turn(n), Batch: 50, Length: time.Minute}
 }
 
-// TestSleeperCommitsNothing has a worker sleep between its lease and its transaction while a successor takes the turn over.
+// TestSleeperCommitsNothing has a worker sleep between its lease and its transaction while a successor reclaims the turn.
 func TestSleeperCommitsNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -104,7 +104,7 @@ func TestSleeperInsideItsTransaction(t *testing.T) {
 	assert.Equal(t, []string{turn(1).ID}, report.LeftBehind, "the rows are named, for the lane's next turn")
 
 	close(proceed)
-	assert.Equal(t, 5, (<-sleeper).Completed, "nobody took them over, so they are still its own")
+	assert.Equal(t, 5, (<-sleeper).Completed, "no other worker reclaimed them, so they are still its own")
 	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))
 }
 
@@ -120,7 +120,7 @@ func TestLeftBehindIsTakenByTheNextTurn(t *testing.T) {
 	assert.Equal(t, 3, f.Leased)
 	assert.Empty(t, f.LeftBehind)
 	assert.Equal(t, 3, b.process(2).Completed)
-	assert.Equal(t, 1, b.job("doc-1").RunCount, "taking over what was not begun is no attempt")
+	assert.Equal(t, 1, b.job("doc-1").RunCount, "reclaiming what was not begun is no attempt")
 }
 
 // TestFetchIsIdempotent calls the fetch of one turn twice.
@@ -340,7 +340,7 @@ func TestRenewalKeepsLeasesAndSweepsZombies(t *testing.T) {
 	b.fetch(1, 1)
 	done := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 1, Length: 0})
 	<-g.reached
-	// A predecessor with a lower fence leases behind the take-over.
+	// A predecessor with a lower fence leases after the turn was reclaimed.
 	zombie := turn(1)
 	zombie.Fence = 1
 	leased, err := b.store.Lease(t.Context(), zombie, 1)

@@ -18,10 +18,10 @@ type FetchRequest struct {
 	Batch int
 	// Wait is how long to wait for work when none is due; 0 does not wait.
 	Wait time.Duration
-	// LeftBehind names earlier turns of the lane that could not complete or release all their jobs, because somebody
+	// LeftBehind names earlier turns of the lane that could not complete or give back all their jobs, because another transaction
 	// held the rows locked.
 	LeftBehind []string
-	// Again says that this turn may have been fetched before: what it holds already is taken over first.
+	// Again says that this turn may have been fetched before: what it holds already is reclaimed first.
 	Again bool
 	// Stop ends the wait.
 	Stop <-chan struct{}
@@ -46,7 +46,7 @@ type Fetched struct {
 	Worked *Report
 }
 
-// Fetch leases the first jobs of a turn. It is idempotent: called Again for the same turn it first takes over what the
+// Fetch leases the first jobs of a turn. It is idempotent: called Again for the same turn it first reclaims what the
 // turn holds already.
 //
 // Cancelled, it gives back what it leased and has fetched nothing. An outage is waited for.
@@ -61,7 +61,7 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 			return err
 		}
 		if f, err = e.fetch(ctx, turn, r); err != nil {
-			// What this try may have leased is the next one's, which takes the turn over.
+			// What this try may have leased is the next one's, which reclaims the turn.
 			r.before = true
 			if ctx.Err() == nil {
 				e.reclaimLater(fetchedTurn(turn))
@@ -146,10 +146,10 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 	return f, nil
 }
 
-// leftBehindPause is how long rows that somebody holds locked are left alone by a fetch that waits.
+// leftBehindPause is how long rows that another transaction holds locked are left alone by a fetch that waits.
 const leftBehindPause = time.Second
 
-// lookAtLeast is the longest pause between two looks of a fetch that waits: requests wake it for what is due within a minute, and not for
+// lookAtLeast is the longest pause between two scans of a fetch that waits: requests wake it for what is due within a minute, and not for
 // what is due later.
 const lookAtLeast = 50 * time.Second
 
@@ -220,7 +220,7 @@ func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, w
 			report.Leased = l.worked
 			return l.worked, &report, 0, nil
 		}
-		// One look a time: a second one would only be a glance, and ask for a third.
+		// One scan at a time: a second one would be a recent scan only, and ask for a third.
 		if !l.leaseNext && l.leaseFor == 0 {
 			return 0, nil, l.again, nil
 		}
@@ -251,7 +251,7 @@ func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found
 	}
 }
 
-// releasePatience is how long ReleaseTurn waits for rows that somebody holds locked.
+// releasePatience is how long ReleaseTurn waits for rows that another transaction holds locked.
 const releasePatience = 10 * time.Second
 
 // Holding returns those of the named turns that still hold leases.
@@ -262,10 +262,10 @@ func (e *Engine) Holding(ctx context.Context, turns []string) ([]string, error) 
 	return e.kind.TurnsWithLeases(ctx, turns)
 }
 
-// ErrStillLocked: somebody holds rows locked that were to be given back; try again.
-var ErrStillLocked = errors.New("somebody holds rows locked that are to be given back")
+// ErrStillLocked: another transaction holds rows locked that were to be given back; try again.
+var ErrStillLocked = errors.New("another transaction holds rows locked that are to be given back")
 
-// ReleaseTurn gives back everything that a turn holds, uncounted, whatever its fence. It waits a while for rows that somebody
+// ReleaseTurn gives back everything that a turn holds, uncounted, whatever its fence. It waits a while for rows that another transaction
 // holds locked, and then returns ErrStillLocked.
 func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) {
 	var err error

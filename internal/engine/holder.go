@@ -13,7 +13,7 @@ import (
 // holder keeps the leases of one turn: by which turn and fence they are held, renewed, reclaimed from earlier activities, handed over and
 // given back. Its methods are safe for concurrent use.
 //
-// Who holds a job is one value, the identity. It changes in two ways, both here: a new fence after a take-over whose result is unknown,
+// Who holds a job is one value, the identity. It changes in two ways, both here: a new fence after a reclaim whose result is unknown,
 // and a detached turn that goes on without its activity. What commits under it pins it for as long as that takes.
 type holder struct {
 	engine *Engine
@@ -24,15 +24,15 @@ type holder struct {
 	// moving is locked while the identity changes, and read-locked while it is pinned.
 	moving sync.RWMutex
 
-	// taking is locked while leases are taken over, until they have arrived.
+	// taking is locked while leases are reclaimed, until they have arrived.
 	taking sync.Mutex
-	// mu guards taken, which are the jobs that were taken over and that the loop has not seen.
+	// mu guards taken, which are the jobs that were reclaimed and that the loop has not seen.
 	mu    sync.Mutex
 	taken []store.Job
 	// arrived has a token when there are such jobs.
 	arrived chan struct{}
 
-	// unsure: a take-over ended without saying what it took.
+	// unsure: a reclaim ended without saying what it took.
 	unsure atomic.Bool
 	// lost: leases of the turn were taken while it worked on them.
 	lost atomic.Bool
@@ -83,7 +83,7 @@ func (h *holder) reclaim(ctx context.Context, crashed bool) error {
 // next one draws a new fence, under which it finds that too, and charges nothing twice.
 func (h *holder) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
 	tried := false
-	return h.engine.persist(ctx, stop, "take the turn over", func() error {
+	return h.engine.persist(ctx, stop, "reclaim the turn", func() error {
 		if tried {
 			fence, err := h.engine.kind.NextFence(work)
 			if err != nil {
@@ -100,7 +100,7 @@ func (h *holder) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, c
 	})
 }
 
-// takeArrived returns what was taken over since it was last called.
+// takeArrived returns what was reclaimed since it was last called.
 func (h *holder) takeArrived() []store.Job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *holder) takeArrived() []store.Job {
 	return taken
 }
 
-// held returns which jobs the turn holds. What is taken over meanwhile has arrived when it returns.
+// held returns which jobs the turn holds. What is reclaimed meanwhile has arrived when it returns.
 func (h *holder) held(ctx context.Context) ([]string, error) {
 	h.taking.Lock()
 	defer h.taking.Unlock()
@@ -131,7 +131,7 @@ func (h *holder) giveBack(ctx context.Context, jobs []store.Job, delay time.Dura
 const releaseLimit = 5 * time.Second
 
 // finish gives back all that the turn holds as as, by a context of its own, and says what it could not give back. After an
-// error it is not called: the rows stay with the turn, and its next activity takes them over.
+// error it is not called: the rows stay with the turn, and its next activity reclaims them.
 func (h *holder) finish(ctx context.Context, stop <-chan struct{}, as store.Turn) error {
 	return h.engine.persist(ctx, stop, "end a turn", func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)

@@ -74,7 +74,7 @@ func TestDocumentThatKillsItsWorkerEndsAlone(t *testing.T) {
 		assert.Equal(t, i+1, a.Attempt)
 	}
 	assert.Equal(t, 50, k.sizes[0])
-	assert.Equal(t, 5, k.sizes[1], "after one take-over, a tenth")
+	assert.Equal(t, 5, k.sizes[1], "after one reclaim, a tenth")
 	assert.Equal(t, 1, k.sizes[len(k.sizes)-1], "after two, one by one")
 
 	close(k.revive)

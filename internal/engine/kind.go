@@ -26,7 +26,7 @@ import (
 //     it is unknown which. Then the call may simply be made again, unless its comment says what else is to be done.
 //   - A request that comes while a job is leased (its generation grows) is never swallowed: however the lease ends, the job is due
 //     again, and its attempts are counted anew. A request to cancel ends the job as cancelled, however the lease ends.
-//   - Errors: store.IsTransient says that the database as a whole is away or asks to try again, and that no job is to blame;
+//   - Errors: store.IsTransient says that the database as a whole is unavailable or asks to try again, and that no job is to blame;
 //     store.IsSchemaMismatch that the schema is missing or not this program's; every other error is what it is.
 type Kind interface {
 	// Name is the kind's in attempts, reports and log lines.

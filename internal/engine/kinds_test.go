@@ -179,7 +179,7 @@ func TestEveryKindEndsWithItsGrace(t *testing.T) {
 	})
 }
 
-// TestEveryKindOutlastsAnOutage takes the database away in mid-turn: nothing is charged, and nothing is done twice.
+// TestEveryKindOutlastsAnOutage stops the database in mid-turn: nothing is charged, and nothing is done twice.
 func TestEveryKindOutlastsAnOutage(t *testing.T) {
 	everyKind(t, 120, func(b *bundle, start func(*pgxpool.Pool, work, engine.Options) *engine.Engine, table string, size int) {
 		line := b.Line(b.t)

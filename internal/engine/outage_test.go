@@ -15,7 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// TestOutageInATurn takes the database away in mid-turn: the turn waits for it and goes on, and no document is charged.
+// TestOutageInATurn stops the database in mid-turn: the turn waits for it and goes on, and no document is charged.
 func TestOutageInATurn(t *testing.T) {
 	t.Parallel()
 	const documents = 120

@@ -62,7 +62,7 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 // pick locks, works and completes the next jobs of a bulk type in one transaction.
 //
 // A worker that dies leaves no trace of it: the jobs are pending as before. So it is not done in a turn whose activity before
-// did not end by itself: if a job killed its worker, then it is leased there, and found by take-overs.
+// did not end by itself: if a job killed its worker, then it is leased there, and found when it is reclaimed.
 func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) refilled {
 	for range pickTries {
 		l, empty := r.pickOnce(ctx, h, jobType, n)

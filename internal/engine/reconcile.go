@@ -8,7 +8,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// reconcileEvery is the pause between two looks for what a lease may have left, until its statement has surely ended.
+// reconcileEvery is the pause between two searches for what a lease may have left, until its statement has surely ended.
 const reconcileEvery = time.Second
 
 // verify asks, when the database was unavailable, which jobs are still the turn's: what is not is not begun. The trouble is not over with

@@ -77,7 +77,7 @@ func (r *runner) skip(jobs []store.Job) {
 	r.skipped, r.skippedUntil = append(r.skipped, jobs...), time.Now().Add(r.skipPause)
 }
 
-// retrySkipped takes those of them that are still the turn's into the queue again; the others were taken over.
+// retrySkipped takes those of them that are still the turn's into the queue again; the others were reclaimed.
 func (r *runner) retrySkipped(work context.Context) error {
 	switch {
 	case len(r.skipped) == 0:

@@ -17,7 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestOneJobIsNoOutage has a job do what looks like the database going away: it is charged, and holds nobody up.
+// TestOneJobIsNoOutage has a job do what looks like the database failing: it is charged, and holds no other job up.
 func TestOneJobIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]failing{

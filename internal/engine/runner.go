@@ -260,7 +260,7 @@ func (r *runner) noticeCompleted() {
 	}
 }
 
-// drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn takes it over.
+// drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn reclaims it.
 func (r *runner) drain(work context.Context, err error) error {
 	r.ending = true
 	for {

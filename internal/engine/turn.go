@@ -28,7 +28,7 @@ type TurnRequest struct {
 	Progress func(Report)
 }
 
-// Process works a turn: it takes over what the turn's earlier activities leased, works it, and refills until the turn's time is up. An error
+// Process works a turn: it reclaims what the turn's earlier activities leased, works it, and refills until the turn's time is up. An error
 // means that the database is unavailable: no job is charged, and the same turn may be processed again.
 func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	e.StartReclaiming()

@@ -86,8 +86,8 @@ func TestDefaultsAreForAll(t *testing.T) {
 	assert.Empty(t, b.lease(b.turn("run/0/2"), 10))
 }
 
-// TestTakeOverGivesBackWhatIsNotCovered has a stock worker take over what a worker with more sources leased.
-func TestTakeOverGivesBackWhatIsNotCovered(t *testing.T) {
+// TestReclaimGivesBackWhatIsNotCovered has a stock worker reclaim what a worker with more sources leased.
+func TestReclaimGivesBackWhatIsNotCovered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.needy()

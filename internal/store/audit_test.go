@@ -127,7 +127,7 @@ func TestAuditFindsDamage(t *testing.T) {
 		damage string
 		found  map[string]int64
 	}{
-		"a version that nobody asked for": {
+		"a version that was not asked for": {
 			`UPDATE daybook.documents SET accounting_ready_version = 2 WHERE org_id = 'org_1' AND id = 'posted'`,
 			map[string]int64{"document_not_posted": 1},
 		},

@@ -13,7 +13,7 @@ import (
 )
 
 // LockChunk locks, in the chunk's own transaction, those of the jobs that the turn still holds under its fence and that
-// nobody else holds locked, and returns them as they are now. Until the transaction ends no request can change them.
+// no other transaction holds locked, and returns them as they are now. Until the transaction ends no request can change them.
 //
 // The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
@@ -101,12 +101,12 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	return k.complete(ctx, tx, turn, completions, access{})
 }
 
-// CompletePicked is Settle for jobs that the transaction itself has locked (Pick) and nobody has leased.
+// CompletePicked is Complete for jobs that the transaction itself has locked (Pick) and no turn has leased.
 func (k *Kind) CompletePicked(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
 	return k.complete(ctx, tx, turn, completions, access{picked: true})
 }
 
-// CompleteUnlocked is Settle for jobs that the transaction has not locked, which saves that step. It waits for whoever holds a
+// CompleteUnlocked is Complete for jobs that the transaction has not locked, which saves that step. It waits for the transaction that holds a
 // row, but returns ErrRowHeld when patience is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
 func (k *Kind) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
 	completed, err := k.complete(ctx, tx, turn, completions, access{wait: patience})
@@ -118,13 +118,13 @@ func (k *Kind) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, compl
 
 // access is how a transaction has the jobs that it completes.
 type access struct {
-	// picked: nobody had leased them.
+	// picked: no turn had leased them.
 	picked bool
 	// wait: it has not locked them, and waits so long for each; 0: it has locked them, and seen which are to be cancelled.
 	wait time.Duration
 }
 
-// completeStmt ends attempts. What was not leased (@picked) has no generation to compare: nobody could ask for anything since it was locked.
+// completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no request could change it since it was locked.
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.

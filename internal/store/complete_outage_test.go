@@ -21,7 +21,7 @@ import (
 
 func state(code string) error { return &pgconn.PgError{Code: code} }
 
-// An outage is nobody's attempt. What is one job's own fault must not be taken for it, or it would be tried for ever.
+// An outage is no attempt. What is one job's own fault must not be taken for it, or it would be tried for ever.
 func TestIsOutage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestIsOutage(t *testing.T) {
 	}
 }
 
-// What the driver really says when a server is away.
+// What the driver really says when a server is unavailable.
 func TestOutagesOfARealServer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -184,7 +184,7 @@ func IsUnstorable(err error) bool {
 	return err != nil && !IsTransient(err) // it did not come to the database
 }
 
-// IsTransient reports whether err says that the database as a whole is away or asks to try again: then no job is to
+// IsTransient reports whether err says that the database as a whole is unavailable or asks to try again: then no job is to
 // blame, and none is charged.
 func IsTransient(err error) bool {
 	if err == nil {
@@ -199,7 +199,7 @@ func IsTransient(err error) bool {
 			strings.HasPrefix(state, "57P"), // shutdown, crash, starting up, idle session ended
 			strings.HasPrefix(state, "53"),  // out of connections, memory or disk
 			strings.HasPrefix(state, "58"),  // input/output errors
-			state == "25006",                // read-only: a standby took over, or this one is one
+			state == "25006",                // read-only: a standby became the primary, or this is a standby
 			state == "25P03",                // idle in transaction for too long: the process was asleep
 			state == "40001", state == "40P01":
 			return true

@@ -21,7 +21,7 @@ func TestExplainNamesTheCauseFirst(t *testing.T) {
 	require.NoError(t, err)
 	address := free.Addr().String()
 	require.NoError(t, free.Close())
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@"+address+"/nothing?sslmode=disable")
+	pool, err := pgxpool.New(t.Context(), "postgres://guest@"+address+"/nothing?sslmode=disable")
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 

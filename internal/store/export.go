@@ -60,7 +60,7 @@ type ExportReader struct {
 }
 
 // ReadExport calls read with a reader of what the filter selects. All that it reads is of one moment, and it holds no lock
-// that anybody waits for.
+// that a caller waits for.
 func ReadExport(ctx context.Context, pool *pgxpool.Pool, f ExportFilter, read func(*ExportReader) error) error {
 	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		return read(&ExportReader{tx: tx, args: []any{f.OrgID, dayOrNil(f.From), dayOrNil(f.To)}})

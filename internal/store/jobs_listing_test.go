@@ -129,23 +129,23 @@ func TestQueuedJobFilters(t *testing.T) {
 		f    store.JobFilter
 		want []string
 	}{
-		"all":                   {store.JobFilter{}, []string{mail, linked, other, dead, late}},
-		"organization":          {store.JobFilter{OrgID: "p"}, []string{other, late}},
-		"state":                 {store.JobFilter{State: models.JobPending}, []string{mail, linked, other}},
-		"type":                  {store.JobFilter{Type: "report"}, []string{linked, late}},
-		"code":                  {store.JobFilter{Code: models.CodeNotFound}, []string{dead}},
-		"key":                   {store.JobFilter{Key: "k"}, []string{mail}},
-		"link":                  {store.JobFilter{Link: models.JobLink{Kind: "order", ID: "2"}}, []string{other}},
-		"kind of link":          {store.JobFilter{Link: models.JobLink{Kind: "order"}}, []string{linked, other}},
-		"id of a link":          {store.JobFilter{Link: models.JobLink{ID: "2"}}, []string{linked, other}},
-		"enqueued since":        {store.JobFilter{Since: now.Add(-time.Minute)}, []string{mail, linked, other, dead, late}},
-		"enqueued since later":  {store.JobFilter{Since: now.Add(time.Hour)}, nil},
-		"enqueued until":        {store.JobFilter{Until: now.Add(-time.Hour)}, nil},
-		"failed since":          {store.JobFilter{State: models.JobFailed, Since: now.Add(-time.Minute)}, []string{late}},
-		"failed until":          {store.JobFilter{State: models.JobFailed, Until: now.Add(-time.Minute)}, []string{dead}},
-		"failed, everything":    {store.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeNotFound, Since: now.Add(-2 * time.Hour), Until: now}, []string{dead}},
-		"failed, one too many":  {store.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeTimeout}, nil},
-		"nobody's organization": {store.JobFilter{OrgID: "q"}, nil},
+		"all":                     {store.JobFilter{}, []string{mail, linked, other, dead, late}},
+		"organization":            {store.JobFilter{OrgID: "p"}, []string{other, late}},
+		"state":                   {store.JobFilter{State: models.JobPending}, []string{mail, linked, other}},
+		"type":                    {store.JobFilter{Type: "report"}, []string{linked, late}},
+		"code":                    {store.JobFilter{Code: models.CodeNotFound}, []string{dead}},
+		"key":                     {store.JobFilter{Key: "k"}, []string{mail}},
+		"link":                    {store.JobFilter{Link: models.JobLink{Kind: "order", ID: "2"}}, []string{other}},
+		"kind of link":            {store.JobFilter{Link: models.JobLink{Kind: "order"}}, []string{linked, other}},
+		"id of a link":            {store.JobFilter{Link: models.JobLink{ID: "2"}}, []string{linked, other}},
+		"enqueued since":          {store.JobFilter{Since: now.Add(-time.Minute)}, []string{mail, linked, other, dead, late}},
+		"enqueued since later":    {store.JobFilter{Since: now.Add(time.Hour)}, nil},
+		"enqueued until":          {store.JobFilter{Until: now.Add(-time.Hour)}, nil},
+		"failed since":            {store.JobFilter{State: models.JobFailed, Since: now.Add(-time.Minute)}, []string{late}},
+		"failed until":            {store.JobFilter{State: models.JobFailed, Until: now.Add(-time.Minute)}, []string{dead}},
+		"failed, everything":      {store.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeNotFound, Since: now.Add(-2 * time.Hour), Until: now}, []string{dead}},
+		"failed, one too many":    {store.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeTimeout}, nil},
+		"an unknown organization": {store.JobFilter{OrgID: "q"}, nil},
 	} {
 		have, _ := b.all(c.f, 100)
 		assert.ElementsMatch(t, c.want, have, name)
@@ -180,7 +180,7 @@ VALUES ($1, 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', now(), 'w', 't', 
 	}
 	_, err := b.listing.Job(t.Context(), "p", id, store.HistoryPage{})
 	require.ErrorIs(t, err, store.ErrJobNotFound, "another organization's")
-	_, err = b.listing.Job(t.Context(), "", "nobody", store.HistoryPage{})
+	_, err = b.listing.Job(t.Context(), "", "unknown", store.HistoryPage{})
 	require.ErrorIs(t, err, store.ErrJobNotFound)
 }
 
@@ -235,7 +235,7 @@ func TestBulkRequests(t *testing.T) {
 	assert.Equal(t, store.BulkDone{Matched: n}, done)
 	assert.Equal(t, n+1, count(`state = 'failed'`), "a dry run changes nothing")
 
-	// A row that somebody holds is left out.
+	// A row that another transaction holds is left out.
 	tx, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
 	_, err = tx.Exec(ctx, `SELECT 1 FROM daybook.jobs WHERE id = (SELECT min(id) FROM daybook.jobs WHERE type = 'mail') FOR UPDATE`)

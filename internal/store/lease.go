@@ -15,7 +15,7 @@ type Job struct {
 	// Attempt is the number of the running attempt, from 1.
 	Attempt   int
 	StartedAt time.Time
-	// Reclaims counts how often the lease was taken over since the last completion.
+	// Reclaims counts how often the lease was reclaimed since the last completion.
 	Reclaims int
 	// NotReady counts the looks so far that found the document not ready.
 	NotReady int

@@ -25,7 +25,7 @@ type Limits struct {
 // already is finished. Pausing twice keeps the time of the first.
 //
 // Like ResumeOrganization and CapOrganization it makes an organization known that Daybook does not know, which may have jobs
-// all the same; it waits for no chunk, only for somebody who is changing the same row; and it returns ErrInvalid for an id
+// all the same; it waits for no chunk, only for a transaction that is changing the same row; and it returns ErrInvalid for an id
 // that is empty or longer than 255 bytes.
 func PauseOrganization(ctx context.Context, tx pgx.Tx, org string) (Limits, error) {
 	const stmt = `

@@ -69,7 +69,7 @@ func TestPauseAndCapRefuse(t *testing.T) {
 	assert.Empty(t, list)
 }
 
-// Whoever posts for an organization holds its documents, its jobs, its configuration and, by foreign keys, its row.
+// A transaction that posts for an organization holds its documents, its jobs, its configuration and, by foreign keys, its row.
 func TestPauseWaitsForNoChunk(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -121,7 +121,7 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 	return int(tag.RowsAffected()), err
 }
 
-// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order. A document's take-overs all
+// endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order. A document's reclaims all
 // count, a background job's only those that charged it: what was not begun cannot have ended its worker.
 func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked) (Reclaimed, []seen, error) {
 	const stmt = `

@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ReclaimedTurns is what a take-over led to.
+// ReclaimedTurns is what reclaiming turns led to.
 type ReclaimedTurns struct {
 	// Jobs are leased by the turn now, under its fence.
 	Jobs []Job
@@ -80,12 +80,12 @@ SELECT q.id, c.charged,
 	if err == nil {
 		s.cursors.found(due, nil)
 	}
-	return t, wrap("take over", err)
+	return t, wrap("reclaim turns", err)
 }
 
 // takeRows leases locked rows to the turn.
 func (s *Store) takeRows(ctx context.Context, tx pgx.Tx, turn Turn, crashed bool, rows locked, t *ReclaimedTurns) error {
-	// A background job that is taken over is begun at once; a document is worked later, and one that is worked alone is marked then.
+	// A background job that is reclaimed is begun at once; a document is worked later, and one that is worked alone is marked then.
 	const lease = `
 UPDATE daybook.jobs q
    SET turn_id = @turn, detached = @detached, fence = @fence, worker = @worker,
@@ -121,7 +121,7 @@ SELECT q.id
 	if t.Jobs, err = s.readJobs(leased); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
 		return err
 	}
-	// Another worker leased what this one may not work: it is given back, uncounted. What counts take-overs stays, so that a document that
+	// Another worker leased what this one may not work: it is given back, uncounted. What counts reclaims stays, so that a document that
 	// ends its workers is found among those that can read it.
 	notMine, err := byKey(ctx, tx, pgx.RowTo[string], others, a)
 	if err != nil || len(notMine) == 0 {

@@ -98,7 +98,7 @@ func TestRuleSetsAreStoredWithoutBeingActivated(t *testing.T) {
 	_, err = l.RuleSet(t.Context(), org, 4)
 	require.ErrorIs(t, err, store.ErrNoRuleSet)
 	assert.ErrorContains(t, err, "organization org_1 has no rule set version 4")
-	_, _, err = l.RuleSets(t.Context(), "nobody")
+	_, _, err = l.RuleSets(t.Context(), "unknown")
 	require.ErrorIs(t, err, store.ErrOrganizationNotFound)
 }
 
@@ -136,7 +136,7 @@ func TestActivationRefuses(t *testing.T) {
 	}{
 		"no such version":      {org, 2, store.ErrNoRuleSet},
 		"version zero":         {org, 0, store.ErrNoRuleSet},
-		"no such organization": {"nobody", 1, store.ErrOrganizationNotFound},
+		"no such organization": {"unknown", 1, store.ErrOrganizationNotFound},
 	} {
 		err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
 			_, err := store.ActivateRuleSet(t.Context(), tx, test.org, test.version)

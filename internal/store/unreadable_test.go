@@ -132,8 +132,8 @@ func TestPickPassesUnreadableRow(t *testing.T) {
 	})
 }
 
-// TestTakeOverPassesUnreadableRow is about what a take-over reads, or writes. The other poisons are met when the job is leased again.
-func TestTakeOverPassesUnreadableRow(t *testing.T) {
+// TestReclaimTurnsPassesUnreadableRow is about what that reads, or writes. The other poisons are met when the job is leased again.
+func TestReclaimTurnsPassesUnreadableRow(t *testing.T) {
 	t.Parallel()
 	withPoison(t, func(p *poisoned, poison func()) {
 		gone := p.turn("run/0/1")

@@ -200,7 +200,7 @@ func (b *bundle) heard(conn *pgx.Conn) (n int) {
 	}
 }
 
-// NOTIFY takes a lock of the whole server at commit: it is sent while somebody waits, and to say that there is work now.
+// NOTIFY takes a lock of the whole server at commit: it is sent while a worker waits, and to say that there is work now.
 func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -210,13 +210,13 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	b.exec(now, 1)
 	b.exec(`SELECT daybook.mark_accounting_job_pending('org_1', 'a')`)
 	b.exec(`SELECT daybook.enqueue_accounting_jobs(ARRAY['org_1'], ARRAY['b'], ARRAY[1])`)
-	assert.Zero(t, b.heard(conn), "nobody waits")
+	assert.Zero(t, b.heard(conn), "no worker waits")
 
 	w := b.waker()
 	sub := w.Subscribe(false)
 	b.waitsNow(sub)
 	b.exec(now, 2)
-	assert.Equal(t, 1, b.heard(conn), "somebody waits")
+	assert.Equal(t, 1, b.heard(conn), "a worker waits")
 	b.exec(now, 2)
 	b.exec(now, 1)
 	assert.Zero(t, b.heard(conn), "nothing has changed")
@@ -227,13 +227,13 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	assert.Zero(t, b.heard(conn), "all of many are due later")
 
 	sub.Close()
-	require.Eventually(t, func() bool { return len(b.holders()) == 0 }, 10*time.Second, 10*time.Millisecond, "the lock is given back when nobody waits any more")
+	require.Eventually(t, func() bool { return len(b.holders()) == 0 }, 10*time.Second, 10*time.Millisecond, "the lock is given back when no worker waits any more")
 	assert.Equal(t, 1, b.heard(conn), "who gives the lock up tells the other processes")
 	b.exec(now, 3)
-	assert.Zero(t, b.heard(conn), "nobody waits any more")
+	assert.Zero(t, b.heard(conn), "no worker waits any more")
 }
 
-// A rolled-back request wakes nobody.
+// A rolled-back request wakes no worker.
 func TestRollbackWakesNobody(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -257,7 +257,7 @@ func TestWakerRecoversItsConnection(t *testing.T) {
 	for round := range 3 {
 		pid := b.waitsNow(sub)
 		b.exec(`SELECT pg_terminate_backend($1)`, pid)
-		// Nobody listens at this moment: the work is found by the look that the next token asks for.
+		// No worker listens at this moment: the work is found by the scan that the next token asks for.
 		b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'lost', $1)`, round)
 		require.Eventually(t, func() bool {
 			pids := b.holders()

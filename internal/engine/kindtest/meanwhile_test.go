@@ -48,9 +48,9 @@ func endings(b *bundle) map[string]func(turn store.Turn, j store.Job) {
 			require.NoError(b.t, err)
 		}
 	}
-	takeOver := func(crashed bool) func(turn store.Turn, j store.Job) {
+	reclaimTurn := func(crashed bool) func(turn store.Turn, j store.Job) {
 		return func(turn store.Turn, _ store.Job) {
-			taken := b.takeOver(b.turn(turn.ID), crashed, turn.ID)
+			taken := b.reclaimTurns(b.turn(turn.ID), crashed, turn.ID)
 			for _, j := range taken.Jobs {
 				// What is to be cancelled is still the turn's, which then cancels it.
 				require.True(b.t, j.CancelRequested)
@@ -67,7 +67,7 @@ func endings(b *bundle) map[string]func(turn store.Turn, j store.Job) {
 			require.NoError(b.t, err)
 			require.Equal(b.t, 1, n)
 		},
-		"taken over": takeOver(false), "taken over after a crash": takeOver(true),
+		"the turn's again": reclaimTurn(false), "the turn's again after a crash": reclaimTurn(true),
 		"reclaimed": func(turn store.Turn, _ store.Job) {
 			require.NoError(b.t, b.expire(ctx, turn.ID))
 			b.checkUntil(b.kind.NewReclaimer(), func(got store.Reclaimed) bool { return got.Jobs == 1 })

@@ -85,7 +85,7 @@ func leaseSkipsLocked(b *bundle) {
 	b.locking(func() {
 		assert.ElementsMatch(b.t, []string{filledID(org, 2, 2), filledID(org, 2, 4)}, ids(b.lease(b.turn("run/0/1"), 10)))
 	}, first, third)
-	// Whoever finds nothing but locked rows is told to look again, and finds them when they are unlocked.
+	// A caller that finds nothing but locked rows is told to look again, and finds them when they are unlocked.
 	var rest []string
 	b.eventually(func() bool {
 		rest = append(rest, ids(b.lease(b.turn("run/0/2"), 10))...)

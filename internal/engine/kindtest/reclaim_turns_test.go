@@ -8,29 +8,29 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// takeOverContracts are about what an activity reclaims of the turn's earlier ones.
-var takeOverContracts = []contract{
-	{"an activity takes over what earlier ones of its turn leased", takeOver},
+// reclaimTurnsContracts are about what an activity reclaims of the turn's earlier ones.
+var reclaimTurnsContracts = []contract{
+	{"an activity reclaims what earlier ones of its turn leased", reclaimTurnsOwn},
 	{"of two activities the lower fence completes nothing", lowerFence},
-	{"locked rows are left for a later sweep", takeOverLocked},
-	{"only what a crashed activity worked is charged", takeOverCrashed},
-	{"what was taken under an earlier fence is not charged again", takeOverTwice},
-	{"a crash at the last attempt fails the job", takeOverLast},
-	{"leases of other turns that are named", takeOverNamed},
+	{"locked rows are left for a later sweep", reclaimTurnsLocked},
+	{"only what a crashed activity worked is charged", reclaimTurnsCrashed},
+	{"what was taken under an earlier fence is not charged again", reclaimTurnsTwice},
+	{"a crash at the last attempt fails the job", reclaimTurnsLast},
+	{"leases of other turns that are named", reclaimTurnsNamed},
 }
 
-func (b *bundle) takeOver(turn store.Turn, crashed bool, from ...string) store.ReclaimedTurns {
+func (b *bundle) reclaimTurns(turn store.Turn, crashed bool, from ...string) store.ReclaimedTurns {
 	b.t.Helper()
 	taken, err := b.kind.ReclaimTurns(b.t.Context(), turn, from, crashed)
 	require.NoError(b.t, err)
 	return taken
 }
 
-func takeOver(b *bundle) {
+func reclaimTurnsOwn(b *bundle) {
 	earlier := b.turn("run/0/1")
 	jobs := b.leased(earlier, 3)
 	turn := b.turn("run/0/1")
-	taken := b.takeOver(turn, false, turn.ID)
+	taken := b.reclaimTurns(turn, false, turn.ID)
 	assert.ElementsMatch(b.t, ids(jobs), ids(taken.Jobs))
 	assert.Zero(b.t, taken.Lost+taken.Failed)
 	for _, j := range taken.Jobs {
@@ -41,21 +41,21 @@ func takeOver(b *bundle) {
 		assert.Equal(b.t, models.JobLeased, got.State)
 		assert.Empty(b.t, b.log(j.ID))
 	}
-	assert.Empty(b.t, b.takeOver(turn, false, turn.ID).Jobs, "they are its own already")
+	assert.Empty(b.t, b.reclaimTurns(turn, false, turn.ID).Jobs, "they are its own already")
 	lower := turn
 	lower.Fence--
-	assert.Empty(b.t, b.takeOver(lower, true, turn.ID).Jobs, "an activity that comes late takes nothing")
+	assert.Empty(b.t, b.reclaimTurns(lower, true, turn.ID).Jobs, "an activity that comes late takes nothing")
 }
 
 func lowerFence(b *bundle) {
 	earlier := b.turn("run/0/1")
 	j := b.leased(earlier, 1)[0]
 	turn := b.turn("run/0/1")
-	require.Len(b.t, b.takeOver(turn, false, turn.ID).Jobs, 1)
+	require.Len(b.t, b.reclaimTurns(turn, false, turn.ID).Jobs, 1)
 	for name, completion := range map[string]store.Completion{"completed": done, "retried": retry, "rescheduled": later, "failed": failed} {
 		_, err := b.complete(earlier, completion, j)
 		assert.ErrorIs(b.t, err, store.ErrLeaseLost, name)
-		assert.True(b.t, store.IsTransient(err), "it is nobody's attempt")
+		assert.True(b.t, store.IsTransient(err), "no attempt is charged")
 	}
 	n, err := b.kind.GiveBack(b.t.Context(), earlier, nil, 0)
 	require.NoError(b.t, err)
@@ -65,23 +65,23 @@ func lowerFence(b *bundle) {
 	require.NoError(b.t, err)
 }
 
-func takeOverLocked(b *bundle) {
+func reclaimTurnsLocked(b *bundle) {
 	jobs := b.leased(b.turn("run/0/1"), 2)
 	turn := b.turn("run/0/1")
 	b.locking(func() {
-		assert.Equal(b.t, []string{jobs[1].ID}, ids(b.takeOver(turn, false, turn.ID).Jobs))
+		assert.Equal(b.t, []string{jobs[1].ID}, ids(b.reclaimTurns(turn, false, turn.ID).Jobs))
 	}, jobs[0].ID)
-	assert.Equal(b.t, []string{jobs[0].ID}, ids(b.takeOver(turn, false, turn.ID).Jobs))
+	assert.Equal(b.t, []string{jobs[0].ID}, ids(b.reclaimTurns(turn, false, turn.ID).Jobs))
 }
 
-func takeOverCrashed(b *bundle) {
+func reclaimTurnsCrashed(b *bundle) {
 	earlier := b.resting("run/0/1")
 	jobs := b.leased(earlier, 2)
 	working, err := b.kind.MarkWorking(b.t.Context(), earlier, []string{jobs[0].ID})
 	require.NoError(b.t, err)
 	require.Len(b.t, working, 1)
 	turn := b.turn("run/0/1")
-	taken := b.takeOver(turn, true, turn.ID)
+	taken := b.reclaimTurns(turn, true, turn.ID)
 	assert.Equal(b.t, 1, taken.Lost)
 	assert.Zero(b.t, taken.Failed)
 	require.Len(b.t, taken.Jobs, 2)
@@ -102,26 +102,26 @@ func takeOverCrashed(b *bundle) {
 }
 
 // A try that ended without saying what it took may have been committed. The next one draws a fence anew.
-func takeOverTwice(b *bundle) {
+func reclaimTurnsTwice(b *bundle) {
 	j := b.leased(b.turn("run/0/1"), 1)[0]
 	turn := b.turn("run/0/1")
-	require.Equal(b.t, 1, b.takeOver(turn, true, turn.ID).Lost)
+	require.Equal(b.t, 1, b.reclaimTurns(turn, true, turn.ID).Lost)
 	again := b.turn("run/0/1")
 	again.FirstFence = turn.Fence
-	taken := b.takeOver(again, true, turn.ID)
+	taken := b.reclaimTurns(again, true, turn.ID)
 	assert.Equal(b.t, []string{j.ID}, ids(taken.Jobs))
 	assert.Zero(b.t, taken.Lost)
 	assert.Equal(b.t, 2, b.read(j.ID).Attempts)
 	assert.Len(b.t, b.log(j.ID), 1)
 }
 
-func takeOverLast(b *bundle) {
+func reclaimTurnsLast(b *bundle) {
 	b.filled(org, 2, 1)
 	id := filledID(org, 2, 1)
 	require.NoError(b.t, b.last(b.t.Context(), id))
 	require.Len(b.t, b.lease(b.turn("run/0/1"), 1), 1)
 	turn := b.turn("run/0/1")
-	taken := b.takeOver(turn, true, turn.ID)
+	taken := b.reclaimTurns(turn, true, turn.ID)
 	assert.Empty(b.t, taken.Jobs)
 	assert.Equal(b.t, 1, taken.Lost)
 	assert.Equal(b.t, 1, taken.Failed)
@@ -132,13 +132,13 @@ func takeOverLast(b *bundle) {
 	assert.Equal(b.t, models.OutcomeLost, b.log(id)[0].Outcome)
 }
 
-// A fetch takes over what earlier turns of its lane left behind.
-func takeOverNamed(b *bundle) {
+// A fetch reclaims what earlier turns of its lane left behind.
+func reclaimTurnsNamed(b *bundle) {
 	jobs := b.leased(b.turn("run/0/1"), 1)
 	b.filled("b", 2, 1)
 	require.Len(b.t, b.lease(b.turn("run/0/2"), 1), 1)
 	turn := b.turn("run/0/3")
-	taken := b.takeOver(turn, false, turn.ID, "run/0/1")
+	taken := b.reclaimTurns(turn, false, turn.ID, "run/0/1")
 	assert.Equal(b.t, ids(jobs), ids(taken.Jobs))
 	assert.Equal(b.t, turn.ID, b.read(jobs[0].ID).Turn)
 	assert.Equal(b.t, "run/0/2", b.read(filledID("b", 2, 1)).Turn, "a turn that is not named keeps its own")

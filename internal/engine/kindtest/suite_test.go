@@ -100,7 +100,7 @@ func run(t *testing.T, newQueue func(db *pgtest.DB) queue) {
 		{"pick", pickContracts},
 		{"lease what was picked", leasePickedContracts},
 		{"leases", leaseContracts},
-		{"take over", takeOverContracts},
+		{"reclaim turns", reclaimTurnsContracts},
 		{"reclaim", reclaimContracts},
 		{"complete", completeContracts},
 		{"meanwhile", meanwhileContracts},

@@ -26,8 +26,8 @@ func (b *bundle) short(e *engine.Engine, stop <-chan struct{}) engine.Report {
 	return r
 }
 
-// TestJobOutlivesItsTurn: a turn does not wait for a handler that takes long, and what the handler does counts.
-func TestJobOutlivesItsTurn(t *testing.T) {
+// TestJobIsDetachedFromItsTurn: a turn does not wait for a handler that takes long, and what the handler does counts.
+func TestJobIsDetachedFromItsTurn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`CREATE TABLE greeted (name text)`)
@@ -73,8 +73,8 @@ func TestJobOutlivesItsTurn(t *testing.T) {
 	assert.Equal(t, 1, reported)
 }
 
-// TestOutlivedJobsCount: they keep their place among those of their type.
-func TestOutlivedJobsCount(t *testing.T) {
+// TestDetachedJobsCount: they keep their place among those of their type.
+func TestDetachedJobsCount(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var now, most atomic.Int32
@@ -103,8 +103,8 @@ func TestOutlivedJobsCount(t *testing.T) {
 	assert.Equal(t, 6, b.count(`SELECT count(*) FROM daybook.attempts`))
 }
 
-// TestOutlivedJobsAreStopped: closing the engine ends what outlived its turn, after the grace, and gives it back uncounted.
-func TestOutlivedJobsAreStopped(t *testing.T) {
+// TestDetachedJobsAreStopped: closing the engine ends what is detached, after the grace, and gives it back uncounted.
+func TestDetachedJobsAreStopped(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(e *engine.Engine, stop chan struct{}){
 		"by the worker's stop": func(e *engine.Engine, stop chan struct{}) { close(stop); e.Close() },
@@ -131,8 +131,8 @@ func TestOutlivedJobsAreStopped(t *testing.T) {
 	}
 }
 
-// TestOutlivedJobsAreTakenOver: when their process does not renew them.
-func TestOutlivedJobsAreTakenOver(t *testing.T) {
+// TestDetachedJobsAreReclaimed: when their process does not renew them.
+func TestDetachedJobsAreReclaimed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var calls atomic.Int32
