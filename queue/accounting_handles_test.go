@@ -27,8 +27,11 @@ func requests(ctx context.Context, q queue.Querier) map[string]error {
 	_, said["MarkDocumentNotReady"] = queue.MarkDocumentNotReady(ctx, q, document)
 	_, said["MarkDocumentDeleted"] = queue.MarkDocumentDeleted(ctx, q, document)
 	_, said["ReadAccountingJobStatus"] = queue.ReadAccountingJobStatus(ctx, q, document)
+	_, said["WaitAccountingJob"] = queue.WaitAccountingJob(ctx, q, document, queue.WaitAccountingJobOptions{})
 	_, said["EnqueueJob"] = queue.EnqueueJob(ctx, q, "org_1", queue.RawPayload{Type: "t"}, queue.JobOptions{})
 	_, said["EnqueueJobs"] = queue.EnqueueJobs(ctx, q, []queue.NewJob{{OrgID: "org_1", Payload: queue.RawPayload{Type: "t"}}})
+	_, said["RetryJob"] = queue.RetryJob(ctx, q, "j", queue.RetryNow, 0)
+	_, said["CancelJob"] = queue.CancelJob(ctx, q, "j")
 	return said
 }
 
@@ -43,9 +46,7 @@ func TestNilQueriers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := requests(t.Context(), q)
-			_, said["WaitAccountingJob"] = queue.WaitAccountingJob(t.Context(), queue.SQL((*sql.DB)(nil)), queue.Document{OrgID: "org_1", ID: "doc_1"}, queue.WaitAccountingJobOptions{})
-			for request, err := range said {
+			for request, err := range requests(t.Context(), q) {
 				require.ErrorIs(t, err, queue.ErrNoQuerier, request)
 				assert.ErrorContains(t, err, "pass your transaction", request)
 			}

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,37 +84,25 @@ func WaitAccountingJob(ctx context.Context, q Querier, d Document, o WaitAccount
 	if err := outsideTransaction(q); err != nil {
 		return AccountingJobStatus{}, err
 	}
-	if err := check(q); err != nil {
-		return AccountingJobStatus{}, err
-	}
 	if err := checkIDs(d.OrgID, d.ID); err != nil {
 		return AccountingJobStatus{}, err
 	}
-	longest := cmp.Or(max(o.MaxPoll, 0), DefaultMaxPoll)
-	pause := min(cmp.Or(max(o.FirstPoll, 0), DefaultFirstPoll), longest)
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	var last AccountingJobStatus
-	for {
+	err := poll(ctx, o.FirstPoll, o.MaxPoll, func() (bool, error) {
 		s, err := store.ReadAccountingJobStatus(ctx, q, d.OrgID, d.ID)
 		if err != nil {
-			return last, err
-		}
-		if s.Wrote {
-			return accountingJobStatus(s), fmt.Errorf("%w: this one has written something", ErrInTransaction)
+			return false, err
 		}
 		last = accountingJobStatus(s)
-		if last.Ended() && last.Version >= o.Version {
-			return last, nil
+		if s.Wrote {
+			return false, errWrote
 		}
-		timer.Reset(pause)
-		pause = min(pause+pause/2, longest)
-		select {
-		case <-ctx.Done():
-			return last, fmt.Errorf("wait for document %s of organization %s: %w", d.ID, d.OrgID, ctx.Err())
-		case <-timer.C:
-		}
+		return last.Ended() && last.Version >= o.Version, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("wait for document %s of organization %s: %w", d.ID, d.OrgID, err)
 	}
+	return last, err
 }
 
 func accountingJobStatus(s store.AccountingJobStatus) AccountingJobStatus {
