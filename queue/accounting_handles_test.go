@@ -32,6 +32,8 @@ func requests(ctx context.Context, q queue.Querier) map[string]error {
 	_, said["EnqueueJobs"] = queue.EnqueueJobs(ctx, q, []queue.NewJob{{OrgID: "org_1", Payload: queue.RawPayload{Type: "t"}}})
 	_, said["RetryJob"] = queue.RetryJob(ctx, q, "j", queue.RetryNow, 0)
 	_, said["CancelJob"] = queue.CancelJob(ctx, q, "j")
+	_, said["ReadJobStatus"] = queue.ReadJobStatus(ctx, q, "j")
+	_, said["WaitJob"] = queue.WaitJob(ctx, q, "j", queue.WaitJobOptions{})
 	return said
 }
 

@@ -12,6 +12,9 @@
 // EnqueueJob and EnqueueJobs do the same for jobs of any type: webhooks, mail, reports or any other work of an application. Package
 // jobs has their handlers.
 //
+// ReadAccountingJobStatus and ReadJobStatus say what became of a request; WaitAccountingJob and WaitJob wait, after the commit, until
+// it has ended.
+//
 // Under REPEATABLE READ and SERIALIZABLE a request can fail with a serialization error (SQLSTATE 40001), as any
 // statement can: try the transaction again.
 package queue

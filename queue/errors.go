@@ -23,10 +23,10 @@ var (
 	ErrNoQuerier = failure.New(failure.Misuse, "the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
 	ErrNotMigrated = store.ErrNotMigrated
-	// ErrInTransaction: WaitAccountingJob was given a transaction; pass the pool, after the transaction's commit.
+	// ErrInTransaction: WaitAccountingJob or WaitJob was given a transaction; pass the pool, after the transaction's commit.
 	ErrInTransaction = failure.New(failure.Misuse, "a transaction cannot wait for what is worked after its commit: pass the pool, after the commit")
 
-	// ErrJobNotFound: there is no job for the document; enqueue it first.
+	// ErrJobNotFound: there is no job for the document, so enqueue it first; or none with the id.
 	ErrJobNotFound = store.ErrJobNotFound
 	// ErrJobCompleted: the job is completed and cannot be cancelled.
 	ErrJobCompleted = store.ErrJobCompleted

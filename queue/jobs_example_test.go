@@ -11,7 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 // Receipt is a payload: its JSON tags name the fields, its JobType the handler.
@@ -133,4 +135,54 @@ func ExampleRetryJob() {
 	r, err := queue.RetryJob(ctx, pool, job.ID, queue.RetryReset, 0)
 	fmt.Println(r.Result, err)
 	// Output: requeued <nil>
+}
+
+// receipts has a handler for receipts, as a worker has.
+func receipts() *jobs.Registry {
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(_ context.Context, job *jobs.Job[Receipt]) error {
+		job.SetResult(map[string]string{"sent": job.Payload.OrderID})
+		return nil
+	})
+	return registry
+}
+
+func ExampleReadJobStatus() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{})
+	if err != nil {
+		panic(err)
+	}
+
+	before, err := queue.ReadJobStatus(ctx, pool, job.ID)
+	if err != nil {
+		panic(err)
+	}
+	queuetest.DrainJobs(e, pool, receipts(), queuetest.JobsOptions{}) // a worker does the same
+	after, err := queue.ReadJobStatus(ctx, pool, job.ID)
+	fmt.Println(before.State, before.Ended())
+	fmt.Println(after.State, after.Ended(), string(after.Result), err)
+	// Output:
+	// pending false
+	// completed true {"sent": "order-7"} <nil>
+}
+
+// A request that must answer with the outcome waits for it, after its commit and for a bounded time.
+func ExampleWaitJob() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{})
+	if err != nil {
+		panic(err)
+	}
+	queuetest.DrainJobs(e, pool, receipts(), queuetest.JobsOptions{}) // a worker does the same
+
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	status, err := queue.WaitJob(ctx, pool, job.ID, queue.WaitJobOptions{})
+	fmt.Println(status.State, string(status.Result), err)
+	// Output: completed {"sent": "order-7"} <nil>
 }

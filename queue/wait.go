@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// The defaults of WaitAccountingJobOptions.
+// The defaults of WaitAccountingJobOptions and WaitJobOptions.
 const (
 	DefaultFirstPoll = 20 * time.Millisecond
 	DefaultMaxPoll   = 2 * time.Second

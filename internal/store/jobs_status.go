@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// JobStatus is how a job stands.
+type JobStatus struct {
+	JobID     string
+	OrgID     string
+	Type      string
+	State     models.JobState
+	RunCount  int
+	ReadyAt   time.Time
+	ErrorCode models.ErrorCode
+	Error     string
+	// FinishedAt is nil while the job is pending or leased.
+	FinishedAt *time.Time
+	// Result and Progress are nil when the handler left none.
+	Result, Progress json.RawMessage
+	// Wrote says that the statement ran in a transaction that has written something.
+	Wrote bool
+}
+
+// ReadJobStatus reads how a job stands, in one statement; ErrJobNotFound when there is none with the id.
+func ReadJobStatus(ctx context.Context, q Querier, id string) (JobStatus, error) {
+	// database/sql cannot scan JSON that is null into a json.RawMessage: it is read as text.
+	const stmt = `
+SELECT id, org_id, type, state::text, run_count, ready_at, coalesce(last_error_code, ''), coalesce(last_error, ''), finished_at,
+       result::text, progress::text,
+       pg_current_xact_id_if_assigned() IS NOT NULL
+  FROM daybook.jobs
+ WHERE id = $1`
+	var s JobStatus
+	var state, code string
+	var result, progress *string
+	err := q.QueryRow(ctx, stmt, id).Scan(&s.JobID, &s.OrgID, &s.Type, &state, &s.RunCount, &s.ReadyAt, &code, &s.Error, &s.FinishedAt,
+		&result, &progress, &s.Wrote)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s, fmt.Errorf("%w: %s", ErrJobNotFound, id)
+	}
+	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
+	s.Result, s.Progress = rawOrNil(result), rawOrNil(progress)
+	return s, wrap("read the job's status", err)
+}
+
+func rawOrNil(s *string) json.RawMessage {
+	if s == nil {
+		return nil
+	}
+	return json.RawMessage(*s)
+}
