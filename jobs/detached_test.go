@@ -21,7 +21,7 @@ import (
 // short works a turn whose time is up at once, and that would wait for more.
 func (b *bundle) short(e *engine.Engine, stop <-chan struct{}) engine.Report {
 	b.t.Helper()
-	r, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: 100 * time.Millisecond, Linger: true, Stop: stop})
+	r, err := e.Process(b.t.Context(), engine.TurnRequest{Turn: b.turn(), Batch: 50, Length: time.Second, Linger: true, Stop: stop})
 	require.NoError(b.t, err)
 	return r
 }

