@@ -31,7 +31,7 @@ func schedulesListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printSchedules(w io.Writer, all []schedules.Listed) error {
-	t := newTable("ID", "ORG", "TYPE", "WHEN", "ZONE", "OVERLAP", "LAST", "NEXT")
+	t := newTable("ID", "ORGANIZATION", "TYPE", "WHEN", "ZONE", "OVERLAP", "LAST", "NEXT")
 	for _, s := range all {
 		next := inZone(s, s.NextFiring)
 		if s.Paused {

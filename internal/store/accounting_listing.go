@@ -52,7 +52,7 @@ func (l *Listing) AccountingJob(ctx context.Context, org, document string) (mode
 	var job models.AccountingJob
 	err := l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Take(&job).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return job, fmt.Errorf("%w: organization %s has none for document %s", ErrJobNotFound, org, document)
+		return job, fmt.Errorf("%w: organization %s has none for document %s; enqueue the document first", ErrJobNotFound, org, document)
 	}
 	return job, wrap("read the job", err)
 }

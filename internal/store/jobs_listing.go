@@ -119,7 +119,7 @@ func (l *Listing) JobExists(ctx context.Context, org, id string) error {
 		return wrap("look for the job", err)
 	}
 	if n == 0 {
-		return fmt.Errorf("%w: %s", ErrJobNotFound, id)
+		return fmt.Errorf("%w: %s; check the id, or it was cleaned up", ErrJobNotFound, id)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 	}
 	err := q.Take(&d.Job).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return d, fmt.Errorf("%w: %s", ErrJobNotFound, id)
+		return d, fmt.Errorf("%w: %s; check the id, or it was cleaned up", ErrJobNotFound, id)
 	}
 	if err != nil {
 		return d, wrap("read the job", err)

@@ -138,7 +138,7 @@ func (l *Listing) Organization(ctx context.Context, id string) (models.Organizat
 	var org models.Organization
 	err := l.db.WithContext(ctx).Where("id = ?", id).Take(&org).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return org, fmt.Errorf("%w: %s", ErrOrganizationNotFound, id)
+		return org, fmt.Errorf("%w: %s; it is known from its first rules, accounts or import on", ErrOrganizationNotFound, id)
 	}
 	return org, wrap("read the organization", err)
 }

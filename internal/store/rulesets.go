@@ -105,7 +105,7 @@ func lockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, erro
 	var version *int64
 	err := tx.QueryRow(ctx, `SELECT active_rule_set FROM daybook.organizations WHERE id = $1`, org).Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, fmt.Errorf("%w: %s", ErrOrganizationNotFound, org)
+		return nil, fmt.Errorf("%w: %s; it is known from its first rules, accounts or import on", ErrOrganizationNotFound, org)
 	}
 	return version, wrap("read the active rule set", err)
 }
