@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -208,4 +209,27 @@ func TestCancelWhilePicked(t *testing.T) {
 	id := b.enqueue(greet{Name: "special"}, queue.JobOptions{})
 	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'cancelled'`, id)
 	turn.end()
+}
+
+// TestPickedJobThatEndsItsGoroutine has a handler call runtime.Goexit: its job is given back at the end of the turn, as one that was leased.
+func TestPickedJobThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var calls atomic.Int32
+	b.shortly(jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error {
+		if calls.Add(1) == 1 {
+			runtime.Goexit()
+		}
+		return nil
+	})
+	turn := b.linger(b.engine)
+	n := b.learn()
+	id := b.enqueue(greet{Name: "special"}, queue.JobOptions{})
+	b.until(1, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased' AND run_count = 1`, id)
+	turn.end()
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'pending' AND run_count = 0`, id))
+	turn = b.linger(b.engine)
+	b.until(n+1, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`)
+	turn.end()
+	b.assertOnce(n + 1)
 }

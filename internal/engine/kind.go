@@ -204,8 +204,10 @@ type Waker interface {
 // Waiter waits for work.
 type Waiter interface {
 	Tokens() <-chan struct{}
-	// Pass tells the other waiters: this one was told, and there is more than it takes, or it has no room.
+	// Pass tells the other waiters: this one was told, and there is more than it takes.
 	Pass()
+	// Decline tells them, if they were not told since work last came: this one was told, and does not look for it soon.
+	Decline()
 	// Close ends the wait. What this waiter was told and has not scanned for is told to another one.
 	Close()
 }

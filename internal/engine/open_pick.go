@@ -35,8 +35,8 @@ type openPick struct {
 
 // finish says how an open pick ends: which jobs are completed, and which are leased.
 type finish struct {
-	ended   []ended
-	running []store.Job
+	ended  []ended
+	leased []store.Job
 	// abort: nothing is committed.
 	abort bool
 }
@@ -106,7 +106,7 @@ func (r *runner) openPick(work context.Context, n int) {
 		return
 	case err == nil:
 		r.tally.count(completed)
-		for _, j := range f.running {
+		for _, j := range f.leased {
 			o.leased[j.ID] = true
 		}
 	case !f.abort:
@@ -131,9 +131,9 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed st
 			return nil, err
 		}
 	}
-	if len(f.running) > 0 {
-		leased, err := r.engine.kind.LeasePicked(ctx, tx, turn, f.running)
-		if err == nil && len(leased) < len(f.running) {
+	if len(f.leased) > 0 {
+		leased, err := r.engine.kind.LeasePicked(ctx, tx, turn, f.leased)
+		if err == nil && len(leased) < len(f.leased) {
 			err = store.ErrLeaseLost
 		}
 		return completed, err
@@ -145,18 +145,28 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed st
 // these leases, and what runs goes on. It returns what the turn holds.
 func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map[string]bool {
 	e := r.engine
+	var held []string
 	err := e.persist(work, nil, "lease what was picked", func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 		defer cancel()
-		return e.kind.InTxWaiting(ctx, rescueWait, func(tx pgx.Tx) error {
+		err := e.kind.InTxWaiting(ctx, rescueWait, func(tx pgx.Tx) error {
 			_, err := e.kind.LeasePicked(ctx, tx, r.holder.turn(), jobs)
 			return err
 		})
+		if err == nil {
+			held, err = r.holder.held(ctx)
+		}
+		return err
 	})
-	held, heldErr := r.holder.held(context.WithoutCancel(work))
+	if err != nil {
+		// Also what was leased before the connection was lost goes on.
+		var heldErr error
+		held, heldErr = r.holder.held(context.WithoutCancel(work))
+		err = errors.Join(err, heldErr)
+	}
 	mine := keep(jobs, held)
 	e.options.Log.Warn("the transaction that had picked jobs failed; those that are as they were are leased, the others were completed by it or are worked again",
-		"jobs", len(jobs), "leased", len(mine), "cause", cause, "error", errors.Join(err, heldErr))
+		"jobs", len(jobs), "leased", len(mine), "cause", cause, "error", err)
 	return setOf(idsOf(mine))
 }
 
@@ -202,7 +212,8 @@ func (r *runner) tendPick() {
 	}
 }
 
-// finishPick ends the open pick: what has ended is completed, what runs is leased.
+// finishPick ends the open pick: what has ended is completed, what runs is leased. So is what ended without an outcome: it is given back at
+// the end of the turn, as every leased job is.
 func (r *runner) finishPick(abort bool) {
 	o := r.open
 	if o == nil || o.finishing {
@@ -211,13 +222,15 @@ func (r *runner) finishPick(abort bool) {
 	o.finishing = true
 	f := finish{abort: abort}
 	for _, e := range o.ended {
-		if !e.closed {
+		if e.closed {
+			f.leased = append(f.leased, e.job)
+		} else {
 			f.ended = append(f.ended, e)
 		}
 	}
 	for _, j := range o.jobs {
 		if o.calls[j.ID] != nil {
-			f.running = append(f.running, j)
+			f.leased = append(f.leased, j)
 		}
 	}
 	o.finish <- f

@@ -28,8 +28,8 @@ type refillState struct {
 	// dry: the last refill found nothing; another one is due at again, or, if that is zero, when a wake-up comes.
 	dry   bool
 	again time.Time
-	// called: the refill under way may have read the queue before a wake-up came.
-	called bool
+	// called: the refill under way may have read the queue before a wake-up came. declines: the others are to be told of that if it lasts.
+	called, declines bool
 	// capped: organizations with a cap may have work. tight: the last refill passed over jobs for which there was no room.
 	capped, tight bool
 
@@ -87,8 +87,26 @@ func (r *runner) lookAgain() { r.refill.dry, r.refill.called = false, r.refill.u
 // called takes in that work has come. It is passed on when this turn cannot take it soon.
 func (r *runner) called() {
 	r.lookAgain()
-	if r.capacityLeft() <= 0 || r.careful || r.refill.underWay && time.Since(r.refill.at) > passOn {
-		r.waiter.Pass()
+	r.refill.declines = r.refill.underWay
+	if r.capacityLeft() <= 0 || r.careful {
+		r.refill.declines = false
+		r.waiter.Decline()
+	}
+	r.passOn()
+}
+
+// passOn tells others of work that has come since the refill under way began, when that takes long.
+func (r *runner) passOn() {
+	f := &r.refill
+	switch {
+	case !f.declines:
+	case !f.underWay:
+		f.declines = false
+	case time.Since(f.at) < passOn:
+		r.wakeAt(f.at.Add(passOn))
+	default:
+		f.declines = false
+		r.waiter.Decline()
 	}
 }
 

@@ -81,6 +81,8 @@ type runner struct {
 	// waiter tells of work that has come, roomy of room that there is again for jobs that were passed over.
 	waiter Waiter
 	roomy  <-chan struct{}
+	// gone: the turn takes no more work, and waits for none.
+	gone bool
 	// before is what the turn had done when it last looked.
 	before Report
 }
@@ -135,7 +137,7 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 	roomy, leave := r.engine.room.subscribe()
 	defer leave()
 	r.roomy, r.waiter = roomy, r.engine.waker.Subscribe(true)
-	defer r.waiter.Close()
+	defer r.waitNoMore()
 	if detached, err = r.loop(ctx, work); detached {
 		return true, nil
 	}
@@ -154,7 +156,9 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		now := time.Now()
 		timeUp := !now.Before(r.ends)
 		r.alarm = now.Add(time.Second)
-		if !timeUp {
+		if timeUp {
+			r.waitNoMore()
+		} else {
 			r.wakeAt(r.ends)
 		}
 		if detached, err = r.step(work, timeUp && (r.request.Length > 0 || r.enough())); detached || err != nil {
@@ -165,6 +169,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		if !timeUp && r.own.well(now) {
 			r.startRefill(work)
 		}
+		r.passOn()
 		r.tendPick()
 		if !r.busy() && (timeUp || r.refill.dry && !r.request.Linger && len(r.queue)+len(r.skipped) == 0) {
 			return false, nil
@@ -203,6 +208,7 @@ func (r *runner) enough() bool {
 // on. detached is as run's.
 func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
 	r.ending = true
+	r.waitNoMore()
 	for !r.stopping(ctx) {
 		r.alarm = time.Now().Add(time.Second)
 		if detached, err = r.step(work, true); detached || err != nil || !r.busy() {
@@ -260,9 +266,33 @@ func (r *runner) noticeCompleted() {
 	}
 }
 
+// waitNoMore leaves to others what the turn was told of and takes no more.
+func (r *runner) waitNoMore() {
+	if !r.gone {
+		r.gone = true
+		r.waiter.Close()
+	}
+}
+
+// putBack gives back what is not begun, when nothing more is: it does not wait for what runs. What fails is given back at the turn's end.
+func (r *runner) putBack(work context.Context) {
+	if work.Err() != nil {
+		return
+	}
+	if !r.own.well(time.Now()) {
+		r.wakeAt(r.own.until)
+		return
+	}
+	r.later(append(r.takeQueue(), r.holder.takeArrived()...), 0)
+	r.later(r.skipped, 0)
+	r.skipped = nil
+	_ = r.endure(work, &r.own, r.giveAllBack(work))
+}
+
 // drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn reclaims it.
 func (r *runner) drain(work context.Context, err error) error {
 	r.ending = true
+	r.waitNoMore()
 	for {
 		r.alarm = time.Now().Add(time.Second)
 		if err != nil {
@@ -270,6 +300,7 @@ func (r *runner) drain(work context.Context, err error) error {
 			r.finishPick(true)
 			r.ended, r.held = nil, nil
 		} else {
+			r.putBack(work)
 			r.startCompleting(work)
 			r.tendPick()
 		}

@@ -38,8 +38,10 @@ type Waker struct {
 	joined  int64         // counts the subscriptions so far
 	changed chan struct{} // closed and replaced whenever subs changes
 	started bool
-	// checking: it is about to be seen whether the first waiter has taken its token. told is when all were last told.
+	// checking: it is about to be seen whether the first waiter has taken its token. fresh: work has come since the others were told. told is
+	// when that was.
 	checking bool
+	fresh    bool
 	told     time.Time
 	// reminding, passing: waiters are about to be told.
 	reminding, passing atomic.Bool

@@ -22,6 +22,7 @@ func (w *Waker) broadcast() {
 	if first == nil {
 		return
 	}
+	w.fresh = true
 	first.signal()
 	if len(w.subs) > 1 && !w.checking {
 		w.checking = true
@@ -52,7 +53,7 @@ func (w *Waker) check() {
 
 // tellOthers is called with mu held.
 func (w *Waker) tellOthers(not *Subscription) {
-	w.told = time.Now()
+	w.told, w.fresh = time.Now(), false
 	for s := range w.subs {
 		if s != not {
 			s.signal()
@@ -60,7 +61,18 @@ func (w *Waker) tellOthers(not *Subscription) {
 	}
 }
 
-// Pass tells the other waiters, a moment later: this one was told, and has found more than it takes, or has no room for it.
+// Decline is Pass for a waiter that was told and does not look: unless the others were told since work last came. Else waiters without room
+// would tell each other again and again.
+func (s *Subscription) Decline() {
+	s.waker.mu.Lock()
+	fresh := s.waker.fresh
+	s.waker.mu.Unlock()
+	if fresh {
+		s.Pass()
+	}
+}
+
+// Pass tells the other waiters, a moment later: this one was told, and has found more than it takes.
 func (s *Subscription) Pass() {
 	w := s.waker
 	if w.passing.CompareAndSwap(false, true) {

@@ -68,3 +68,28 @@ func TestOthersAreToldOfWhatTheFirstWaiterLeaves(t *testing.T) {
 		assert.Equal(t, []bool{false, true}, told(subs), "it took its token and left")
 	})
 }
+
+// TestWaitersWithoutRoomDoNotTellEachOther has two waiters decline whatever they are told: a third one is told once each time that work comes.
+func TestWaitersWithoutRoomDoNotTellEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, subs := quiet(true, true, false)
+		for range 3 {
+			w.broadcast()
+			got := make([]int, len(subs))
+			for range 100 {
+				time.Sleep(passAfter)
+				for i, had := range told(subs) {
+					if had {
+						got[i]++
+					}
+					if had && i < 2 {
+						subs[i].Decline()
+					}
+				}
+			}
+			assert.GreaterOrEqual(t, got[2], 1, "it has room")
+			assert.LessOrEqual(t, got[0]+got[1]+got[2], 6, "no more than the work, what is passed on, and one check")
+		}
+	})
+}
