@@ -120,8 +120,8 @@ type Leases interface {
 	TurnsWithLeases(ctx context.Context, turns []string) ([]string, error)
 
 	// LeasePicked leases jobs, which Pick.Lock returned, to the turn under its fence, as being worked, and returns which: in the transaction
-	// that locked them all, in a later one those that are as they were when they were locked. It waits for locked rows.
-	LeasePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, jobs []store.Job) ([]string, error)
+	// that has them locked, as locked says, all; in a later one those that are as they were when they were locked. It waits for locked rows.
+	LeasePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, jobs []store.Job, locked bool) ([]string, error)
 
 	// MarkWorking says that the turn works on these jobs now, each by itself: should its worker die, they are charged. It returns those
 	// that it still holds and that were not locked: only those are to be worked.

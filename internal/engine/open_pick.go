@@ -132,7 +132,7 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed st
 		}
 	}
 	if len(f.leased) > 0 {
-		leased, err := r.engine.kind.LeasePicked(ctx, tx, turn, f.leased)
+		leased, err := r.engine.kind.LeasePicked(ctx, tx, turn, f.leased, true)
 		if err == nil && len(leased) < len(f.leased) {
 			err = store.ErrLeaseLost
 		}
@@ -150,7 +150,7 @@ func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 		defer cancel()
 		err := e.kind.InTxWaiting(ctx, rescueWait, func(tx pgx.Tx) error {
-			_, err := e.kind.LeasePicked(ctx, tx, r.holder.turn(), jobs)
+			_, err := e.kind.LeasePicked(ctx, tx, r.holder.turn(), jobs, false)
 			return err
 		})
 		if err == nil {

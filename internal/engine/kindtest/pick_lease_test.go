@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -27,7 +28,8 @@ func leasePicked(b *bundle) {
 		require.NoError(b.t, err)
 		require.Len(b.t, picked, 3)
 		lasting = picked[1:]
-		leased, err := b.kind.LeasePicked(ctx, tx, turn, lasting)
+		lasting[0].StartedAt = lasting[0].StartedAt.Add(-time.Hour) // as if the database's clock had been set back since the last request
+		leased, err := b.kind.LeasePicked(ctx, tx, turn, lasting, true)
 		require.NoError(b.t, err)
 		assert.ElementsMatch(b.t, ids(lasting), leased)
 		_, err = b.kind.CompletePicked(ctx, tx, turn, all(done, picked[:1]))
@@ -59,7 +61,7 @@ func leasePickedFails(b *bundle) {
 	require.ErrorIs(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) error {
 		picked, err := pick.Lock(ctx, tx)
 		require.NoError(b.t, err)
-		_, err = b.kind.LeasePicked(ctx, tx, turn, picked)
+		_, err = b.kind.LeasePicked(ctx, tx, turn, picked, true)
 		require.NoError(b.t, err)
 		return pgx.ErrTxCommitRollback
 	}), pgx.ErrTxCommitRollback)
@@ -95,7 +97,7 @@ func leasePickedLater(b *bundle) {
 	require.NoError(b.t, b.cancel(ctx, b.Pool, free[0]))
 	var got []string
 	require.NoError(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		got, err = b.kind.LeasePicked(ctx, tx, turn, picked)
+		got, err = b.kind.LeasePicked(ctx, tx, turn, picked, false)
 		return err
 	}))
 	assert.Equal(b.t, free[1:], got)
