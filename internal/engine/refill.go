@@ -20,6 +20,8 @@ const (
 // refillState is what the loop knows of how it gets more jobs. One refill is under way at a time.
 type refillState struct {
 	underWay bool
+	// leases: the refill under way leases.
+	leases bool
 	// at is when the last one began, batch what the next one asks for.
 	at    time.Time
 	batch int
@@ -151,6 +153,7 @@ func (r *runner) startRefill(work context.Context) {
 	if f.leaseNext || now.Before(f.leaseUntil) || r.request.Crashed {
 		pick = picksNone
 	}
+	f.leases = pick == picksNone
 	switch pick {
 	case picksBulk:
 		r.startPick(work, f.pickType, n)

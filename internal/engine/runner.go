@@ -274,8 +274,12 @@ func (r *runner) waitNoMore() {
 	}
 }
 
-// putBack gives back what is not begun, when nothing more is: it does not wait for what runs. What fails is given back at the turn's end.
+// putBack gives back what is not begun, when nothing more is: it does not wait for what runs. What fails is given back at the turn's end. A
+// lease that is under way comes first: it would lease again what is given back.
 func (r *runner) putBack(work context.Context) {
+	if r.refill.underWay && r.refill.leases {
+		return
+	}
 	if work.Err() != nil {
 		return
 	}
