@@ -95,7 +95,7 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	}
 	if s := r.Filter.State; s != "" {
 		if !slices.Contains(states, s) {
-			return op, fmt.Errorf("%w: the state of the jobs must be one of %s, not %s", ErrInvalid, strings.Join(words(states), ", "), s)
+			return op, fmt.Errorf("%w: the state of the jobs may be %s, not %s", ErrInvalid, strings.Join(words(states), ", "), s)
 		}
 		states = []models.JobState{s}
 	}
