@@ -1,0 +1,111 @@
+package words
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`^#{1,6} (.+)$`)
+	// noAnchor are the characters of a heading that GitHub leaves out of its anchor.
+	noAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	target   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+	// command is a line of an indented block, or a span of code, that calls make.
+	command = regexp.MustCompile("(?:^    |`)(?:[A-Z_]+=\\S+ )*make ([a-z][a-z-]*)")
+)
+
+// pages are the repository's Markdown documents by their path, each as its lines.
+func pages(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	files(t, func(path string, number int, line string) {
+		if number > 0 && strings.HasSuffix(path, ".md") {
+			found[path] = append(found[path], line)
+		}
+	})
+	return found
+}
+
+// prose calls f for each line of a page that stands outside of its fenced blocks of code.
+func prose(lines []string, f func(number int, line string)) {
+	fenced := false
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		} else if !fenced {
+			f(i+1, line)
+		}
+	}
+}
+
+// anchors are the names by which a link reaches the headings of a page.
+func anchors(lines []string) []string {
+	var names []string
+	prose(lines, func(_ int, line string) {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			names = append(names, strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+		}
+	})
+	return names
+}
+
+// TestLinksResolve: a link inside the repository leads to a file or folder that is there, and to a heading that the page has.
+func TestLinksResolve(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	links := 0
+	for page, lines := range all {
+		from := path.Dir(page)
+		if page == "bench/report/skeleton.md" {
+			from = "docs" // docs/performance.md is written from it
+		}
+		prose(lines, func(number int, line string) {
+			for _, m := range link.FindAllStringSubmatch(line, -1) {
+				if strings.Contains(m[1], "://") {
+					continue
+				}
+				links++
+				name, anchor, hasAnchor := strings.Cut(m[1], "#")
+				to := page
+				if name != "" {
+					to = path.Join(from, name)
+				}
+				_, err := os.Stat(filepath.Join(root, filepath.FromSlash(to)))
+				if assert.NoError(t, err, "%s:%d: %s", page, number, m[1]) && hasAnchor {
+					assert.True(t, slices.Contains(anchors(all[to]), anchor), "%s:%d: %s: %s has no such heading", page, number, m[1], to)
+				}
+			}
+		})
+	}
+	assert.Greater(t, links, 100, "links that were found")
+}
+
+// TestMakeTargetsExist: every call of make that a document shows names a target of the Makefile.
+func TestMakeTargetsExist(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	var targets []string
+	for _, m := range target.FindAllStringSubmatch(string(makefile), -1) {
+		targets = append(targets, m[1])
+	}
+	calls := 0
+	for page, lines := range pages(t) {
+		for i, line := range lines {
+			for _, m := range command.FindAllStringSubmatch(line, -1) {
+				calls++
+				assert.True(t, slices.Contains(targets, m[1]), "%s:%d: the Makefile has no target %s", page, i+1, m[1])
+			}
+		}
+	}
+	assert.Greater(t, calls, 20, "calls that were found")
+}
