@@ -55,9 +55,7 @@ var words = []retired{
 		{path: "internal/devstack/", line: `"nobody"|user postgres or (else )?nobody`, why: "the Unix user of that name"},
 		{path: "docs/dev-stack.md", line: "`nobody`", why: "the Unix user of that name"},
 	}},
-	{word: "daybook background", pattern: `\bdaybook background\b|` + "`background " + `[a-z]`, instead: "daybook jobs", except: []exception{
-		{path: "CHANGELOG.md", line: "was `daybook background`", why: "the change itself"},
-	}},
+	{word: "daybook background", pattern: `\bdaybook background\b|` + "`background " + `[a-z]`, instead: "daybook jobs"},
 	{word: "goodbye", pattern: `(?i)good-?bye`, instead: "grace period"},
 	{word: "outlived", pattern: `(?i)outliv`, instead: "detached"},
 	{word: "away", pattern: `(?i)\b(is|are|was|were|be|been|goes|went|gone|database|temporal|postgresql) away\b|_AWAY|[a-z]Away\b`, instead: "unavailable", except: figures},
