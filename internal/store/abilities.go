@@ -52,18 +52,14 @@ SELECT k.id, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks)
   FROM daybook.defaults d
  CROSS JOIN unnest($1::text[]) AS k (id)
   LEFT JOIN daybook.organizations o ON o.id = k.id`
-	rows, err := q.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("read the organizations' sources", err)
-	}
 	needs := make(map[string]Needs, len(orgs))
 	var org string
 	var n Needs
-	_, err = pgx.ForEachRow(rows, []any{&org, &n.Source, &n.Hooks}, func() error {
+	err := each(ctx, q, []any{&org, &n.Source, &n.Hooks}, func() error {
 		needs[org] = n
 		n.Hooks = nil
 		return nil
-	})
+	}, stmt, orgs)
 	return needs, wrap("read the organizations' sources", err)
 }
 
@@ -142,14 +138,10 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
 }
 
 func readLeft(ctx context.Context, q Querier, stmt string, args ...any) ([]Left, error) {
-	rows, err := q.Query(ctx, stmt, args...)
-	if err != nil {
-		return nil, wrap("count what waits for sources and hooks", err)
-	}
-	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Left, err error) {
+	left, err := collect(ctx, q, func(row pgx.CollectableRow) (l Left, err error) {
 		err = row.Scan(&l.Source, &l.Hooks, &l.Organizations, &l.Jobs)
 		return l, err
-	})
+	}, stmt, args...)
 	return left, wrap("count what waits for sources and hooks", err)
 }
 

@@ -84,19 +84,15 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 
 func (c auditCheck) run(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, error) {
 	result := CheckResult{Kind: c.kind, Rule: c.rule, Findings: []Finding{}}
-	rows, err := tx.Query(ctx, c.stmt, o.OrgID, o.Limit)
-	if err != nil {
-		return result, err
-	}
 	var org, document *string
 	var impact *int64
 	var f Finding
-	_, err = pgx.ForEachRow(rows, []any{&result.Count, &org, &document, &impact, &f.Detail}, func() error {
+	err := each(ctx, tx, []any{&result.Count, &org, &document, &impact, &f.Detail}, func() error {
 		found := f
 		found.OrgID, found.DocumentID, found.ImpactID = value(org), value(document), value(impact)
 		result.Findings = append(result.Findings, found)
 		return nil
-	})
+	}, c.stmt, o.OrgID, o.Limit)
 	return result, err
 }
 
@@ -132,14 +128,10 @@ SELECT currency, count(*),
 		&f.Impacts, &f.Live, &f.Reversals, &f.Confirmations); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, totals, org)
-	if err != nil {
-		return err
-	}
 	f.Totals = []CurrencyTotal{}
 	var currency, debit, credit string
 	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&currency, &n, &debit, &credit}, func() error {
+	err := each(ctx, tx, []any{&currency, &n, &debit, &credit}, func() error {
 		t := CurrencyTotal{Currency: currency}
 		var badDebit, badCredit error
 		t.Debit, badDebit = wholeNumber(debit)
@@ -147,6 +139,6 @@ SELECT currency, count(*),
 		f.Entries += n
 		f.Totals = append(f.Totals, t)
 		return errors.Join(badDebit, badCredit)
-	})
+	}, totals, org)
 	return err
 }

@@ -62,15 +62,11 @@ SELECT 'trigger', c.relname, t.tgname, pg_get_triggerdef(t.oid), CASE WHEN t.tge
 	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''`); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, stmt)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (foundGuard, error) {
+	return collect(ctx, tx, func(row pgx.CollectableRow) (foundGuard, error) {
 		var g foundGuard
 		err := row.Scan(&g.Kind, &g.Table, &g.Name, &g.Definition, &g.defect)
 		return g, err
-	})
+	}, stmt)
 }
 
 // checkGuards compares the guards that there should be with those that there are. Others may be there besides.

@@ -26,18 +26,14 @@ SELECT coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one))
   LEFT JOIN daybook.organizations o ON o.id = c.org_id
  GROUP BY 1
  ORDER BY 1`
-	rows, err := tx.Query(ctx, stmt, org)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f SourceFigures, err error) {
+	return collect(ctx, tx, func(row pgx.CollectableRow) (f SourceFigures, err error) {
 		err = row.Scan(&f.Name, &f.Organizations, &f.Documents, &f.OpenJobs, &f.FailedJobs, &f.Impacts, &f.Live)
 		// What is in daybook.documents of an organization that has another source belongs to no source.
 		if f.Checked = f.Name == SourceDaybook; !f.Checked {
 			f.Documents = 0
 		}
 		return f, err
-	})
+	}, stmt, org)
 }
 
 // OrganizationsOf lists the organizations of a source that have a job or an impact, in the order of their ids; org empty: all.
@@ -50,11 +46,7 @@ SELECT k.org_id
   LEFT JOIN daybook.organizations o ON o.id = k.org_id
  WHERE coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) = $1
  ORDER BY k.org_id`
-	rows, err := q.Query(ctx, stmt, source, org)
-	if err != nil {
-		return nil, wrap("list the organizations of a source", err)
-	}
-	orgs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	orgs, err := collect(ctx, q, pgx.RowTo[string], stmt, source, org)
 	return orgs, wrap("list the organizations of a source", err)
 }
 
@@ -65,15 +57,11 @@ func DocumentsOf(ctx context.Context, q Querier, org, after string, limit int) (
  UNION
 (SELECT document_id FROM daybook.impacts WHERE org_id = $1 AND document_id > $2 AND seq = 1 ORDER BY document_id LIMIT $3)
  ORDER BY document_id LIMIT $3`
-	rows, err := q.Query(ctx, stmt, org, after, limit)
-	if err != nil {
-		return nil, wrap("list documents", err)
-	}
-	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k DocumentKey, err error) {
+	keys, err := collect(ctx, q, func(row pgx.CollectableRow) (k DocumentKey, err error) {
 		k.OrgID = org
 		err = row.Scan(&k.ID)
 		return k, err
-	})
+	}, stmt, org, after, limit)
 	return keys, wrap("list documents", err)
 }
 
@@ -100,11 +88,7 @@ SELECT live.id, live.document_version, (SELECT max(c.document_version) FROM dayb
          ORDER BY i.seq DESC LIMIT 1) live ON live.kind = 'post'
  ORDER BY k.n`
 	orgs, ids := splitKeys(keys)
-	rows, err := q.Query(ctx, stmt, orgs, ids)
-	if err != nil {
-		return nil, wrap("read postings", err)
-	}
-	postings, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DocumentPosting])
+	postings, err := collect(ctx, q, pgx.RowToStructByPos[DocumentPosting], stmt, orgs, ids)
 	return postings, wrap("read postings", err)
 }
 

@@ -66,11 +66,7 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	rows, err := query(ctx, q, stmt, f.args(args{}))
-	if err != nil {
-		return nil, wrap("read balances", err)
-	}
-	balances, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (SpanBalance, error) {
+	balances, err := collect(ctx, q, func(row pgx.CollectableRow) (SpanBalance, error) {
 		var b SpanBalance
 		var opening, debit, credit string
 		if err := row.Scan(&b.Account, &b.Name, &b.Type, &b.Currency, &opening, &debit, &credit); err != nil {
@@ -86,7 +82,7 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 		b.Closing = new(big.Int).Add(b.Opening, b.Debit)
 		b.Closing.Sub(b.Closing, b.Credit)
 		return b, nil
-	})
+	}, stmt, f.args(args{}))
 	return balances, wrap("read balances", err)
 }
 
@@ -155,18 +151,14 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
    AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
  ORDER BY i.posting_date, e.impact_id, e.line_no
  LIMIT @most`
-	rows, err := tx.Query(ctx, stmt, f.args(args{"most": limit}))
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (LedgerLine, error) {
+	return collect(ctx, tx, func(row pgx.CollectableRow) (LedgerLine, error) {
 		var l LedgerLine
 		l.OrgID, l.Account = f.OrgID, f.Account
 		err := row.Scan(&l.ImpactID, &l.LineNo, &l.Side, &l.Amount, &l.Currency, &l.RuleLineID, &l.DocumentLine,
 			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID, &l.Epoch,
 			&l.JobID, &l.Attempt, &l.WorkflowRunID)
 		return l, err
-	})
+	}, stmt, f.args(args{"most": limit}))
 }
 
 // timeOf returns nil for no date.

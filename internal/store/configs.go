@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,16 +29,12 @@ SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.clos
   FROM daybook.organizations o
   LEFT JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
  WHERE o.id = ANY ($1)`
-	rows, err := tx.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("read organizations", err)
-	}
 	configs := make(map[string]Config, len(orgs))
 	var c Config
-	_, err = pgx.ForEachRow(rows, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
+	err := each(ctx, tx, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
 		configs[c.OrgID] = c
 		return nil
-	})
+	}, stmt, orgs)
 	return configs, wrap("read organizations", err)
 }
 
@@ -45,16 +42,12 @@ SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.clos
 func ChartHashes(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]string, error) {
 	const stmt = `
 SELECT a.org_id, ` + chartHash + ` FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id`
-	rows, err := tx.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("read charts", err)
-	}
 	hashes := make(map[string]string, len(orgs))
 	var org, hash string
-	_, err = pgx.ForEachRow(rows, []any{&org, &hash}, func() error {
+	err := each(ctx, tx, []any{&org, &hash}, func() error {
 		hashes[org] = hash
 		return nil
-	})
+	}, stmt, orgs)
 	return hashes, wrap("read charts", err)
 }
 
@@ -76,43 +69,32 @@ SELECT c.org_id, c.hash, a.code, a.currencies
   FROM (SELECT a.org_id, ` + chartHash + ` AS hash FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id) c
   JOIN daybook.accounts a ON a.org_id = c.org_id
  ORDER BY c.org_id, a.code`
-	rows, err := tx.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("read charts", err)
-	}
-	defer rows.Close()
 	var charts []Chart
-	for rows.Next() {
-		var org, hash string
-		var a models.Account
-		var currencies []string
-		if err := rows.Scan(&org, &hash, &a.Code, &currencies); err != nil {
-			return nil, wrap("read charts", err)
-		}
-		a.Currencies = currencies
+	var org, hash string
+	var a models.Account
+	var currencies []string
+	err := each(ctx, tx, []any{&org, &hash, &a.Code, &currencies}, func() error {
+		a.Currencies = slices.Clone(currencies)
 		if n := len(charts); n == 0 || charts[n-1].OrgID != org {
 			charts = append(charts, Chart{OrgID: org, Hash: hash})
 		}
 		c := &charts[len(charts)-1]
 		c.Accounts = append(c.Accounts, a)
-	}
-	return charts, wrap("read charts", rows.Err())
+		return nil
+	}, stmt, orgs)
+	return charts, wrap("read charts", err)
 }
 
 // ClosedPeriods reads the closed periods of organizations, each one's oldest first. Those without any are missing.
 func ClosedPeriods(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]models.Period, error) {
 	const stmt = `
 SELECT org_id, starts_on, ends_on FROM daybook.periods WHERE org_id = ANY ($1) AND state = 'closed' ORDER BY org_id, starts_on`
-	rows, err := tx.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("read closed periods", err)
-	}
 	closed := map[string][]models.Period{}
 	p := models.Period{State: models.PeriodClosed}
-	_, err = pgx.ForEachRow(rows, []any{&p.OrgID, &p.StartsOn, &p.EndsOn}, func() error {
+	err := each(ctx, tx, []any{&p.OrgID, &p.StartsOn, &p.EndsOn}, func() error {
 		closed[p.OrgID] = append(closed[p.OrgID], p)
 		return nil
-	})
+	}, stmt, orgs)
 	return closed, wrap("read closed periods", err)
 }
 
@@ -127,10 +109,6 @@ SELECT r.source
 	for i, c := range configs {
 		orgs[i], versions[i] = c.OrgID, c.RuleSetVersion
 	}
-	rows, err := tx.Query(ctx, stmt, orgs, versions)
-	if err != nil {
-		return nil, wrap("read rule sets", err)
-	}
-	sources, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	sources, err := collect(ctx, tx, pgx.RowTo[string], stmt, orgs, versions)
 	return sources, wrap("read rule sets", err)
 }

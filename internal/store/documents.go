@@ -117,11 +117,7 @@ SELECT coalesce(q.deleted_version = q.version_hint, false)
   LEFT JOIN daybook.accounting_work_queue q ON q.org_id = k.org_id AND q.document_id = k.id
  ORDER BY k.n`
 	orgs, ids := splitKeys(keys)
-	rows, err := tx.Query(ctx, stmt, orgs, ids)
-	if err != nil {
-		return nil, wrap("look for deletions", err)
-	}
-	deleted, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	deleted, err := collect(ctx, tx, pgx.RowTo[bool], stmt, orgs, ids)
 	return deleted, wrap("look for deletions", err)
 }
 
@@ -133,11 +129,7 @@ SELECT d.id IS NOT NULL
   LEFT JOIN daybook.documents d ON d.org_id = k.org_id AND d.id = k.id
  ORDER BY k.n`
 	orgs, ids := splitKeys(keys)
-	rows, err := tx.Query(ctx, stmt, orgs, ids)
-	if err != nil {
-		return nil, wrap("look for documents", err)
-	}
-	exist, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	exist, err := collect(ctx, tx, pgx.RowTo[bool], stmt, orgs, ids)
 	return exist, wrap("look for documents", err)
 }
 

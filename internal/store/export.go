@@ -78,15 +78,11 @@ func dayOrNil(d models.Date) *time.Time {
 // Accounts reads the charts of accounts, in the order of organizations and codes.
 func (r *ExportReader) Accounts(ctx context.Context) ([]models.Account, error) {
 	const stmt = `SELECT org_id, code, name, type FROM daybook.accounts WHERE $1 = '' OR org_id = $1 ORDER BY org_id, code`
-	rows, err := r.tx.Query(ctx, stmt, r.args[0])
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (models.Account, error) {
+	return collect(ctx, r.tx, func(row pgx.CollectableRow) (models.Account, error) {
 		var a models.Account
 		err := row.Scan(&a.OrgID, &a.Code, &a.Name, &a.Type)
 		return a, err
-	})
+	}, stmt, r.args[0])
 }
 
 // Span reads the first and the last posting date.
@@ -111,11 +107,7 @@ SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
  GROUP BY e.org_id, e.account_code, e.currency
  ORDER BY e.org_id, e.account_code, e.currency COLLATE "C"`
-	rows, err := r.tx.Query(ctx, stmt, r.args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ExportBalance, error) {
+	return collect(ctx, r.tx, func(row pgx.CollectableRow) (ExportBalance, error) {
 		var b ExportBalance
 		var sum string
 		if err := row.Scan(&b.OrgID, &b.Account, &b.Currency, &sum); err != nil {
@@ -126,7 +118,7 @@ SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e
 			return b, fmt.Errorf("account %s: %q is not a whole number of minor units", b.Account, sum)
 		}
 		return b, nil
-	})
+	}, stmt, r.args...)
 }
 
 // Parties calls f with each counterparty of an impact with entries, or where there is none the document's id, once and in
@@ -139,12 +131,8 @@ SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM dayboo
  WHERE i.entry_count > 0 AND ($1 = '' OR i.org_id = $1)
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
  ORDER BY party`
-	rows, err := r.tx.Query(ctx, stmt, r.args...)
-	if err != nil {
-		return err
-	}
 	var party string
-	_, err = pgx.ForEachRow(rows, []any{&party}, func() error { return f(party) })
+	err := each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
 	return err
 }
 
@@ -170,16 +158,12 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
  WHERE ($1 = '' OR i.org_id = $1)
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
  ORDER BY i.posting_date, i.id`
-	rows, err := r.tx.Query(ctx, stmt, r.args...)
-	if err != nil {
-		return err
-	}
 	var m ExportImpact
 	var lines []int
 	var accounts, sides, currencies, ruleLines []string
 	var amounts []int64
 	var documentLines []*int
-	_, err = pgx.ForEachRow(rows, []any{
+	err := each(ctx, r.tx, []any{
 		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate, &m.PostingDate,
 		&m.EntryCount, &m.Epoch, &m.Counterparty, &m.Reverses,
 		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines,
@@ -192,6 +176,6 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 			})
 		}
 		return f(&m)
-	})
+	}, stmt, r.args...)
 	return err
 }

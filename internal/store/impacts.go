@@ -60,22 +60,16 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 	for i, k := range keys {
 		orgs[i], ids[i], versions[i], ruleSets[i] = k.OrgID, k.ID, k.Version, k.RuleSetVersion
 	}
-	rows, err := tx.Query(ctx, stmt, orgs, ids, versions, ruleSets)
-	if err != nil {
-		return nil, wrap("read impacts", err)
-	}
-	defer rows.Close()
 	out := make([]*LastImpact, len(keys))
-	for rows.Next() {
-		var n int
+	_, err := collect(ctx, tx, func(row pgx.CollectableRow) (n int, err error) {
 		l := &LastImpact{}
-		if err := rows.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate, &l.PostingDate,
-			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch); err != nil {
-			return nil, wrap("read impacts", err)
+		if err = row.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate, &l.PostingDate,
+			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch); err == nil {
+			out[n-1] = l
 		}
-		out[n-1] = l
-	}
-	return out, wrap("read impacts", rows.Err())
+		return n, err
+	}, stmt, orgs, ids, versions, ruleSets)
+	return out, wrap("read impacts", err)
 }
 
 // Posting is the impacts and entries of a chunk, to be inserted together.
@@ -94,11 +88,7 @@ type Reversal struct{ ID, Of int64 }
 // ImpactIDs draws n impact ids.
 func ImpactIDs(ctx context.Context, tx pgx.Tx, n int) ([]int64, error) {
 	const stmt = `SELECT nextval('daybook.impact_id_seq') FROM generate_series(1, $1)`
-	rows, err := tx.Query(ctx, stmt, n)
-	if err != nil {
-		return nil, wrap("draw impact ids", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	ids, err := collect(ctx, tx, pgx.RowTo[int64], stmt, n)
 	return ids, wrap("draw impact ids", err)
 }
 

@@ -122,17 +122,13 @@ SELECT f.id, r.result
 	for {
 		n, returned := 0, 0
 		err := s.InTx(ctx, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, stmt, types, last)
-			if err != nil {
-				return err
-			}
 			var result string
-			_, err = pgx.ForEachRow(rows, []any{&last, &result}, func() error {
+			err := each(ctx, tx, []any{&last, &result}, func() error {
 				if n++; result != "unchanged" {
 					returned++
 				}
 				return nil
-			})
+			}, stmt, types, last)
 			return err
 		})
 		if err == nil {

@@ -15,16 +15,12 @@ import (
 // however many organizations there are.
 func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]bool, error) {
 	const stmt = `SELECT daybook.try_use_configurations($1)`
-	rows, err := tx.Query(ctx, stmt, orgs)
-	if err != nil {
-		return nil, wrap("lock configurations", err)
-	}
 	used := make(map[string]bool, len(orgs))
 	var org string
-	_, err = pgx.ForEachRow(rows, []any{&org}, func() error {
+	err := each(ctx, tx, []any{&org}, func() error {
 		used[org] = true
 		return nil
-	})
+	}, stmt, orgs)
 	return used, wrap("lock configurations", err)
 }
 
@@ -37,11 +33,7 @@ func lockConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 
 // AccountCodes reads the codes of an organization's chart of accounts.
 func AccountCodes(ctx context.Context, q Querier, org string) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT code FROM daybook.accounts WHERE org_id = $1`, org)
-	if err != nil {
-		return nil, wrap("read accounts", err)
-	}
-	codes, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	codes, err := collect(ctx, q, pgx.RowTo[string], `SELECT code FROM daybook.accounts WHERE org_id = $1`, org)
 	return codes, wrap("read accounts", err)
 }
 

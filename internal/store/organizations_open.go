@@ -58,11 +58,8 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 				orgs = append(orgs, org)
 			}
 		}
-		rows, err := tx.Query(ctx, stmt, orgs)
-		if err != nil {
-			return err
-		}
-		if list, err = pgx.CollectRows(rows, pgx.RowToStructByName[OrganizationSummary]); err != nil {
+		var err error
+		if list, err = collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs); err != nil {
 			return err
 		}
 		for i := range list {
@@ -87,16 +84,12 @@ SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
          UNION ALL
         SELECT org_id, 0, 0, count(*) FROM daybook.jobs WHERE state = 'failed' GROUP BY org_id) counted
  GROUP BY org_id`
-	rows, err := tx.Query(ctx, k.sql(stmt))
-	if err != nil {
-		return nil, err
-	}
 	all := map[string]OpenJobs{}
 	var org string
 	var jobs OpenJobs
-	_, err = pgx.ForEachRow(rows, []any{&org, &jobs.Pending, &jobs.Leased, &jobs.Failed}, func() error {
+	err := each(ctx, tx, []any{&org, &jobs.Pending, &jobs.Leased, &jobs.Failed}, func() error {
 		all[org] = jobs
 		return nil
-	})
+	}, k.sql(stmt))
 	return all, err
 }

@@ -19,15 +19,11 @@ const bumpConfig = `UPDATE daybook.organizations SET config_version = config_ver
 func Periods(ctx context.Context, q Querier, org string) ([]models.Period, error) {
 	const stmt = `
 SELECT starts_on, ends_on, state, closed_at, created_at, updated_at FROM daybook.periods WHERE org_id = $1 ORDER BY starts_on`
-	rows, err := q.Query(ctx, stmt, org)
-	if err != nil {
-		return nil, wrap("read periods", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (models.Period, error) {
+	list, err := collect(ctx, q, func(row pgx.CollectableRow) (models.Period, error) {
 		p := models.Period{OrgID: org}
 		err := row.Scan(&p.StartsOn, &p.EndsOn, &p.State, &p.ClosedAt, &p.CreatedAt, &p.UpdatedAt)
 		return p, err
-	})
+	}, stmt, org)
 	return list, wrap("read periods", err)
 }
 

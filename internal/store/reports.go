@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/big"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -18,17 +16,13 @@ SELECT i.org_id, count(*)
  WHERE i.kind = 'post'
    AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
  GROUP BY i.org_id`
-	rows, err := q.Query(ctx, stmt)
-	if err != nil {
-		return nil, wrap("count impacts", err)
-	}
 	counts := map[string]int64{}
 	var org string
 	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&org, &n}, func() error {
+	err := each(ctx, q, []any{&org, &n}, func() error {
 		counts[org] = n
 		return nil
-	})
+	}, stmt)
 	return counts, wrap("count impacts", err)
 }
 
@@ -61,14 +55,10 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	rows, err := q.Query(ctx, stmt, org, currency)
-	if err != nil {
-		return nil, wrap("read the trial balance", err)
-	}
 	lines := []BalanceLine{}
 	var l BalanceLine
 	var debit, credit string
-	_, err = pgx.ForEachRow(rows, []any{&l.Account, &l.Name, &l.Type, &l.Currency, &debit, &credit}, func() error {
+	err := each(ctx, q, []any{&l.Account, &l.Name, &l.Type, &l.Currency, &debit, &credit}, func() error {
 		line := l
 		var okDebit, okCredit bool
 		line.Debit, okDebit = new(big.Int).SetString(debit, 10)
@@ -78,7 +68,7 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 		}
 		lines = append(lines, line)
 		return nil
-	})
+	}, stmt, org, currency)
 	return lines, wrap("read the trial balance", err)
 }
 

@@ -88,22 +88,49 @@ func number(stmt string) bound {
 	return b
 }
 
-// query runs a statement with named arguments on a Querier, which may know numbered ones only.
-func query(ctx context.Context, q Querier, stmt string, a args) (pgx.Rows, error) {
-	text, values, err := a.bind(stmt)
+// query runs a statement on a Querier. Its arguments are in the order of their numbers, or one args: a Querier may know numbered ones only.
+func query(ctx context.Context, q Querier, stmt string, values ...any) (pgx.Rows, error) {
+	stmt, values, err := numberedArgs(stmt, values)
 	if err != nil {
 		return nil, err
 	}
-	return q.Query(ctx, text, values...)
+	return q.Query(ctx, stmt, values...)
 }
 
 // queryRow is query for one row.
-func queryRow(ctx context.Context, q Querier, stmt string, a args) pgx.Row {
-	text, values, err := a.bind(stmt)
+func queryRow(ctx context.Context, q Querier, stmt string, values ...any) pgx.Row {
+	stmt, values, err := numberedArgs(stmt, values)
 	if err != nil {
 		return failedRow{err}
 	}
-	return q.QueryRow(ctx, text, values...)
+	return q.QueryRow(ctx, stmt, values...)
+}
+
+func numberedArgs(stmt string, values []any) (string, []any, error) {
+	if len(values) == 1 {
+		if a, named := values[0].(args); named {
+			return a.bind(stmt)
+		}
+	}
+	return stmt, values, nil
+}
+
+// collect runs a statement, as query does, and returns what scan makes of each row.
+func collect[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], stmt string, values ...any) ([]T, error) {
+	rows, err := query(ctx, q, stmt, values...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
+// each runs a statement, as query does, scans each row into fields, and calls f after that.
+func each(ctx context.Context, q Querier, fields []any, f func() error, stmt string, values ...any) error {
+	rows, err := query(ctx, q, stmt, values...)
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, fields, f)
+	}
+	return err
 }
 
 type failedRow struct{ err error }

@@ -121,18 +121,14 @@ SELECT state, count(*),
   FROM daybook.jobs
  WHERE $1 = '' OR org_id = $1
  GROUP BY state`
-	rows, err := tx.Query(ctx, k.sql(stmt), org, models.StaleAfter.Seconds())
-	if err != nil {
-		return err
-	}
 	var state models.JobState
 	var n, due, stale int64
-	_, err = pgx.ForEachRow(rows, []any{&state, &n, &due, &stale}, func() error {
+	err := each(ctx, tx, []any{&state, &n, &due, &stale}, func() error {
 		s.Counts[state] = n
 		s.Due += due
 		s.StaleLeases += stale
 		return nil
-	})
+	}, k.sql(stmt), org, models.StaleAfter.Seconds())
 	return err
 }
 
@@ -142,26 +138,18 @@ SELECT last_error_code, count(*)
   FROM daybook.jobs
  WHERE state = 'failed' AND ($1 = '' OR org_id = $1)
  GROUP BY last_error_code`
-	rows, err := tx.Query(ctx, k.sql(stmt), org)
-	if err != nil {
-		return err
-	}
 	var code models.ErrorCode
 	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&code, &n}, func() error {
+	err := each(ctx, tx, []any{&code, &n}, func() error {
 		s.FailedByCode[code] = n
 		return nil
-	})
+	}, k.sql(stmt), org)
 	return err
 }
 
 // readWaiting reads the job that a statement finds; nil: it finds none.
 func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob, error) {
-	rows, err := tx.Query(ctx, stmt, org)
-	if err != nil {
-		return nil, err
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p PendingJob, err error) {
+	found, err := collect(ctx, tx, func(row pgx.CollectableRow) (p PendingJob, err error) {
 		var document, jobType *string
 		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document, &jobType)
 		if document != nil {
@@ -172,7 +160,7 @@ func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob,
 		}
 		p.AgeSeconds = max(p.AgeSeconds, 0)
 		return p, err
-	})
+	}, stmt, org)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

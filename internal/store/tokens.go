@@ -199,11 +199,7 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
   FROM daybook.api_tokens
  WHERE $1 = '' OR org_id = $1
  ORDER BY created_at DESC, id`
-	rows, err := q.Query(ctx, stmt, org)
-	if err != nil {
-		return nil, wrap("list tokens", err)
-	}
-	tokens, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Token, error) { return scanToken(row) })
+	tokens, err := collect(ctx, q, func(row pgx.CollectableRow) (Token, error) { return scanToken(row) }, stmt, org)
 	if tokens == nil {
 		tokens = []Token{}
 	}
