@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,7 +47,7 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
 	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &state, &s.VersionHint, &s.RunCount, &s.ReadyAt, &code, &s.Error,
 		&s.FinishedAt, &s.LiveImpactID, &s.PostedVersion, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s, fmt.Errorf("%w: organization %s has none for document %s; enqueue the document first", ErrJobNotFound, org, document)
+		return s, noAccountingJob(org, document)
 	}
 	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
 	return s, wrap("read the document's status", err)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,16 +180,8 @@ SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations
 
 // BulkOperation reads an operation on jobs of an organization, or any when org is empty; ErrOperationNotFound when there is none.
 func (l *Listing) BulkOperation(ctx context.Context, org, id string) (models.BulkOperation, error) {
-	var op models.BulkOperation
-	q := l.db.WithContext(ctx).Where("id = ?", id)
-	if org != "" {
-		q = q.Where("org_id = ?", org)
-	}
-	err := q.Take(&op).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return op, fmt.Errorf("%w: %s; finished ones are kept for a month", ErrOperationNotFound, id)
-	}
-	return op, wrap("read the bulk operation", err)
+	return one[models.BulkOperation]("read the bulk operation", where(l.db.WithContext(ctx).Where("id = ?", id), "org_id = ?", org),
+		fmt.Errorf("%w: %s; finished ones are kept for a month", ErrOperationNotFound, id))
 }
 
 // words are states as text.

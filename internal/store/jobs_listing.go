@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -101,43 +100,25 @@ func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor strin
 	return page, err
 }
 
-// CountJobs counts the jobs that the filter means.
-func (l *Listing) CountJobs(ctx context.Context, f JobFilter) (int, error) {
-	var n int64
-	err := l.jobs(ctx, f).Count(&n).Error
-	return int(n), wrap("count jobs", err)
-}
-
 // JobExists returns ErrJobNotFound when an organization, or any when org is empty, has no such background job.
 func (l *Listing) JobExists(ctx context.Context, org, id string) error {
-	var n int64
-	q := l.db.WithContext(ctx).Model(&models.Job{}).Where("id = ?", id)
-	if org != "" {
-		q = q.Where("org_id = ?", org)
-	}
-	if err := q.Count(&n).Error; err != nil {
-		return wrap("look for the job", err)
-	}
-	if n == 0 {
-		return fmt.Errorf("%w: %s; check the id, or it was cleaned up", ErrJobNotFound, id)
-	}
-	return nil
+	_, err := l.job(ctx, org, id, "id")
+	return err
+}
+
+// job reads columns of a job.
+func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
+	return one[models.Job]("read the job", where(l.db.WithContext(ctx).Select(columns).Where("id = ?", id), "org_id = ?", org),
+		fmt.Errorf("%w: %s; check the id, or it was cleaned up", ErrJobNotFound, id))
 }
 
 // Job reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
 // when there is none.
 func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDetail, error) {
 	var d JobDetail
-	q := l.db.WithContext(ctx).Where("id = ?", id)
-	if org != "" {
-		q = q.Where("org_id = ?", org)
-	}
-	err := q.Take(&d.Job).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return d, fmt.Errorf("%w: %s; check the id, or it was cleaned up", ErrJobNotFound, id)
-	}
-	if err != nil {
-		return d, wrap("read the job", err)
+	var err error
+	if d.Job, err = l.job(ctx, org, id, "*"); err != nil {
+		return d, err
 	}
 	if d.Links, err = l.jobLinks(ctx, id); err != nil {
 		return d, err
@@ -146,14 +127,13 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 	if err := db.Model(&models.JobAttempt{}).Where("job_id = ?", id).Count(&d.AttemptRows).Error; err != nil {
 		return d, wrap("count attempts", err)
 	}
-	d.Attempts = []models.JobAttempt{}
 	limit := cmp.Or(p.Limit, DefaultLimit)
-	err = history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}).Find(&d.Attempts).Error
+	d.Attempts, err = list[models.JobAttempt]("list attempts", history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}))
 	if len(d.Attempts) > limit {
 		d.Attempts = d.Attempts[:limit]
 		d.Older = d.Attempts[limit-1].ID
 	}
-	return d, wrap("list attempts", err)
+	return d, err
 }
 
 // JobStat counts the background jobs of a type and state.
@@ -181,32 +161,19 @@ SELECT type, state, count(*) AS count, min(created_at) AS oldest, max(created_at
 }
 
 func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink, error) {
-	links := []models.JobLink{}
 	if len(ids) == 0 {
-		return links, nil
+		return []models.JobLink{}, nil
 	}
-	err := l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id").Find(&links).Error
-	return links, wrap("read the jobs' links", err)
+	return list[models.JobLink]("read the jobs' links", l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id"))
 }
 
 // jobs begins a query of the jobs that the filter means.
 func (l *Listing) jobs(ctx context.Context, f JobFilter) *gorm.DB {
-	q := l.db.WithContext(ctx).Model(&models.Job{})
-	if f.OrgID != "" {
-		q = q.Where("org_id = ?", f.OrgID)
-	}
-	if f.State != "" {
-		q = q.Where("state = ?", f.State)
-	}
-	if f.Type != "" {
-		q = q.Where("type = ?", f.Type)
-	}
-	if f.Code != "" {
-		q = q.Where("last_error_code = ?", f.Code)
-	}
-	if f.Key != "" {
-		q = q.Where("idempotency_key = ?", f.Key)
-	}
+	q := where(l.db.WithContext(ctx).Model(&models.Job{}), "org_id = ?", f.OrgID)
+	q = where(q, "state = ?", f.State)
+	q = where(q, "type = ?", f.Type)
+	q = where(q, "last_error_code = ?", f.Code)
+	q = where(q, "idempotency_key = ?", f.Key)
 	if f.Link.Kind != "" || f.Link.ID != "" {
 		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE (? = '' OR l.kind = ?) AND (? = '' OR l.id = ?))",
 			f.Link.Kind, f.Link.Kind, f.Link.ID, f.Link.ID)

@@ -149,9 +149,6 @@ func TestQueuedJobFilters(t *testing.T) {
 	} {
 		have, _ := b.all(c.f, 100)
 		assert.ElementsMatch(t, c.want, have, name)
-		n, err := b.listing.CountJobs(t.Context(), c.f)
-		require.NoError(t, err)
-		assert.Equal(t, len(c.want), n, name)
 	}
 
 	page, err := b.listing.Jobs(t.Context(), store.JobFilter{Type: "report"}, 0, "")

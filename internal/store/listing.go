@@ -26,6 +26,10 @@ var (
 	ErrNoRuleSet = failure.New(failure.NoRuleSet, "no active rule set")
 )
 
+func noOrganization(id string) error {
+	return fmt.Errorf("%w: %s; it is known from its first rules, accounts or import on", ErrOrganizationNotFound, id)
+}
+
 // DefaultLimit is how many rows a list has when its filter does not say.
 const DefaultLimit = 100
 
@@ -50,6 +54,31 @@ func NewListing(pool *pgxpool.Pool) (*Listing, error) {
 // Close ends the listing; the pool stays open.
 func (l *Listing) Close() error { return l.sql.Close() }
 
+// where adds a condition on a column, unless the value is empty: that means any.
+func where[T ~string](q *gorm.DB, condition string, value T) *gorm.DB {
+	if value == "" {
+		return q
+	}
+	return q.Where(condition, value)
+}
+
+// list reads the rows of a query; doing says in an error what was being done.
+func list[T any](doing string, q *gorm.DB) ([]T, error) {
+	rows := []T{}
+	err := q.Find(&rows).Error
+	return rows, wrap(doing, err)
+}
+
+// one reads the row of a query, or returns missing when there is none.
+func one[T any](doing string, q *gorm.DB, missing error) (T, error) {
+	var row T
+	err := q.Take(&row).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return row, missing
+	}
+	return row, wrap(doing, err)
+}
+
 // HistoryPage says which part of the history of a job to read, which may be long.
 type HistoryPage struct {
 	// Before is the id of an attempt: older ones are read; 0: the newest.
@@ -69,16 +98,12 @@ func history(db *gorm.DB, jobID string, p HistoryPage) *gorm.DB {
 
 // Attempts lists a page of the attempts at a job, the newest first.
 func (l *Listing) Attempts(ctx context.Context, jobID string, p HistoryPage) ([]models.Attempt, error) {
-	attempts := []models.Attempt{}
-	err := history(l.db.WithContext(ctx), jobID, p).Find(&attempts).Error
-	return attempts, wrap("list attempts", err)
+	return list[models.Attempt]("list attempts", history(l.db.WithContext(ctx), jobID, p))
 }
 
 // Impacts lists the chain of a document's impacts.
 func (l *Listing) Impacts(ctx context.Context, org, document string) ([]models.Impact, error) {
-	impacts := []models.Impact{}
-	err := l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq").Find(&impacts).Error
-	return impacts, wrap("list impacts", err)
+	return list[models.Impact]("list impacts", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq"))
 }
 
 // EntryFilter says which entries to list. OrgID is required; the zero value of each other field means any.
@@ -108,8 +133,7 @@ type EntryLine struct {
 
 // Entries lists entries, the last posted impact first, the lines of an impact in their order.
 func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]EntryLine, error) {
-	lines := []EntryLine{}
-	return lines, wrap("list entries", l.entries(ctx, f).Find(&lines).Error)
+	return list[EntryLine]("list entries", l.entries(ctx, f))
 }
 
 func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
@@ -121,45 +145,32 @@ func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
 	if f.DocumentID != "" {
 		q = q.Where("i.document_id = ? AND i.org_id = ?", f.DocumentID, f.OrgID)
 	}
-	if f.Account != "" {
-		q = q.Where("e.account_code = ?", f.Account)
-	}
-	return q
+	return where(q, "e.account_code = ?", f.Account)
 }
 
 // Organizations lists the organizations that Daybook knows.
 func (l *Listing) Organizations(ctx context.Context) ([]models.Organization, error) {
-	orgs := []models.Organization{}
-	return orgs, wrap("list organizations", l.db.WithContext(ctx).Order("id").Find(&orgs).Error)
+	return list[models.Organization]("list organizations", l.db.WithContext(ctx).Order("id"))
 }
 
 // Organization reads one organization, or returns ErrOrganizationNotFound.
 func (l *Listing) Organization(ctx context.Context, id string) (models.Organization, error) {
-	var org models.Organization
-	err := l.db.WithContext(ctx).Where("id = ?", id).Take(&org).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return org, fmt.Errorf("%w: %s; it is known from its first rules, accounts or import on", ErrOrganizationNotFound, id)
-	}
-	return org, wrap("read the organization", err)
+	return one[models.Organization]("read the organization", l.db.WithContext(ctx).Where("id = ?", id), noOrganization(id))
 }
 
 // Accounts lists an organization's chart of accounts in the order of the codes.
 func (l *Listing) Accounts(ctx context.Context, org string) ([]models.Account, error) {
-	accounts := []models.Account{}
-	err := l.db.WithContext(ctx).Where("org_id = ?", org).Order("code").Find(&accounts).Error
-	return accounts, wrap("list accounts", err)
+	return list[models.Account]("list accounts", l.db.WithContext(ctx).Where("org_id = ?", org).Order("code"))
 }
 
 // ActiveRuleSet reads the rule set that an organization posts by, or returns ErrNoRuleSet.
 func (l *Listing) ActiveRuleSet(ctx context.Context, org string) (models.RuleSet, error) {
-	var set models.RuleSet
 	o, err := l.Organization(ctx, org)
-	if err != nil {
-		return set, err
+	switch {
+	case err != nil:
+		return models.RuleSet{}, err
+	case o.ActiveRuleSet == nil:
+		return models.RuleSet{}, fmt.Errorf("%w: organization %s", ErrNoRuleSet, org)
 	}
-	if o.ActiveRuleSet == nil {
-		return set, fmt.Errorf("%w: organization %s", ErrNoRuleSet, org)
-	}
-	err = l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, *o.ActiveRuleSet).Take(&set).Error
-	return set, wrap("read the rule set", err)
+	return l.ruleSet(ctx, org, *o.ActiveRuleSet)
 }

@@ -3,10 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-
-	"gorm.io/gorm"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -24,21 +21,13 @@ type DocumentFilter struct {
 // Documents lists an organization's documents in the order of their ids, without their contents.
 func (l *Listing) Documents(ctx context.Context, f DocumentFilter) ([]models.Document, error) {
 	q := l.db.WithContext(ctx).Omit("content").Where("org_id = ? AND id > ?", f.OrgID, f.After).Order("id").Limit(cmp.Or(f.Limit, DefaultLimit))
-	if f.Type != "" {
-		q = q.Where("type = ?", f.Type)
-	}
-	documents := []models.Document{}
-	return documents, wrap("list documents", q.Find(&documents).Error)
+	return list[models.Document]("list documents", where(q, "type = ?", f.Type))
 }
 
 // Document reads a document, or returns ErrDocumentNotFound.
 func (l *Listing) Document(ctx context.Context, org, id string) (models.Document, error) {
-	var d models.Document
-	err := l.db.WithContext(ctx).Where("org_id = ? AND id = ?", org, id).Take(&d).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return d, fmt.Errorf("%w: organization %s has no document %s", ErrDocumentNotFound, org, id)
-	}
-	return d, wrap("read the document", err)
+	return one[models.Document]("read the document", l.db.WithContext(ctx).Where("org_id = ? AND id = ?", org, id),
+		fmt.Errorf("%w: organization %s has no document %s", ErrDocumentNotFound, org, id))
 }
 
 // EntryPlace is where a list of entries goes on: after this line.
@@ -50,6 +39,5 @@ type EntryPlace struct {
 // EntriesAfter lists entries in the order of Entries, from a place on.
 func (l *Listing) EntriesAfter(ctx context.Context, f EntryFilter, after EntryPlace) ([]EntryLine, error) {
 	q := l.entries(ctx, f).Where("(e.impact_id < ? OR (e.impact_id = ? AND e.line_no > ?))", after.ImpactID, after.ImpactID, after.LineNo)
-	lines := []EntryLine{}
-	return lines, wrap("list entries", q.Find(&lines).Error)
+	return list[EntryLine]("list entries", q)
 }

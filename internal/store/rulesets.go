@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"gorm.io/gorm"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -105,7 +104,7 @@ func lockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, erro
 	var version *int64
 	err := tx.QueryRow(ctx, `SELECT active_rule_set FROM daybook.organizations WHERE id = $1`, org).Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, fmt.Errorf("%w: %s; it is known from its first rules, accounts or import on", ErrOrganizationNotFound, org)
+		return nil, noOrganization(org)
 	}
 	return version, wrap("read the active rule set", err)
 }
@@ -129,20 +128,18 @@ func (l *Listing) RuleSets(ctx context.Context, org string) (sets []models.RuleS
 	if o.ActiveRuleSet != nil {
 		active = *o.ActiveRuleSet
 	}
-	sets = []models.RuleSet{}
-	err = l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC").Find(&sets).Error
-	return sets, active, wrap("list rule sets", err)
+	sets, err = list[models.RuleSet]("list rule sets", l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC"))
+	return sets, active, err
 }
 
 // RuleSet reads one version of an organization's rules, or returns ErrNoRuleSet.
 func (l *Listing) RuleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
-	var set models.RuleSet
 	if _, err := l.Organization(ctx, org); err != nil {
-		return set, err
+		return models.RuleSet{}, err
 	}
-	err := l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, version).Take(&set).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return set, noRuleSet(org, version)
-	}
-	return set, wrap("read the rule set", err)
+	return l.ruleSet(ctx, org, version)
+}
+
+func (l *Listing) ruleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
+	return one[models.RuleSet]("read the rule set", l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, version), noRuleSet(org, version))
 }
