@@ -8,9 +8,10 @@ import (
 // maxWholeDigits is how many digits an integer may have that a float64 holds exactly, as its bounds are written.
 const maxWholeDigits = 15
 
-// fitsJSON reports whether JSON, as encoding/json writes it, is what the schema asks for. It reads the text once and allocates nothing, so that
-// an application that enqueues many jobs does not pay for decoding each. False says nothing: the schema has the last word. So it gives up on
-// what is rare: spaces, names with escapes, names that stand twice, long numbers.
+// fitsJSON reports whether JSON, as encoding/json or PostgreSQL writes it, is what the schema asks for. It reads the text once and allocates
+// nothing, so that neither an application that enqueues many jobs nor the worker that works them pays for decoding each only to look at it.
+// False says nothing: the schema has the last word. So it gives up on what is rare: spaces in other places, names with escapes, names that
+// stand twice, long numbers.
 //
 // The text must be valid JSON; what is not may be let through.
 func (sh *shape) fitsJSON(raw []byte) bool {
@@ -72,12 +73,12 @@ func (sh *shape) skimObject(b []byte) (rest []byte, ok bool) {
 		default:
 			seen |= of.bit
 		}
-		if rest, ok = of.skim(rest[1:]); !ok || len(rest) == 0 {
+		if rest, ok = of.skim(unspaced(rest[1:])); !ok || len(rest) == 0 {
 			return nil, false
 		}
 		switch rest[0] {
 		case ',':
-			b = rest[1:]
+			b = unspaced(rest[1:])
 		case '}':
 			return rest[1:], seen&sh.must == sh.must
 		default:
@@ -99,7 +100,7 @@ func (sh *shape) skimArray(b []byte) (rest []byte, ok bool) {
 		}
 		switch b[0] {
 		case ',':
-			b = b[1:]
+			b = unspaced(b[1:])
 		case ']':
 			return b[1:], true
 		default:
@@ -107,6 +108,9 @@ func (sh *shape) skimArray(b []byte) (rest []byte, ok bool) {
 		}
 	}
 }
+
+// unspaced drops the space that PostgreSQL writes after a comma and a colon.
+func unspaced(b []byte) []byte { return bytes.TrimPrefix(b, []byte(" ")) }
 
 // skimText reads a text, and returns what stands between its quotes.
 func skimText(b []byte) (inside, rest []byte, ok bool) {
@@ -164,7 +168,7 @@ func skip(b []byte) (rest []byte, ok bool) {
 		case '}', ']':
 			depth--
 			b = b[1:]
-		case ',', ':':
+		case ',', ':', ' ':
 			b = b[1:]
 			continue
 		default:

@@ -52,12 +52,28 @@ func TestWhatIsWrittenFitsAtOnce(t *testing.T) {
 	}
 }
 
+// What PostgreSQL returns is decoded without asking the schema.
+func TestWhatPostgreSQLWritesFitsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := letterSchema(t)
+	for _, raw := range []string{
+		`{"to": "a, b: {", "home": null, "paid": true, "number": 9007199254740993}`,
+		`{"to": "a", "any": {"n": [null, 1, {"a": []}]}, "home": {"tags": ["x", "y"], "text": " "}, "paid": false, "share": 1.5, "counts": {"a": 1, "b": 2}, "number": -1}`,
+	} {
+		assert.True(t, s.shape.fitsJSON([]byte(raw)), raw)
+		var into letter
+		require.NoError(t, s.Decode([]byte(raw), &into))
+	}
+	assert.False(t, s.shape.fitsJSON([]byte(`{"to": "a", "home": null, "paid": true, "number": 1, "other": 1}`)))
+}
+
 // FuzzFits: what fits at once is what the schema asks for.
 func FuzzFits(f *testing.F) {
 	s := letterSchema(f)
 	for _, raw := range []string{
 		`{"to":"a","number":1,"paid":true,"home":null}`, `{"to":"a","number":1.0,"paid":false,"home":{"text":"b","small":127,"tags":["c"]}}`,
 		`{"to":"a","number":1,"paid":true,"home":null,"lines":[{"text":"b","small":128,"tags":[]}],"counts":{"a":-1}}`,
+		`{"to": "a", "home": {"tags": ["x", "y"], "text": ""}, "paid": true, "number": 1, "any": [1, {"a": 2}]}`,
 		`{"to":"a","to":"b","number":1,"paid":true}`, `{"\u0074o":"a","number":1,"paid":true,"home":null,"any":{"a":[1,{"b":"}"}]}}`, `{}`, `[]`,
 		`{"to":"a","number":9007199254740993,"paid":true,"home":null,"share":1e3,"counts":{"a":1,"a":300}}`,
 	} {
