@@ -137,8 +137,9 @@ func (r *runner) suspects(queue []store.Job) int {
 	return 1
 }
 
-// suspicious reports whether a job was reclaimed since its last completion.
-func suspicious(j store.Job) bool { return j.Reclaims > 0 }
+// suspicious reports whether a job may have ended its worker: it was reclaimed since its last completion, or a transaction that had picked it
+// was lost.
+func suspicious(j store.Job) bool { return j.Reclaims > 0 || j.Dropped }
 
 // markWaiting says of charged jobs that they have begun to wait for room.
 func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
@@ -152,6 +153,7 @@ func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	r.finishPick(false)
 	return r.engine.kind.MarkWaiting(work, r.holder.turn(), fresh)
 }
 
@@ -176,6 +178,7 @@ func (r *runner) markWorking(work context.Context, jobs []store.Job) (notBegun, 
 	if len(jobs) == 0 {
 		return notBegun{}, nil
 	}
+	r.finishPick(false)
 	begun, err := r.engine.kind.BeginWaiting(work, r.holder.turn(), idsOf(jobs))
 	if err != nil || len(begun.Working) == len(jobs) {
 		return notBegun{}, err
@@ -213,6 +216,7 @@ func (r *runner) later(jobs []store.Job, delay time.Duration) {
 
 func (r *runner) giveAllBack(work context.Context) error {
 	for len(r.back) > 0 {
+		r.finishPick(false)
 		if err := r.holder.giveBack(work, r.back[0].jobs, r.back[0].delay); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 	for i, j := range jobs {
 		out.jobs[i], place[j.ID] = ended{job: j, closed: true}, i
 	}
-	defer func() { r.over <- out }()
+	defer func() { r.tellOver(out) }()
 	r.calls.begin(c)
 	defer r.calls.end(c)
 	began := time.Now()

@@ -89,8 +89,7 @@ type Picker interface {
 }
 
 // Pick is jobs that one transaction is about to lock, work and complete, without a lease. While the transaction lasts no other one
-// can have them, and when it fails they are as they were: nothing is charged, and nothing tells of a worker that died. It belongs to one
-// goroutine.
+// can have them, and when it fails they are as they were: nothing is charged. It belongs to one goroutine.
 type Pick interface {
 	// Empty reports that there is nothing to lock; then Wait is until another look is worth while, 0: when a wake-up comes.
 	Empty() bool
@@ -101,7 +100,8 @@ type Pick interface {
 	Others() bool
 	// Lock locks the jobs in the transaction that works and completes them, and returns them in the order of their turns; room stays reserved
 	// for these. Where the chosen partitions have given
-	// their jobs to others already it goes on with the next ones. Attempt and StartedAt are those of the attempt that begins now.
+	// their jobs to others already it goes on with the next ones. Attempt and StartedAt are those of the attempt that begins now. Dropped says
+	// that the transaction which had picked the job last did not commit: its worker may have died of the job, of whatever process it was.
 	Lock(ctx context.Context, tx pgx.Tx) ([]store.Job, error)
 	// Undo says that the transaction failed, or left jobs alone: they are found again. LeaveAlone says that those of organizations
 	// which are held back were left alone: they are found when those are tried again.

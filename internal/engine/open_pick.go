@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,9 +12,13 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off keeps its rows locked until it has idled
-// for ten seconds.
-const rescueWait = 15 * time.Second
+const (
+	// rescueWait is how long jobs are waited for whose transaction was lost: a session that is cut off keeps its rows locked until it has
+	// idled for ten seconds.
+	rescueWait = 15 * time.Second
+	// beginWithin is how long picked jobs wait to be begun. The loop may be waiting for a connection, and the pick has one.
+	beginWithin = 500 * time.Millisecond
+)
 
 // openPick is single jobs that a transaction has locked, and keeps locked while their handlers run. What ends within openFor is completed in
 // that transaction, and what lasts longer is leased in it. So a lease is the record of a long attempt, and not a toll on each job.
@@ -24,6 +29,8 @@ type openPick struct {
 	// over is closed when the transaction has ended. Then leased are the jobs that are leased by the turn.
 	over   chan struct{}
 	leased map[string]bool
+	// taken: the loop has the pick, or it was undone, because the loop was late.
+	taken atomic.Bool
 
 	// The rest is the loop's: when the transaction is to end, the calls that run, what has ended before the transaction was told to end, and
 	// after it.
@@ -75,6 +82,7 @@ func (r *runner) openPick(work context.Context, n int) {
 	defer cancel()
 	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}, calls: map[string]*call{}}
 	var f finish
+	var undone bool
 	var completed store.Completed
 	err = e.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		if o.jobs, err = pick.Lock(ctx, tx); err != nil || len(o.jobs) == 0 {
@@ -89,14 +97,19 @@ func (r *runner) openPick(work context.Context, n int) {
 			return errSuspicious
 		}
 		tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()})
-		f = <-o.finish
+		if f, undone = o.told(); undone {
+			return nil
+		}
 		completed, err = r.endPick(ctx, tx, f)
 		return err
 	})
-	if err != nil {
+	if err != nil || told && len(f.ended)+len(f.leased) == 0 {
 		pick.Undo()
 	}
 	switch {
+	case undone:
+		r.leaveRoom(o.jobs)
+		return
 	case !told && err != nil:
 		e.options.Log.Debug("jobs are leased instead of being picked", "error", err)
 		tell(refilled{leaseFor: pickPause})
@@ -116,7 +129,22 @@ func (r *runner) openPick(work context.Context, n int) {
 	r.closes <- closedPick{pick: o, ended: f.ended, failed: err != nil}
 }
 
-// endPick completes and leases what an open pick has.
+// told waits until the loop says how the pick ends. It reports that the pick is undone when the loop does not take it soon.
+func (o *openPick) told() (f finish, undone bool) {
+	late := time.NewTimer(beginWithin)
+	defer late.Stop()
+	select {
+	case f = <-o.finish:
+		return f, false
+	case <-late.C:
+	}
+	if o.taken.CompareAndSwap(false, true) {
+		return finish{}, true
+	}
+	return <-o.finish, false
+}
+
+// endPick completes and leases what an open pick has. One that has nothing is committed all the same: the rows are left alone, and not dropped.
 func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed store.Completed, err error) {
 	if f.abort {
 		return nil, errAborted
@@ -170,12 +198,13 @@ func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map
 	return setOf(idsOf(mine))
 }
 
-// beginPick starts the handlers of what was picked, and returns how many they are. A turn that begins nothing more has it undone.
+// beginPick starts the handlers of what was picked, and returns how many they are. A turn that begins nothing more leaves it alone.
 func (r *runner) beginPick(work context.Context, o *openPick) int {
 	r.open = o
-	if r.ending {
+	if r.ending || r.noMore() {
 		r.leaveRoom(o.jobs)
-		r.finishPick(true)
+		o.finishing = true
+		o.finish <- finish{}
 		return 0
 	}
 	o.until = time.Now().Add(openFor)
@@ -201,6 +230,15 @@ func (r *runner) notePicked(c *call, jobs []ended) bool {
 	return true
 }
 
+// endAbandoned ends the attempt at a job whose call was abandoned. One whose pick is being ended, or rescued, is completed when it is leased.
+func (r *runner) endAbandoned(c *call, e ended) {
+	if c.from != nil && c.from == r.open {
+		c.from.late = append(c.from.late, e)
+	} else {
+		r.toComplete(e)
+	}
+}
+
 // tendPick ends the open pick when its time has come.
 func (r *runner) tendPick() {
 	switch o := r.open; {
@@ -214,6 +252,9 @@ func (r *runner) tendPick() {
 
 // finishPick ends the open pick: what has ended is completed, what runs is leased. So is what ended without an outcome: it is given back at
 // the end of the turn, as every leased job is.
+//
+// That comes before each statement of the loop's own: the statement may wait for a connection that a handler has, and the handler for its
+// lease, which the loop would have to ask for.
 func (r *runner) finishPick(abort bool) {
 	o := r.open
 	if o == nil || o.finishing {

@@ -22,7 +22,7 @@ const (
 )
 
 // errSuspicious says that a job may have ended its worker: it is leased, so that the one to blame is found.
-var errSuspicious = errors.New("a job was reclaimed from a worker that is gone")
+var errSuspicious = errors.New("a job may have ended its worker")
 
 // pickable says, of jobs that were leased, whether the next jobs like them may be picked: all are of one bulk type, or all of short types.
 func (r *runner) pickable(jobs []store.Job) (picks, string) {

@@ -176,6 +176,9 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	if l.call != nil && l.call.abandoned {
 		return nil // another refill may be under way
 	}
+	if l.open != nil && !l.open.taken.CompareAndSwap(false, true) {
+		l = refilled{asked: l.asked, again: lockedRest} // it was undone, because it has waited for long
+	}
 	f.underWay = l.open != nil
 	if l.err != nil {
 		r.leaveRoom(l.jobs)

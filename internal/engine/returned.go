@@ -17,6 +17,14 @@ type returned struct {
 	back           []givenBack
 }
 
+// tellOver tells the loop of a call that has returned, unless the turn is over.
+func (r *runner) tellOver(c returned) {
+	select {
+	case r.over <- c:
+	case <-r.closed:
+	}
+}
+
 // note takes in a call that has returned.
 func (r *runner) note(c returned) {
 	now := time.Now()
@@ -89,6 +97,7 @@ func (r *runner) retrySkipped(work context.Context) error {
 		r.wakeAt(r.skippedUntil)
 		return nil
 	}
+	r.finishPick(false)
 	held, err := r.holder.held(work)
 	if err != nil {
 		return err
@@ -117,7 +126,7 @@ func (r *runner) abandon(work context.Context) {
 		if c.late(now) {
 			err := fmt.Errorf("the handler did not return when its context ended: %w", context.DeadlineExceeded)
 			for _, j := range c.inHand {
-				r.toComplete(ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now})
+				r.endAbandoned(c, ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now})
 			}
 			r.later(c.later, time.Second)
 		}

@@ -29,8 +29,9 @@ type runner struct {
 	calls      *calls
 	tally      *tally
 	cancelWork context.CancelFunc
-	// over gets calls as they return. It has room for all of them, so that one that returns when the turn is over blocks no goroutine.
+	// over gets calls as they return. One that was abandoned may return when the turn has closed, and over is read no more.
 	over      chan returned
+	closed    chan struct{}
 	completes chan completed
 	refills   chan refilled
 	closes    chan closedPick
@@ -91,7 +92,7 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
 	return &runner{
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
-		over: make(chan returned, 2*max(laneJobs, e.capacity)), hand: make(chan *call), completes: make(chan completed, 1),
+		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan *call), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
 		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
 		ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
@@ -161,7 +162,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		} else {
 			r.wakeAt(r.ends)
 		}
-		if detached, err = r.step(work, timeUp && (r.request.Length > 0 || r.enough())); detached || err != nil {
+		if detached, err = r.step(work, r.noMore()); detached || err != nil {
 			return detached, err
 		}
 		r.noticeCompleted()
@@ -194,8 +195,11 @@ func (r *runner) stopping(ctx context.Context) bool {
 
 func (r *runner) alive() bool { return r.request.Alive == nil || r.request.Alive() }
 
-// enough reports whether the turn was told to begin nothing more.
-func (r *runner) enough() bool {
+// noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn without a length works what it has.
+func (r *runner) noMore() bool {
+	if r.request.Length > 0 {
+		return !time.Now().Before(r.ends)
+	}
 	select {
 	case <-r.request.Enough:
 		return true
@@ -368,6 +372,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 // what it leased is given back later.
 func (r *runner) close() {
 	close(r.hand)
+	close(r.closed)
 	r.leaveRoom(append(r.takeQueue(), r.holder.takeArrived()...))
 	r.engine.room.wait(r, nil)
 	if !r.doubt.IsZero() || r.holder.unsure.Load() {

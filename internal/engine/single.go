@@ -35,7 +35,7 @@ func (r *runner) workAndTell(work context.Context, c *call) {
 	e := ended{job: j, closed: true}
 	defer func() {
 		r.engine.room.ended(c.jobType)
-		r.over <- returned{call: c, jobs: []ended{e}}
+		r.tellOver(returned{call: c, jobs: []ended{e}})
 	}()
 	e = r.work(work, c, j)
 }

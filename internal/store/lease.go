@@ -31,6 +31,10 @@ type Job struct {
 	MaxAttempts int
 	Key         string
 	EnqueuedAt  time.Time
+	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed. Dropped: the transaction that had it locked last
+	// did not commit, perhaps because the job has ended its worker.
+	UpdatedAt time.Time
+	Dropped   bool
 	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not being worked. Room is another
 	// one: room for it is reserved.
 	Waiting, Room bool

@@ -16,7 +16,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 		got, err := s.weeding(ctx, free, func(free []share) ([]Job, error) {
 			batch := batchByKey(s.pool)
 			s.queueLease(batch, turn, free, []string{}, []string{})
-			return s.takeShares(ctx, s.pool, batch, free)
+			return s.takeShares(ctx, s.pool, batch, free, s.kind.fields)
 		})
 		if err != nil {
 			return nil, err
@@ -93,7 +93,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 		}
 		batch := &pgx.Batch{}
 		s.queueLease(batch, turn, shares, locked, limitedTypes(shares, room))
-		jobs, err = s.takeShares(ctx, tx, batch, shares)
+		jobs, err = s.takeShares(ctx, tx, batch, shares, s.kind.fields)
 		return err
 	})
 	if err != nil {
@@ -185,9 +185,9 @@ func shareColumns(shares []share) args {
 	return args{"priorities": prios, "orgs": orgs, "types": types, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
-// takeShares sends a batch whose last statement returns jobs of the shares, each after its priority and ready_at, and moves
+// takeShares sends a batch whose last statement returns the fields of jobs of the shares, each after its priority and ready_at, and moves
 // the cursors behind them. Rows that cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
-func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share) ([]Job, error) {
+func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share, fields func(j *Job) []any) ([]Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	index := make(map[partitionKey]int, len(shares))
@@ -201,7 +201,7 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		var j Job
 		var key partitionKey
 		var m cursor
-		if reader.scan(row, append([]any{&key.priority, &m.at}, s.kind.fields(&j)...)...) != nil {
+		if reader.scan(row, append([]any{&key.priority, &m.at}, fields(&j)...)...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
 		key.org, key.jobType, m.id = j.OrgID, j.Type, j.ID

@@ -8,7 +8,7 @@ import (
 
 // Pick is jobs that one transaction is about to lock, work and complete, without a lease: while it lasts no other transaction can
 // have them, and when it fails they are as they were. That halves what a job costs, but it is for jobs that are worked in
-// milliseconds, and it leaves no trace of a worker that dies.
+// milliseconds: a worker that dies leaves nothing but the mark of its lock on the rows (Job.Dropped).
 type Pick struct {
 	store *Store
 	limit int
@@ -63,6 +63,9 @@ func (p *Pick) ask() []share {
 	return free
 }
 
+// fields are the destinations of the columns that Lock reads.
+func (p *Pick) fields(j *Job) []any { return append(p.store.kind.fields(j), &j.UpdatedAt, &j.Dropped) }
+
 // Empty reports that there is nothing to lock.
 func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 
@@ -70,16 +73,24 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 // that begins now.
 //
 // Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
+//
+// A lock leaves the id of its transaction on the row (xmax), also when its session dies: that tells of a worker that a job has ended while it
+// was picked. The id has 32 bits, and counts from the newest one; what cannot be one, because it names several transactions, says nothing.
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
   FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
        WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, n)
+ CROSS JOIN LATERAL (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS x (next)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
  CROSS JOIN LATERAL (
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
-              /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */
+              /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
+              q.updated_at,
+              CASE WHEN q.xmax = '0'::xid THEN false
+                   WHEN (x.next - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.next - 3, 2147483647) THEN false
+                   ELSE coalesce(pg_xact_status((x.next - ((x.next - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
@@ -95,7 +106,7 @@ SELECT j.*
 		batch.Queue(planByKey)
 		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
 		// The cursors move at once: the others go on behind these rows, instead of trying each of them.
-		jobs, err := p.store.takeShares(ctx, tx, batch, next)
+		jobs, err := p.store.takeShares(ctx, tx, batch, next, p.fields)
 		returnUnused(p.room, next, jobs)
 		if p.store.kind.blamesRow(err) {
 			p.store.doubtShares(next)

@@ -17,6 +17,7 @@ import (
 var pickContracts = []contract{
 	{"jobs are completed in the transaction that picked them", picked},
 	{"a transaction that fails leaves them as they were", pickFails},
+	{"a transaction that was lost is told of to the next one", pickDropped},
 	{"no other caller has them meanwhile", pickExcludes},
 	{"what is counted is not picked", pickCounted},
 	{"an organization that is held back is left alone", heldBack},
@@ -60,6 +61,7 @@ func picked(b *bundle) {
 		for _, j := range picked {
 			assert.Equal(b.t, 1, j.Attempt)
 			assert.False(b.t, j.StartedAt.IsZero())
+			assert.False(b.t, j.Dropped)
 		}
 		completions := append(all(done, picked[:2]), all(retry, picked[2:3])...)
 		completions = append(append(completions, all(later, picked[3:4])...), all(failed, picked[4:])...)
@@ -109,6 +111,42 @@ func pickFails(b *bundle) {
 	b.pending(id, 0, "as it was")
 	assert.Empty(b.t, b.log(id), "nothing is logged")
 	assert.Equal(b.t, []string{id}, ids(b.lease(b.turn("run/0/2"), 1)), "it is found at once, in its place")
+}
+
+// A job that ends its worker while it is picked ends the session that has it locked.
+func pickDropped(b *bundle) {
+	ctx, jobType := b.t.Context(), b.jobType()
+	b.filled(org, 2, 3)
+	dropped := func(kind engine.Kind, end func(tx pgx.Tx) error) (were []bool) {
+		pick := b.pick(kind, 3, jobType)
+		_ = kind.InTx(ctx, func(tx pgx.Tx) error {
+			picked, err := pick.Lock(ctx, tx)
+			require.NoError(b.t, err)
+			for _, j := range picked {
+				were = append(were, j.Dropped)
+			}
+			return end(tx)
+		})
+		pick.Undo()
+		return were
+	}
+	die := func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`)
+		require.Error(b.t, err)
+		return err
+	}
+	leaveAlone := func(pgx.Tx) error { return nil }
+	no, yes := []bool{false, false, false}, []bool{true, true, true}
+	assert.Equal(b.t, no, dropped(b.kind, leaveAlone))
+	assert.Equal(b.t, no, dropped(b.kind, die), "a transaction that leaves them alone is not lost")
+	assert.Equal(b.t, yes, dropped(b.open(), die), "another process is told")
+	assert.Equal(b.t, yes, dropped(b.open(), leaveAlone), "and so is each one, until they are leased")
+	turn := b.turn("run/0/1")
+	leased := b.lease(turn, 3)
+	require.Len(b.t, leased, 3)
+	_, err := b.kind.GiveBack(ctx, turn, nil, 0)
+	require.NoError(b.t, err)
+	assert.Equal(b.t, no, dropped(b.open(), leaveAlone))
 }
 
 func pickExcludes(b *bundle) {
