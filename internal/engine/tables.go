@@ -3,20 +3,20 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // Tables is the Kind whose rows are updated in place, which a store works: accounting and jobs.
-func Tables(s *store.Store) Kind { return tables{s} }
+func Tables(s *store.Store) Kind { return tables{s, s.Kind()} }
 
-type tables struct{ *store.Store }
+type tables struct {
+	*store.Store
+	*store.Kind
+}
 
 // Name implements Kind.
-func (t tables) Name() string { return t.Kind().Name }
+func (t tables) Name() string { return t.Kind.Name }
 
 // PickTypes implements Picker.
 func (t tables) PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room store.Room) (Pick, error) {
@@ -24,32 +24,12 @@ func (t tables) PickTypes(ctx context.Context, limit int, may func(jobType strin
 	return tablesPick{p}, err
 }
 
-// LockChunk implements Completer.
-func (t tables) LockChunk(ctx context.Context, tx pgx.Tx, turn store.Turn, ids []string) ([]store.Job, error) {
-	return t.Kind().LockChunk(ctx, tx, turn, ids)
-}
-
-// Complete implements Completer.
-func (t tables) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
-	return t.Kind().Complete(ctx, tx, turn, completions)
-}
-
-// CompletePicked implements Completer.
-func (t tables) CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
-	return t.Kind().CompletePicked(ctx, tx, turn, completions)
-}
-
-// CompleteUnlocked implements Completer.
-func (t tables) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error) {
-	return t.Kind().CompleteUnlocked(ctx, tx, turn, completions, patience)
-}
-
 // NewReclaimer implements Kind.
 func (t tables) NewReclaimer() Reclaimer { return t.Store.NewReclaimer() }
 
 // NewWaker implements Kind.
 func (t tables) NewWaker(log *slog.Logger) Waker {
-	return tablesWaker{store.NewWaker(t.Pool(), t.Kind(), log)}
+	return tablesWaker{store.NewWaker(t.Pool(), t.Kind, log)}
 }
 
 type tablesPick struct{ *store.Pick }
