@@ -1,14 +1,11 @@
 package store
 
-import "context"
-
 // oldAccounting are the rows of the accounting queue that go when they are old. Its jobs stay: a document has one.
-var oldAccounting = []OldRows{{"attempts", 90, CleanAttempts}}
+var oldAccounting = []OldRows{{"attempts", 90, cleanAttempts}}
 
-// CleanAttempts looks at the next batch of the log of attempts, and removes those at accounting jobs that are completed or
-// cancelled. What was posted stays as it is, with the numbers of job and attempt in it.
-func CleanAttempts(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
-	const stmt = `
+// cleanAttempts removes, of the log of attempts, those at accounting jobs that are completed or cancelled. What was posted stays as it is,
+// with the numbers of job and attempt in it.
+const cleanAttempts = `
 WITH looked AS MATERIALIZED (
     SELECT job_id, id, ended_at, org_id, kind
       FROM daybook.attempts
@@ -23,14 +20,6 @@ WITH looked AS MATERIALIZED (
        AND (@org = '' OR l.org_id = @org) AND q.state IN ('completed', 'cancelled')
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
+SELECT (SELECT count(*) FROM looked), 0, (SELECT count(*) FROM gone), 0, @time::timestamptz,
        coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), @id),
        coalesce((SELECT id FROM looked ORDER BY job_id DESC, id DESC LIMIT 1), @n)`
-	var looked int
-	var c Cleaned
-	to := from
-	err := queryRow(ctx, q, stmt, r.args(args{"id": from.id, "n": from.n})).
-		Scan(&looked, &c.Attempts, &to.id, &to.n)
-	c.Done = looked < r.Batch
-	return c, to, wrap("clean up attempts", err)
-}

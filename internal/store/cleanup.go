@@ -45,8 +45,20 @@ type OldRows struct {
 	Name string
 	// Days is the age from which they go, unless the payload says otherwise.
 	Days int
-	// Clean removes the next batch.
-	Clean func(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error)
+	// stmt removes the next batch. It returns how many rows it has looked at, how many jobs, attempts and receipts it has removed, and the
+	// cursor behind what it has looked at.
+	stmt string
+}
+
+// Clean looks at the next batch, and removes what may be removed of it.
+func (o OldRows) Clean(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
+	var looked int
+	var c Cleaned
+	to := from
+	err := queryRow(ctx, q, o.stmt, r.args(args{"time": from.time, "id": from.id, "n": from.n})).
+		Scan(&looked, &c.Jobs, &c.Attempts, &c.Receipts, &to.time, &to.id, &to.n)
+	c.Done = looked < r.Batch
+	return c, to, wrap("clean up "+o.Name, err)
 }
 
 // Old lists the rows of every queue that go when they are old, those first that go soonest.

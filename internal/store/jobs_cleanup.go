@@ -1,14 +1,11 @@
 package store
 
-import "context"
-
 // oldJobs are the rows of the queue of jobs that go when they are old.
-var oldJobs = []OldRows{{"jobs", 30, CleanJobs}, {"receipts", 90, CleanReceipts}}
+var oldJobs = []OldRows{{"jobs", 30, cleanJobs}, {"receipts", 90, cleanReceipts}}
 
-// CleanJobs looks at the next batch of jobs that were completed or cancelled, in the order of their end, and removes them with
-// their links, attempts and receipts. A job that another transaction holds locked is left for another time.
-func CleanJobs(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
-	const stmt = `
+// cleanJobs removes jobs that were completed or cancelled, in the order of their end, with their links, attempts and receipts. A job that
+// another transaction holds locked is left for another time.
+const cleanJobs = `
 WITH looked AS MATERIALIZED (
     SELECT id, finished_at
       FROM daybook.jobs
@@ -29,20 +26,12 @@ WITH looked AS MATERIALIZED (
     DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
 )
 SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM receipts),
-       coalesce((SELECT max(finished_at) FROM looked), @time), coalesce((SELECT id FROM looked ORDER BY finished_at DESC, id DESC LIMIT 1), @id)`
-	var looked int
-	var c Cleaned
-	to := from
-	err := queryRow(ctx, q, stmt, r.args(args{"time": from.time, "id": from.id})).
-		Scan(&looked, &c.Jobs, &c.Attempts, &c.Receipts, &to.time, &to.id)
-	c.Done = looked < r.Batch
-	return c, to, wrap("clean up jobs", err)
-}
+       coalesce((SELECT max(finished_at) FROM looked), @time), coalesce((SELECT id FROM looked ORDER BY finished_at DESC, id DESC LIMIT 1), @id),
+       @n::bigint`
 
-// CleanReceipts looks at the next batch of webhook receipts, and removes those of jobs that are completed, cancelled or gone.
-// The receipt of a job that may still be tried again says whether its webhook was delivered, and stays.
-func CleanReceipts(ctx context.Context, q Querier, r Retention, from CleanupCursor) (Cleaned, CleanupCursor, error) {
-	const stmt = `
+// cleanReceipts removes the webhook receipts of jobs that are completed, cancelled or gone. The receipt of a job that may still be tried
+// again says whether its webhook was delivered, and stays.
+const cleanReceipts = `
 WITH looked AS MATERIALIZED (
     SELECT job_id, attempt, sent_at
       FROM daybook.webhook_deliveries
@@ -57,14 +46,6 @@ WITH looked AS MATERIALIZED (
        AND (@org = '' OR j.org_id = @org) AND (j.id IS NULL OR j.state IN ('completed', 'cancelled'))
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM looked), (SELECT count(*) FROM gone),
+SELECT (SELECT count(*) FROM looked), 0, 0, (SELECT count(*) FROM gone), @time::timestamptz,
        coalesce((SELECT job_id FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), @id),
        coalesce((SELECT attempt FROM looked ORDER BY job_id DESC, attempt DESC LIMIT 1), @n)`
-	var looked int
-	var c Cleaned
-	to := from
-	err := queryRow(ctx, q, stmt, r.args(args{"id": from.id, "n": int32(from.n)})).
-		Scan(&looked, &c.Receipts, &to.id, &to.n)
-	c.Done = looked < r.Batch
-	return c, to, wrap("clean up webhook receipts", err)
-}
