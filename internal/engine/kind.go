@@ -123,13 +123,11 @@ type Leases interface {
 	// that has them locked, as locked says, all; in a later one those that are as they were when they were locked. It waits for locked rows.
 	LeasePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, jobs []store.Job, locked bool) ([]string, error)
 
-	// MarkWorking says that the turn works on these jobs now, each by itself: should its worker die, they are charged. It returns those
-	// that it still holds and that were not locked: only those are to be worked.
-	MarkWorking(ctx context.Context, turn store.Turn, ids []string) ([]string, error)
 	// MarkWaiting says that leased jobs are not being worked yet: should the worker die, they are not charged.
 	MarkWaiting(ctx context.Context, turn store.Turn, ids []string) error
-	// BeginWaiting says that jobs which MarkWaiting named are worked now. Working are to be begun; Held wait on, because another
-	// transaction holds their rows; those that were to be cancelled are cancelled. What is in neither list must not be begun.
+	// BeginWaiting says that leased jobs which were not being worked are worked now, each by itself: should the worker die, they are
+	// charged. Working are to be begun; Held wait on, because another transaction holds their rows; those that were to be cancelled are
+	// cancelled. What is in neither list must not be begun.
 	BeginWaiting(ctx context.Context, turn store.Turn, ids []string) (store.Begun, error)
 
 	// HandOver makes all of these leases those of the turn to, which goes on when the activity of from has ended (a detached turn); the fence

@@ -16,9 +16,9 @@ func TestLostAttemptOfADetachedJobNamesItsRun(t *testing.T) {
 	jobs := b.lease(turn, 1)
 	require.Len(t, jobs, 1)
 	ids := []string{jobs[0].ID}
-	working, err := b.store.MarkWorking(t.Context(), turn, ids)
+	begun, err := b.store.BeginWaiting(t.Context(), turn, ids)
 	require.NoError(t, err)
-	require.Equal(t, ids, working)
+	require.Equal(t, ids, begun.Working)
 	handed, err := b.store.HandOver(t.Context(), turn, turn.Detach(), ids)
 	require.NoError(t, err)
 	require.True(t, handed)

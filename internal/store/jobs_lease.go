@@ -31,21 +31,27 @@ type Begun struct {
 	Cancelled int
 }
 
-// BeginWaiting says that jobs which MarkWaiting named are worked now. What was cancelled while it waited, or is no longer the
-// turn's, is in neither list: it must not be begun.
+// BeginWaiting says that leased jobs which were not being worked are worked now: should the turn end with its worker, they are charged.
+// What was cancelled while it waited, or is no longer the turn's, is in neither list: it must not be begun.
 func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
+	const begin = `
+UPDATE daybook.jobs q
+   SET working = true, last_attempted_at = clock_timestamp(), attempt_started_at = clock_timestamp()
+ WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.jobs
+                          WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND NOT cancel_requested
+                          ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING q.id`
 	const held = `
 SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND state = 'leased' AND NOT working`
 	var b Begun
 	var err error
-	a := turn.args(args{"ids": ids, "cancelled": false})
-	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(beginStmt), a); err != nil {
+	a := turn.args(args{"ids": ids, "cancelled": true, "delay": 0.0})
+	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(begin), a); err != nil {
 		return b, wrap("begin jobs", err)
 	}
 	if len(b.Working) == len(ids) {
 		return b, nil
 	}
-	a["cancelled"], a["delay"] = true, 0.0
 	cancelled, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt), a)
 	if err != nil {
 		return b, wrap("cancel jobs before they begin", err)

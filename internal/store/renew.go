@@ -64,22 +64,6 @@ func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, 
 	return ids, wrap("read turns with leases", err)
 }
 
-// MarkWorking says that the turn works on these jobs now, one by one: should it end with its worker, they are charged.
-// Only ids that it still holds are marked and returned.
-func (s *Store) MarkWorking(ctx context.Context, turn Turn, ids []string) ([]string, error) {
-	held, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(beginStmt), turn.args(args{"ids": ids, "cancelled": true}))
-	return held, wrap("mark working", err)
-}
-
-// beginStmt marks jobs that are being worked, and with @cancelled also those that are to be cancelled.
-const beginStmt = `
-UPDATE daybook.jobs q
-   SET working = true, last_attempted_at = clock_timestamp(), attempt_started_at = clock_timestamp()
- WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.jobs
-                          WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND (@cancelled OR NOT cancel_requested)
-                          ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING q.id`
-
 // giveBackStmt gives jobs back: those of @ids, or all that the turn holds if that is null; with @cancelled only those that are to be
 // cancelled. The attempt is uncounted, and a request that came meanwhile counts anew.
 const giveBackStmt = `

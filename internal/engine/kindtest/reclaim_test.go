@@ -76,9 +76,9 @@ func reclaimCharges(b *bundle) {
 	require.NoError(b.t, b.last(ctx, id(4)))
 	gone := b.resting("run/0/1")
 	require.Len(b.t, b.lease(gone, 4), 4)
-	working, err := b.kind.MarkWorking(ctx, gone, []string{id(1), id(4)})
+	begun, err := b.kind.BeginWaiting(ctx, gone, []string{id(1), id(4)})
 	require.NoError(b.t, err)
-	require.Len(b.t, working, 2)
+	require.Len(b.t, begun.Working, 2)
 	require.NoError(b.t, b.cancel(ctx, b.Pool, id(3)))
 	require.NoError(b.t, b.expire(ctx, gone.ID))
 	var got store.Reclaimed

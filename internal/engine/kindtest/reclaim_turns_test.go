@@ -77,9 +77,9 @@ func reclaimTurnsLocked(b *bundle) {
 func reclaimTurnsCrashed(b *bundle) {
 	earlier := b.resting("run/0/1")
 	jobs := b.leased(earlier, 2)
-	working, err := b.kind.MarkWorking(b.t.Context(), earlier, []string{jobs[0].ID})
+	begun, err := b.kind.BeginWaiting(b.t.Context(), earlier, []string{jobs[0].ID})
 	require.NoError(b.t, err)
-	require.Len(b.t, working, 1)
+	require.Len(b.t, begun.Working, 1)
 	turn := b.turn("run/0/1")
 	taken := b.reclaimTurns(turn, true, turn.ID)
 	assert.Equal(b.t, 1, taken.Lost)
