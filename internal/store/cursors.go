@@ -1,6 +1,8 @@
 package store
 
 import (
+	"container/list"
+	"slices"
 	"sync"
 	"time"
 )
@@ -58,15 +60,14 @@ type orgTurns struct {
 	org        string
 	partitions []*partition
 	// next is whose turn it is.
-	next          int
-	before, after *orgTurns
+	next int
 }
 
 // round holds the organizations with work of one priority, in the order in which their turn comes.
 type round struct {
-	// head is whose turn it is; nil: there is no work.
-	head *orgTurns
-	orgs map[string]*orgTurns
+	// order has an *orgTurns for each organization; the first one's turn it is.
+	order *list.List
+	orgs  map[string]*list.Element
 	// types counts the partitions by type.
 	types map[string]int
 	// owed is what the lower priorities have not got yet of their fifth, in fifths: of the leases ("") and of each type's room.
@@ -93,7 +94,7 @@ const priorities = 3
 func newCursors() *cursors {
 	r := &cursors{partitions: map[partitionKey]*partition{}, atCap: map[*partition]bool{}, unhandled: map[partitionKey]time.Time{}}
 	for p := range r.rounds {
-		r.rounds[p] = round{orgs: map[string]*orgTurns{}, types: map[string]int{}, owed: map[string]int{}}
+		r.rounds[p] = round{order: list.New(), orgs: map[string]*list.Element{}, types: map[string]int{}, owed: map[string]int{}}
 	}
 	return r
 }
@@ -104,21 +105,17 @@ func (r *cursors) activate(at *partition) {
 		return
 	}
 	rd := &r.rounds[at.key.priority-1]
-	turns := rd.orgs[at.key.org]
-	if turns == nil {
-		turns = &orgTurns{org: at.key.org}
-		rd.orgs[at.key.org] = turns
-		if rd.head == nil {
-			turns.before, turns.after, rd.head = turns, turns, turns
-		} else {
-			turns.before, turns.after = rd.head.before, rd.head
-			turns.before.after, turns.after.before = turns, turns
-		}
+	place := rd.orgs[at.key.org]
+	if place == nil {
+		place = rd.order.PushBack(&orgTurns{org: at.key.org})
+		rd.orgs[at.key.org] = place
 	}
-	turns.partitions = append(turns.partitions, at)
-	at.turns = turns
+	at.turns = turnsAt(place)
+	at.turns.partitions = append(at.turns.partitions, at)
 	rd.types[at.key.jobType]++
 }
+
+func turnsAt(place *list.Element) *orgTurns { return place.Value.(*orgTurns) }
 
 // park takes a partition's turns from it.
 func (r *cursors) park(at *partition) {
@@ -131,25 +128,14 @@ func (r *cursors) park(at *partition) {
 	if rd.types[at.key.jobType]--; rd.types[at.key.jobType] == 0 {
 		delete(rd.types, at.key.jobType)
 	}
-	for i, other := range turns.partitions {
-		if other == at {
-			turns.partitions = append(turns.partitions[:i], turns.partitions[i+1:]...)
-			if turns.next > i {
-				turns.next--
-			}
-			break
-		}
+	i := slices.Index(turns.partitions, at)
+	turns.partitions = slices.Delete(turns.partitions, i, i+1)
+	if turns.next > i {
+		turns.next--
 	}
 	if len(turns.partitions) == 0 {
+		rd.order.Remove(rd.orgs[turns.org])
 		delete(rd.orgs, turns.org)
-		if turns.after == turns {
-			rd.head = nil
-		} else {
-			turns.before.after, turns.after.before = turns.after, turns.before
-			if rd.head == turns {
-				rd.head = turns.after
-			}
-		}
 	}
 	if len(r.partitions) > manyPartitions && !r.atCap[at] {
 		delete(r.partitions, at.key)

@@ -128,7 +128,7 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 		return d, wrap("count attempts", err)
 	}
 	limit := cmp.Or(p.Limit, DefaultLimit)
-	d.Attempts, err = list[models.JobAttempt]("list attempts", history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}))
+	d.Attempts, err = find[models.JobAttempt]("list attempts", history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}))
 	if len(d.Attempts) > limit {
 		d.Attempts = d.Attempts[:limit]
 		d.Older = d.Attempts[limit-1].ID
@@ -164,7 +164,7 @@ func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink
 	if len(ids) == 0 {
 		return []models.JobLink{}, nil
 	}
-	return list[models.JobLink]("read the jobs' links", l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id"))
+	return find[models.JobLink]("read the jobs' links", l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id"))
 }
 
 // jobs begins a query of the jobs that the filter means.

@@ -62,8 +62,8 @@ func where[T ~string](q *gorm.DB, condition string, value T) *gorm.DB {
 	return q.Where(condition, value)
 }
 
-// list reads the rows of a query; doing says in an error what was being done.
-func list[T any](doing string, q *gorm.DB) ([]T, error) {
+// find reads the rows of a query; doing says in an error what was being done.
+func find[T any](doing string, q *gorm.DB) ([]T, error) {
 	rows := []T{}
 	err := q.Find(&rows).Error
 	return rows, wrap(doing, err)
@@ -98,12 +98,12 @@ func history(db *gorm.DB, jobID string, p HistoryPage) *gorm.DB {
 
 // Attempts lists a page of the attempts at a job, the newest first.
 func (l *Listing) Attempts(ctx context.Context, jobID string, p HistoryPage) ([]models.Attempt, error) {
-	return list[models.Attempt]("list attempts", history(l.db.WithContext(ctx), jobID, p))
+	return find[models.Attempt]("list attempts", history(l.db.WithContext(ctx), jobID, p))
 }
 
 // Impacts lists the chain of a document's impacts.
 func (l *Listing) Impacts(ctx context.Context, org, document string) ([]models.Impact, error) {
-	return list[models.Impact]("list impacts", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq"))
+	return find[models.Impact]("list impacts", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq"))
 }
 
 // EntryFilter says which entries to list. OrgID is required; the zero value of each other field means any.
@@ -133,7 +133,7 @@ type EntryLine struct {
 
 // Entries lists entries, the last posted impact first, the lines of an impact in their order.
 func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]EntryLine, error) {
-	return list[EntryLine]("list entries", l.entries(ctx, f))
+	return find[EntryLine]("list entries", l.entries(ctx, f))
 }
 
 func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
@@ -150,7 +150,7 @@ func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
 
 // Organizations lists the organizations that Daybook knows.
 func (l *Listing) Organizations(ctx context.Context) ([]models.Organization, error) {
-	return list[models.Organization]("list organizations", l.db.WithContext(ctx).Order("id"))
+	return find[models.Organization]("list organizations", l.db.WithContext(ctx).Order("id"))
 }
 
 // Organization reads one organization, or returns ErrOrganizationNotFound.
@@ -160,7 +160,7 @@ func (l *Listing) Organization(ctx context.Context, id string) (models.Organizat
 
 // Accounts lists an organization's chart of accounts in the order of the codes.
 func (l *Listing) Accounts(ctx context.Context, org string) ([]models.Account, error) {
-	return list[models.Account]("list accounts", l.db.WithContext(ctx).Where("org_id = ?", org).Order("code"))
+	return find[models.Account]("list accounts", l.db.WithContext(ctx).Where("org_id = ?", org).Order("code"))
 }
 
 // ActiveRuleSet reads the rule set that an organization posts by, or returns ErrNoRuleSet.

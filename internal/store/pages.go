@@ -21,7 +21,7 @@ type DocumentFilter struct {
 // Documents lists an organization's documents in the order of their ids, without their contents.
 func (l *Listing) Documents(ctx context.Context, f DocumentFilter) ([]models.Document, error) {
 	q := l.db.WithContext(ctx).Omit("content").Where("org_id = ? AND id > ?", f.OrgID, f.After).Order("id").Limit(cmp.Or(f.Limit, DefaultLimit))
-	return list[models.Document]("list documents", where(q, "type = ?", f.Type))
+	return find[models.Document]("list documents", where(q, "type = ?", f.Type))
 }
 
 // Document reads a document, or returns ErrDocumentNotFound.
@@ -39,5 +39,5 @@ type EntryPlace struct {
 // EntriesAfter lists entries in the order of Entries, from a place on.
 func (l *Listing) EntriesAfter(ctx context.Context, f EntryFilter, after EntryPlace) ([]EntryLine, error) {
 	q := l.entries(ctx, f).Where("(e.impact_id < ? OR (e.impact_id = ? AND e.line_no > ?))", after.ImpactID, after.ImpactID, after.LineNo)
-	return list[EntryLine]("list entries", q)
+	return find[EntryLine]("list entries", q)
 }

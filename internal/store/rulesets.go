@@ -128,7 +128,7 @@ func (l *Listing) RuleSets(ctx context.Context, org string) (sets []models.RuleS
 	if o.ActiveRuleSet != nil {
 		active = *o.ActiveRuleSet
 	}
-	sets, err = list[models.RuleSet]("list rule sets", l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC"))
+	sets, err = find[models.RuleSet]("list rule sets", l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC"))
 	return sets, active, err
 }
 

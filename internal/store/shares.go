@@ -141,8 +141,8 @@ func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partit
 	if part <= 0 || !rd.any(b) {
 		return asked
 	}
-	for dealt, passed := 0, 0; dealt < part && passed < len(rd.orgs); rd.head = rd.head.after {
-		at := rd.head.turn(b)
+	for dealt, passed := 0, 0; dealt < part && passed < len(rd.orgs); rd.order.MoveToBack(rd.order.Front()) {
+		at := turnsAt(rd.order.Front()).turn(b)
 		if at == nil {
 			passed++
 			continue
