@@ -11,30 +11,28 @@ import (
 // leaseShares leases what each partition is asked for.
 func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
 	free, counted := splitCounted(shares, room)
-	var jobs []Job
+	var jobs, more []Job
 	if len(free) > 0 {
-		got, err := s.weeding(ctx, free, func(free []share) ([]Job, error) {
+		if err := s.weeding(ctx, func() (err error) {
 			batch := batchByKey(s.pool)
 			s.queueLease(batch, turn, free, []string{}, []string{})
-			return s.takeShares(ctx, s.pool, batch, free, s.kind.fields)
-		})
-		if err != nil {
+			jobs, err = s.takeShares(ctx, s.pool, batch, free, s.kind.fields)
+			return err
+		}, func() { s.doubtShares(free) }); err != nil {
 			return nil, err
 		}
-		jobs = got
 	}
 	if len(counted) > 0 {
-		got, err := s.weeding(ctx, counted, func(counted []share) ([]Job, error) {
-			return s.leaseCounted(ctx, turn, counted, room)
-		})
-		if err != nil {
+		if err := s.weeding(ctx, func() (err error) {
+			more, err = s.leaseCounted(ctx, turn, slices.Clone(counted), room)
+			return err
+		}, func() { s.doubtShares(counted) }); err != nil {
 			// What was leased already is the turn's, and the next reclaim of its leases finds it.
 			return nil, err
 		}
-		jobs = append(jobs, got...)
 	}
 	s.weed(ctx)
-	return jobs, nil
+	return append(jobs, more...), nil
 }
 
 // splitCounted separates the partitions whose jobs in flight are counted: those of organizations with a cap, and of types with a limit

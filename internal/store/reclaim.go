@@ -76,12 +76,7 @@ SELECT id, last_attempted_at, working
 		got, due, err = s.endLeases(ctx, tx, ending)
 		return err
 	}
-	err := s.InTx(ctx, attempt)
-	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
-		s.doubt(ending.ids...)
-		s.weed(ctx)
-		err = s.InTx(ctx, attempt)
-	}
+	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(ending.ids...) })
 	if err != nil && !errors.Is(err, errNothing) {
 		return Reclaimed{}, nil, wrap("reclaim leases", err)
 	}
@@ -158,16 +153,10 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 	if got.Lost, err = s.logLost(ctx, tx, rows); err != nil {
 		return got, nil, err
 	}
-	ended, err := tx.Query(ctx, s.kind.sql(stmt), args{
-		"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode,
-	})
-	if err != nil {
-		return got, nil, err
-	}
 	var back []seen
 	var due, failed bool
 	var at seen
-	_, err = pgx.ForEachRow(ended, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
+	err = each(ctx, tx, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
 		if failed {
 			got.Failed++
 		}
@@ -176,7 +165,7 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 		}
 		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
-	})
+	}, s.kind.sql(stmt), args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode})
 	if err != nil || len(back) == 0 {
 		return got, nil, err
 	}

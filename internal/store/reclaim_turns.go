@@ -69,13 +69,7 @@ SELECT q.id, c.charged,
 		}
 		return err
 	}
-	err := s.InTx(ctx, attempt)
-	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
-		s.doubt(going.ids...)
-		s.doubt(ending.ids...)
-		s.weed(ctx)
-		err = s.InTx(ctx, attempt)
-	}
+	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(slices.Concat(going.ids, ending.ids)...) })
 	s.weed(ctx)
 	if err == nil {
 		s.cursors.found(due, nil)

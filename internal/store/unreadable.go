@@ -122,15 +122,15 @@ func (k *Kind) blamesRow(err error) bool {
 	}
 }
 
-// weeding leases from the shares, and leases again after the rows that it failed for were set aside.
-func (s *Store) weeding(ctx context.Context, shares []share, lease func(shares []share) ([]Job, error)) ([]Job, error) {
-	jobs, err := lease(slices.Clone(shares))
+// weeding runs f, and again after the rows that it failed for were set aside; doubt names the rows that may be to blame.
+func (s *Store) weeding(ctx context.Context, f func() error, doubt func()) error {
+	err := f()
 	for try := 0; try < weedTries && s.kind.blamesRow(err); try++ {
-		s.doubtShares(shares)
+		doubt()
 		s.weed(ctx)
-		jobs, err = lease(slices.Clone(shares))
+		err = f()
 	}
-	return jobs, err
+	return err
 }
 
 // weed sets those of the doubtful rows aside that cannot be leased and read. What another transaction holds locked, and all of it
