@@ -93,7 +93,7 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 // fetchedTurn is the detached turn by which a fetch holds what it begins at once.
 func fetchedTurn(turn store.Turn) store.Turn {
 	turn.ID += "/fetched"
-	return detached(turn)
+	return turn.Detach()
 }
 
 // bridge leases jobs for a fetch that has waited, and begins them at once, in the background: the turn's next activity is a hop

@@ -161,7 +161,7 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 	defer h.moving.Unlock()
 	inHand := h.calls.inHand()
 	before := h.turn()
-	after := detached(before)
+	after := before.Detach()
 	var handed bool
 	// A connection that breaks leaves it open who holds the jobs: nothing else is done before that is known.
 	err := h.engine.persist(work, nil, "hand jobs over", func() (err error) {
@@ -180,9 +180,4 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 	}
 	h.identity.Store(&after)
 	return true, nil
-}
-
-// detached is the turn by which jobs are held that go on without the turn's activity.
-func detached(turn store.Turn) store.Turn {
-	return turn.Detach()
 }

@@ -188,9 +188,8 @@ RETURNING d.xmax = 0`
 		return "", fmt.Errorf("encode document %s: %w", d.ID, err)
 	}
 	var value *time.Time
-	if d.ValueDate != nil && !d.ValueDate.IsZero() {
-		t := d.ValueDate.Time()
-		value = &t
+	if d.ValueDate != nil {
+		value = timeOf(*d.ValueDate)
 	}
 	var inserted bool
 	err = tx.QueryRow(ctx, stmt, args{

@@ -77,7 +77,7 @@ func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+	if pg := pgError(err); pg != nil {
 		if sentinel, ok := sentinels[pg.Code]; ok {
 			return &requestError{sentinel: sentinel, message: pg.Message, hint: pg.Hint}
 		}
@@ -125,13 +125,9 @@ func isConnectError(err error) bool {
 	return ok
 }
 
-// IsSchemaMismatch reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
-// though the database answers.
-func IsSchemaMismatch(err error) bool { return isSchemaMismatch(err) }
-
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+	if pg := pgError(err); pg != nil {
 		return pg.Code
 	}
 	return ""
@@ -190,7 +186,7 @@ func IsTransient(err error) bool {
 	if err == nil {
 		return false
 	}
-	if isSchemaMismatch(err) || isConnectError(err) {
+	if IsSchemaMismatch(err) || isConnectError(err) {
 		return true
 	}
 	if state := SQLState(err); state != "" {

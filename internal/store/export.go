@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"math/big"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -63,16 +61,9 @@ type ExportReader struct {
 // that a caller waits for.
 func ReadExport(ctx context.Context, pool *pgxpool.Pool, f ExportFilter, read func(*ExportReader) error) error {
 	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
-		return read(&ExportReader{tx: tx, args: []any{f.OrgID, dayOrNil(f.From), dayOrNil(f.To)}})
+		return read(&ExportReader{tx: tx, args: []any{f.OrgID, timeOf(f.From), timeOf(f.To)}})
 	})
 	return wrap("read the ledger", err)
-}
-
-func dayOrNil(d models.Date) *time.Time {
-	if d.IsZero() {
-		return nil
-	}
-	return new(d.Time())
 }
 
 // Accounts reads the charts of accounts, in the order of organizations and codes.
@@ -113,11 +104,9 @@ SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e
 		if err := row.Scan(&b.OrgID, &b.Account, &b.Currency, &sum); err != nil {
 			return b, err
 		}
-		var ok bool
-		if b.Balance, ok = new(big.Int).SetString(sum, 10); !ok {
-			return b, fmt.Errorf("account %s: %q is not a whole number of minor units", b.Account, sum)
-		}
-		return b, nil
+		var err error
+		b.Balance, err = wholeNumber(sum)
+		return b, err
 	}, stmt, r.args...)
 }
 

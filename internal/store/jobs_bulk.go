@@ -94,13 +94,11 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	}
 	if s := r.Filter.State; s != "" {
 		if !slices.Contains(states, s) {
-			return op, fmt.Errorf("%w: the state of the jobs may be %s, not %s", ErrInvalid, strings.Join(words(states), ", "), s)
+			return op, fmt.Errorf("%w: the state of the jobs may be %s, not %s", ErrInvalid, strings.Join(texts(states), ", "), s)
 		}
 		states = []models.JobState{s}
 	}
-	for _, s := range states {
-		op.States = append(op.States, string(s))
-	}
+	op.States = texts(states)
 	if len(states) == 1 {
 		// The time window is that of the state.
 		r.Filter.State = states[0]
@@ -182,13 +180,4 @@ SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations
 func (l *Listing) BulkOperation(ctx context.Context, org, id string) (models.BulkOperation, error) {
 	return one[models.BulkOperation]("read the bulk operation", where(l.db.WithContext(ctx).Where("id = ?", id), "org_id = ?", org),
 		fmt.Errorf("%w: %s; finished ones are kept for a month", ErrOperationNotFound, id))
-}
-
-// words are states as text.
-func words(states []models.JobState) []string {
-	out := make([]string, len(states))
-	for i, s := range states {
-		out[i] = string(s)
-	}
-	return out
 }

@@ -122,12 +122,8 @@ WITH failed AS (
     RETURNING 1
 )
 SELECT count(*), CASE WHEN count(*) > 0 THEN daybook.wake_accounting_queue()::text END FROM returned`
-	names := make([]string, len(codes))
-	for i, c := range codes {
-		names[i] = string(c)
-	}
 	var n int
 	var woken *string
-	err := tx.QueryRow(ctx, stmt, org, names).Scan(&n, &woken)
+	err := tx.QueryRow(ctx, stmt, org, texts(codes)).Scan(&n, &woken)
 	return n, wrap("return failed jobs", err)
 }

@@ -12,28 +12,26 @@ type NeedsSet struct {
 
 // SetSource puts on record which source an organization's documents are read from; empty: the default.
 func SetSource(ctx context.Context, q Querier, org, source string) (NeedsSet, error) {
-	var s NeedsSet
-	err := q.QueryRow(ctx, `SELECT changed, returned FROM daybook.set_source($1, nullif($2, ''))`, org, source).Scan(&s.Changed, &s.Returned)
-	return s, wrap("set the source of organization "+org, err)
+	return setNeeds(ctx, q, "set the source of organization "+org, `SELECT changed, returned FROM daybook.set_source($1, nullif($2, ''))`, org, source)
 }
 
 // SetHooks puts on record which hooks an organization's postings are told to; nil: the default, empty: none.
 func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (NeedsSet, error) {
-	var s NeedsSet
-	err := q.QueryRow(ctx, `SELECT changed FROM daybook.set_hooks($1, $2)`, org, hooks).Scan(&s.Changed)
-	return s, wrap("set the hooks of organization "+org, err)
+	return setNeeds(ctx, q, "set the hooks of organization "+org, `SELECT changed, 0 FROM daybook.set_hooks($1, $2)`, org, hooks)
 }
 
 // SetDefaultSource puts on record which source documents are read from of organizations that name none.
 func SetDefaultSource(ctx context.Context, q Querier, source string) (NeedsSet, error) {
-	var s NeedsSet
-	err := q.QueryRow(ctx, `SELECT changed, returned FROM daybook.set_default_source($1)`, source).Scan(&s.Changed, &s.Returned)
-	return s, wrap("set the default source", err)
+	return setNeeds(ctx, q, "set the default source", `SELECT changed, returned FROM daybook.set_default_source($1)`, source)
 }
 
 // SetDefaultHooks puts on record which hooks are told of organizations that name none.
 func SetDefaultHooks(ctx context.Context, q Querier, hooks []string) (NeedsSet, error) {
+	return setNeeds(ctx, q, "set the default hooks", `SELECT changed, 0 FROM daybook.set_default_hooks($1)`, hooks)
+}
+
+func setNeeds(ctx context.Context, q Querier, doing, stmt string, values ...any) (NeedsSet, error) {
 	var s NeedsSet
-	err := q.QueryRow(ctx, `SELECT changed FROM daybook.set_default_hooks($1)`, hooks).Scan(&s.Changed)
-	return s, wrap("set the default hooks", err)
+	err := q.QueryRow(ctx, stmt, values...).Scan(&s.Changed, &s.Returned)
+	return s, wrap(doing, err)
 }

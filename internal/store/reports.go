@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math/big"
 
 	"github.com/daybook-dev/daybook/models"
@@ -60,14 +60,11 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 	var debit, credit string
 	err := each(ctx, q, []any{&l.Account, &l.Name, &l.Type, &l.Currency, &debit, &credit}, func() error {
 		line := l
-		var okDebit, okCredit bool
-		line.Debit, okDebit = new(big.Int).SetString(debit, 10)
-		line.Credit, okCredit = new(big.Int).SetString(credit, 10)
-		if !okDebit || !okCredit {
-			return fmt.Errorf("account %s: %q and %q are not whole numbers of minor units", l.Account, debit, credit)
-		}
+		var badDebit, badCredit error
+		line.Debit, badDebit = wholeNumber(debit)
+		line.Credit, badCredit = wholeNumber(credit)
 		lines = append(lines, line)
-		return nil
+		return errors.Join(badDebit, badCredit)
 	}, stmt, org, currency)
 	return lines, wrap("read the trial balance", err)
 }

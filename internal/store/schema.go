@@ -122,8 +122,9 @@ func mayBeReplaced(err error) bool {
 	}
 }
 
-// isSchemaMismatch reports whether err says that Daybook's schema is not the one that was verified.
-func isSchemaMismatch(err error) bool {
+// IsSchemaMismatch reports whether err says that Daybook's schema is missing, was replaced, or is not whole. It is an outage,
+// though the database answers.
+func IsSchemaMismatch(err error) bool {
 	return errors.Is(err, ErrSchemaMismatch) || SQLState(err) == stateTableReplaced || isStalePlan(err)
 }
 

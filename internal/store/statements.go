@@ -136,3 +136,12 @@ func each(ctx context.Context, q Querier, fields []any, f func() error, stmt str
 type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
+
+// texts are words of a type of their own as plain ones.
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}

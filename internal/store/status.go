@@ -152,13 +152,7 @@ func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob,
 	found, err := collect(ctx, tx, func(row pgx.CollectableRow) (p PendingJob, err error) {
 		var document, jobType *string
 		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document, &jobType)
-		if document != nil {
-			p.DocumentID = *document
-		}
-		if jobType != nil {
-			p.Type = *jobType
-		}
-		p.AgeSeconds = max(p.AgeSeconds, 0)
+		p.DocumentID, p.Type, p.AgeSeconds = value(document), value(jobType), max(p.AgeSeconds, 0)
 		return p, err
 	}, stmt, org)
 	if err != nil || len(found) == 0 {

@@ -147,7 +147,7 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types,
 	_, _ = rand.Read(random) // it never fails
 	secret = TokenPrefix + base64.RawURLEncoding.EncodeToString(random)
 	t, err = oneToken(ctx, q, "create the token", stmt, args{
-		"org": n.OrgID, "name": n.Name, "scopes": scopeNames(n.Scopes), "hash": hashToken(secret), "types": types,
+		"org": n.OrgID, "name": n.Name, "scopes": texts(n.Scopes), "hash": hashToken(secret), "types": types,
 		"requests": n.RequestsPerMinute, "jobs": n.JobsPerMinute, "run_by_get": n.RunByGet,
 	})
 	if err != nil {
@@ -200,9 +200,6 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
  WHERE $1 = '' OR org_id = $1
  ORDER BY created_at DESC, id`
 	tokens, err := collect(ctx, q, func(row pgx.CollectableRow) (Token, error) { return scanToken(row) }, stmt, org)
-	if tokens == nil {
-		tokens = []Token{}
-	}
 	return tokens, wrap("list tokens", err)
 }
 
@@ -228,31 +225,13 @@ func oneToken(ctx context.Context, q Querier, doing, stmt string, a args) (Token
 // scanToken reads a token, and what the row has besides into more.
 func scanToken(row pgx.Row, more ...any) (Token, error) {
 	var t Token
-	var scopes []string
 	err := row.Scan(append([]any{
-		&t.ID, &t.OrgID, &t.Name, &scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt, &t.Types, &t.RequestsPerMinute, &t.JobsPerMinute, &t.RunByGet,
+		&t.ID, &t.OrgID, &t.Name, &t.Scopes, &t.CreatedAt, &t.LastUsedAt, &t.RevokedAt, &t.Types, &t.RequestsPerMinute, &t.JobsPerMinute, &t.RunByGet,
 	}, more...)...)
-	t.Scopes = scopesOf(scopes)
 	return t, err
 }
 
 func hashToken(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]
-}
-
-func scopeNames(scopes []Scope) []string {
-	names := make([]string, len(scopes))
-	for i, s := range scopes {
-		names[i] = string(s)
-	}
-	return names
-}
-
-func scopesOf(names []string) []Scope {
-	scopes := make([]Scope, len(names))
-	for i, n := range names {
-		scopes[i] = Scope(n)
-	}
-	return scopes
 }
