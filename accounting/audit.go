@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// AuditOptions say what workers.Audit looks at.
+// AuditOptions say what workers.Audit checks.
 type AuditOptions struct {
 	// OrgID is the organization; empty: all.
 	OrgID string
@@ -17,28 +17,28 @@ type AuditOptions struct {
 type Finding struct {
 	OrgID      string `json:"org_id"`
 	DocumentID string `json:"document_id,omitempty"`
-	// ImpactID is 0 where no impact is meant.
+	// ImpactID is 0 where the finding is not about an impact.
 	ImpactID int64 `json:"impact_id,omitempty"`
 	// Detail says what is wrong in words.
 	Detail string `json:"detail"`
 }
 
-// CheckResult is what one check of the audit came to.
+// CheckResult is the result of one check of the audit.
 type CheckResult struct {
 	// Kind names the check: "unbalanced_impact".
 	Kind string `json:"kind"`
 	// Rule says what must hold.
 	Rule string `json:"rule"`
-	// Count is how often it does not.
+	// Count is how often it does not hold.
 	Count int64 `json:"count"`
 	// Findings are the first of them.
 	Findings []Finding `json:"findings"`
 }
 
-// AuditFigures are what was looked at.
+// AuditFigures count what an audit checked.
 type AuditFigures struct {
 	Organizations int64 `json:"organizations"`
-	// Sources say of each source on record what there is of it, and whether its documents were read.
+	// Sources count what there is of each source on record, and say whether its documents were read.
 	Sources []SourceFigures `json:"sources"`
 	// Documents counts the rows of daybook.documents.
 	Documents int64 `json:"documents"`
@@ -63,7 +63,7 @@ type CurrencyTotal struct {
 	Credit   *big.Int `json:"credit_minor"`
 }
 
-// AuditReport is what an audit found. All of it is of one moment.
+// AuditReport is what an audit found, in one snapshot of the database.
 type AuditReport struct {
 	// At is the database's clock.
 	At time.Time `json:"at"`
@@ -103,11 +103,11 @@ type SourceFigures struct {
 	Live       int64 `json:"live"`
 }
 
-// QueueFigures are what an audit looked at of a queue.
+// QueueFigures count the jobs of a queue that an audit checked.
 type QueueFigures struct {
 	// Kind is the queue's.
 	Kind string `json:"kind"`
-	// Open jobs are pending or leased, failed ones dead letters.
+	// Open jobs are pending or leased; failed ones are dead letters.
 	Open   int64 `json:"open"`
 	Failed int64 `json:"failed"`
 }

@@ -2,6 +2,6 @@
 // daybook.documents (a Source), what follows a booking in the same transaction (a Hook), and, instead of Daybook's ledger, how
 // the queue's jobs are worked (a Processor).
 //
-// The worker is given them by workers.AccountingOptions, the drain of a test by queuetest.AccountingOptions. What package jobs is
-// for background jobs, this package is for documents; domain code that enqueues needs neither.
+// Pass them to a worker in workers.AccountingOptions, and to a test in queuetest.AccountingOptions. This package is for documents what
+// package jobs is for background jobs; code that only enqueues needs neither.
 package accounting

@@ -11,26 +11,26 @@ import (
 // SourceDaybook is the name of the source that every worker of Daybook's ledger reads: the table daybook.documents.
 const SourceDaybook = "daybook"
 
-// Source reads documents where an application keeps them in tables of its own. Both methods run in the transaction that posts, for
-// documents of those organizations alone whose source on record it is.
+// Source reads the documents of an application that keeps them in tables of its own. Both methods run in the transaction that posts, and
+// only for organizations that have this source on record.
 type Source interface {
-	// LockAndRead locks the documents that it can get without waiting (FOR NO KEY UPDATE SKIP LOCKED), and answers for
-	// each key in order: the document as it is now, or that another transaction holds it, or that it was deleted, or that there
-	// is nothing known of it. Only Deleted reverses what is posted; Unknown fails the job with DOCUMENT_UNKNOWN and changes
+	// LockAndRead locks the documents that it can lock without waiting (FOR NO KEY UPDATE SKIP LOCKED), and answers for
+	// each key in order: the document as it is now, or that another transaction holds it, or that it was deleted, or that the source
+	// does not know it. Only Deleted reverses what is posted; Unknown fails the job with DOCUMENT_UNKNOWN and changes
 	// nothing else.
 	LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) ([]Found, error)
 	// SetPosted is told for each key whether an impact of the document is live now.
 	SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error
 }
 
-// Sources are document sources by name. Which source an organization's documents are read from is on record in the database
+// Sources are document sources by name. The database has on record from which source an organization's documents are read
 // (queue.SetSource, queue.SetDefaultSource).
 type Sources map[string]Source
 
 // Key names a document.
 type Key struct{ OrgID, ID string }
 
-// State is what a source says of a key. The zero value is no answer, and an error.
+// State is a source's answer for a key. The zero value is not an answer: the source's call fails.
 type State int
 
 const (
@@ -38,13 +38,13 @@ const (
 	Here State = iota + 1
 	// Locked: another transaction holds the document. It is asked for again shortly.
 	Locked
-	// Deleted: the document was deleted. Its job is cancelled, and what is posted of it is reversed. A source says so only
-	// of what it knows to be deleted.
+	// Deleted: the document was deleted. Its job is cancelled, and what is posted of it is reversed. A source must give this answer only
+	// for a document that it knows to be deleted.
 	Deleted
-	// Unknown: the source knows nothing of the document. Its job fails with DOCUMENT_UNKNOWN, and the ledger stays as it is.
+	// Unknown: the source does not know the document. Its job fails with DOCUMENT_UNKNOWN, and the ledger stays as it is.
 	Unknown
-	// Later: the documents before it are as much as one transaction should hold in memory. It is asked for again at once;
-	// the first key of a call cannot be put off.
+	// Later: the documents before it are as much as one transaction should hold in memory. The engine asks for it again at once.
+	// It cannot be the answer for the first key of a call.
 	Later
 )
 
@@ -52,9 +52,9 @@ const (
 type Found struct {
 	// State is the answer.
 	State State
-	// Document is set when the document is here. It may be set for a deleted one, for its DeletedAt and for what is told after the
-	// posting. A document whose DeletedAt is set is deleted.
+	// Document is set when State is Here. It may be set when State is Deleted, for its DeletedAt and for the hooks. A document whose
+	// DeletedAt is set is deleted.
 	Document *models.Document
-	// Err says why a document that is here could not be decoded: its job fails with DOCUMENT_INVALID.
+	// Err says why a document could not be decoded although State is Here: its job fails with DOCUMENT_INVALID.
 	Err error
 }

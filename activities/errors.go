@@ -11,9 +11,9 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// translateError says what Temporal makes of an error that a turn meets: the type of the application error is the code of the
-// error's class, and the activity is tried again for ever. Nothing ends the workflow: jobs have their own states, an outage passes,
-// and a job must not be lost for what should not happen.
+// translateError makes an application error of an error that a turn meets. Its type is the code of the error's class, and Temporal
+// tries the activity again for ever. No error ends the workflow: jobs have their own states, an outage passes, and no job may be lost
+// because of an unexpected error.
 func translateError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -31,7 +31,7 @@ func translateError(ctx context.Context, err error) error {
 	return temporal.NewApplicationErrorWithCause(err.Error(), class.Code, err)
 }
 
-// translateRefusal is translateError for an activity that may be refused: one that cannot succeed however often it is tried ends.
+// translateRefusal is translateError for an activity that may be refused: an error that trying again cannot help ends the activity.
 func translateRefusal(ctx context.Context, err error) error {
 	if class := store.Failure(err); class != nil && !class.Retryable {
 		return temporal.NewNonRetryableApplicationError(err.Error(), class.Code, err)

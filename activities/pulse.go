@@ -15,16 +15,16 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// HeartbeatTimeout is the silence after which Temporal gives an activity to another worker. It is short, because until then a lane stands
-// still whose worker is gone, and may be, because nothing is taken from the silent worker for it: its leases go on for as long as it renews
-// them.
+// HeartbeatTimeout is the time without a heartbeat after which Temporal gives an activity to another worker. It is short, because until
+// then the lane of a worker that died does nothing. It may be short, because the silent worker, if it is alive, keeps its leases for as
+// long as it renews them.
 const HeartbeatTimeout = 2 * time.Second
 
 // beatEvery is the pause between two heartbeats.
 const beatEvery = 600 * time.Millisecond
 
-// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing: when Temporal is unavailable for a moment the queue is
-// worked on.
+// aliveFor is for how long after its last acknowledged heartbeat a turn goes on leasing, so that work goes on while Temporal is
+// unavailable for a moment.
 const aliveFor = 10 * time.Second
 
 // beatDetails is what a heartbeat says.
@@ -32,21 +32,21 @@ type beatDetails struct {
 	// Ended is set by an activity that ends by itself with an error: its successor need not suspect a document of having
 	// killed the worker.
 	Ended bool `json:"ended,omitempty"`
-	// TurnID is the turn by which an activity that has ended so holds leases; empty: the one that it was given.
+	// TurnID is the turn by which an activity that ended with an error holds leases; empty: the turn that it was given.
 	TurnID string `json:"turnId,omitempty"`
 	// Progress is what the turn did so far, for people who look at a running activity.
 	Progress any `json:"progress,omitempty"`
 }
 
-// pulse beats an activity's heart through the client rather than through the SDK's own throttled heartbeat, because only
-// so does it learn when a beat was acknowledged: a worker that slept must notice that before it leases more.
+// pulse sends an activity's heartbeats through the client rather than through the SDK, which throttles them and does not say when one
+// was acknowledged: a worker that was suspended must notice that before it leases more.
 type pulse struct {
 	client client.Client
 	token  []byte
 	cancel context.CancelFunc
 	// turn is the turn that the activity works, if it is not the one that it was given.
 	turn string
-	// goesOn: when the activity is no longer this worker's, it ends its turn in its own time.
+	// goesOn says that the activity has been given to another worker, so that this one ends its turn when its time is up.
 	goesOn bool
 
 	mu       sync.Mutex
@@ -69,7 +69,7 @@ func startPulse(ctx context.Context, c client.Client, turn string, goesOn bool) 
 	now := time.Now()
 	p.acknowledged.Store(&now)
 	if activity.GetInfo(ctx).Attempt > 1 {
-		// At once, and before any work: what the attempt before left as its last word must not be taken for this one's.
+		// At once, and before any work: the last heartbeat of the attempt before must not be taken for one of this attempt.
 		p.beat(ctx, beatDetails{})
 	}
 	go p.run(ctx)
@@ -130,7 +130,7 @@ func (p *pulse) alive() bool {
 	return !p.gone.Load() && time.Since(*p.acknowledged.Load()) < aliveFor
 }
 
-// end stops beating. With an error it first leaves word that the activity ended by itself.
+// end stops the heartbeats. With an error it first sends one that says that the activity ended by itself.
 func (p *pulse) end(ctx context.Context, err error) {
 	close(p.stop)
 	<-p.done
@@ -140,12 +140,12 @@ func (p *pulse) end(ctx context.Context, err error) {
 	p.cancel()
 }
 
-// maxSilent bounds how many earlier executions are asked about: what older ones held is reclaimed by now.
+// maxSilent limits how many earlier executions are asked about: what older ones held is reclaimed by now.
 const maxSilent = 10
 
-// resume says by which turn an execution of an activity works, which was given a turn. One that follows another which ended by itself
-// goes on with that one's turn. One that follows another which fell silent has a turn of its own: the other may be alive after all, and
-// works what it holds; if it is not, that is reclaimed. silent names the turns of all that may be alive.
+// resume says by which turn an execution of an activity works. If the execution before it ended by itself, it goes on with that one's
+// turn. If the execution before it fell silent, it has a turn of its own: the silent one may be alive and work what it holds; if it is
+// not, its leases expire and are reclaimed. silent names the turns of all executions that may be alive.
 func resume(ctx context.Context, given string) (turn string, silent []string) {
 	attempt := activity.GetInfo(ctx).Attempt
 	if attempt <= 1 {

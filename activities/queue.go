@@ -15,7 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/turns"
 )
 
-// Queue is the activities of one queue, of either kind. Its methods are registered under their names, by package workers, which makes it.
+// Queue has the activities of one queue, of either kind. Package workers makes it, and registers its methods under their names.
 type Queue struct {
 	client   client.Client
 	engine   *engine.Engine
@@ -38,7 +38,7 @@ func ProcessName() string {
 	return host + "/" + strconv.Itoa(os.Getpid())
 }
 
-// ReadSettings returns what the worker's environment says.
+// ReadSettings returns the settings of the worker's environment.
 func (a *Queue) ReadSettings(context.Context) (Settings, error) { return a.settings, nil }
 
 // FetchInput asks for the first jobs of a turn.
@@ -62,7 +62,7 @@ type FetchOutput struct {
 	Failed int  `json:"failed,omitempty"`
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Worked is what was done at once when the wait ended with work; it is included in Leased.
+	// Worked counts the jobs that were worked at once when the wait ended with work; Leased includes them.
 	Worked *ProcessOutput `json:"worked,omitempty"`
 	// Silent names those of the silent turns that still hold leases.
 	Silent []string `json:"silent,omitempty"`
@@ -152,7 +152,7 @@ type ReleaseInput struct {
 	TurnIDs []string `json:"turnIds"`
 }
 
-// ReleaseTurns gives back what turns hold that were fetched and will not be processed.
+// ReleaseTurns gives back the leases of turns that were fetched and will not be processed.
 func (a *Queue) ReleaseTurns(ctx context.Context, in ReleaseInput) (int, error) {
 	total := 0
 	for _, id := range in.TurnIDs {

@@ -43,11 +43,11 @@ type EnqueueScheduledInput struct {
 // EnqueueScheduledOutput is the job that the firing led to.
 type EnqueueScheduledOutput struct {
 	JobID string `json:"jobId"`
-	// Duplicate says that it was there already: the firing was executed before, or the job of an earlier one is still open.
+	// Duplicate says that the job existed already: the firing was executed before, or the job of an earlier firing is still open.
 	Duplicate bool `json:"duplicate,omitempty"`
 }
 
-// EnqueueScheduledJob enqueues a firing's job, once however often it is called.
+// EnqueueScheduledJob enqueues a firing's job. Further calls with the same key enqueue nothing.
 func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduledInput) (EnqueueScheduledOutput, error) {
 	j := in.Job
 	var done queue.EnqueuedJob

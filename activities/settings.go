@@ -12,7 +12,7 @@ const (
 	MaxConcurrency         = 100
 )
 
-// Settings is what a worker's environment says about its queue. It reaches the workflow as the result of an activity, so
+// Settings are the settings of a queue in a worker's environment. They reach the workflow as the result of an activity, so
 // that a replay sees what the first execution saw.
 type Settings struct {
 	// BatchSize is how many jobs are leased at a time, 1 to MaxBatchSize.
@@ -23,7 +23,7 @@ type Settings struct {
 	RetryBaseSeconds int `json:"retryBaseSeconds"`
 }
 
-// DefaultSettings is what an empty environment says.
+// DefaultSettings are those of an empty environment.
 func DefaultSettings() Settings {
 	return Settings{BatchSize: 50, PollIntervalSeconds: 10, RetryBaseSeconds: 300}
 }

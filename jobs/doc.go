@@ -1,5 +1,5 @@
-// Package jobs is how an application works background jobs: a job's payload is a struct, its type has one handler, and a
-// policy says how often and how fast it is tried again.
+// Package jobs is for the handlers of background jobs: a job's payload is a struct, its type has one handler, and a
+// policy says how often a job is tried and with which delays.
 //
 //	type Welcome struct {
 //		UserID string `json:"user_id"`

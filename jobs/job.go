@@ -18,8 +18,8 @@ type Job[P queue.Payload] struct {
 	Type string
 	// Attempt is the number of this attempt, from 1; MaxAttempts the number of the last one.
 	Attempt, MaxAttempts int
-	// IdempotencyKey stays the same over all attempts: the key that the job was enqueued with, or its id. Give it to the server
-	// that is asked to do something outside the database, so that it is done once.
+	// IdempotencyKey is the same in all attempts: the key that the job was enqueued with, or else its id. Pass it to a server that does
+	// something outside of the database, so that the server can recognize a repeated request.
 	IdempotencyKey string
 	Payload        P
 	EnqueuedAt     time.Time
@@ -34,11 +34,12 @@ type attempt struct {
 	progress func(ctx context.Context, v json.RawMessage) error
 }
 
-// SetResult keeps v, as JSON, with the job when this attempt completes it.
+// SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be written as JSON makes the job a dead
+// letter.
 func (j *Job[P]) SetResult(v any) { j.attempt.result = v }
 
-// Progress stores v, as JSON, for people who look at a running job. It fails when the job is no longer this attempt's: then
-// the handler should end.
+// Progress stores v, as JSON, for people who look at a running job. It fails when another worker has reclaimed the job: then
+// the handler should end. In a bulk handler it fails always.
 func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -47,8 +48,9 @@ func (j *Job[P]) Progress(ctx context.Context, v any) error {
 	return j.attempt.progress(ctx, raw)
 }
 
-// InTx has f run after the handler has returned nil, in the short transaction that completes the job. What f writes commits
-// exactly once: with the completion, or not at all. An error of f is the attempt's.
+// InTx runs f after the handler has returned nil, in the short transaction that completes the job. What f writes commits
+// exactly once: with the completion, or not at all. An error of f rolls the transaction back and ends the attempt with that error. In a
+// bulk handler InTx makes the job a dead letter: the handler has the transaction already.
 func (j *Job[P]) InTx(f func(ctx context.Context, tx pgx.Tx) error) {
 	j.attempt.inTx = append(j.attempt.inTx, f)
 }

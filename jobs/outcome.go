@@ -33,7 +33,7 @@ func (o *outcome) Error() string {
 }
 func (o *outcome) Unwrap() error { return o.cause }
 
-// Snooze puts the job off for d, at least a second. It is no attempt: nothing is counted and nothing has failed.
+// Snooze puts the job off for d, at least a second. No attempt is counted.
 func Snooze(d time.Duration) error {
 	d = max(d, time.Second)
 	return &outcome{kind: snoozed, delay: d, cause: errors.New("snoozed for " + d.String())}
@@ -44,15 +44,15 @@ func Cancel(reason string) error {
 	return &outcome{kind: cancelled, code: models.CodeJobCancelled, cause: errors.New(reason)}
 }
 
-// RetryAfter fails the attempt with err; if another is left, it comes after d instead of the policy's delay.
+// RetryAfter fails the attempt with err. The next attempt, if one is left, begins after d instead of the policy's delay.
 func RetryAfter(d time.Duration, err error) error {
 	return &outcome{kind: retriedAfter, delay: max(d, 0), cause: err}
 }
 
-// Final fails the job with err, whatever attempts are left.
+// Final makes the job a dead letter with err, even if attempts are left.
 func Final(err error) error { return &outcome{kind: final, cause: err} }
 
-// WithCode gives err an error code: it decides whether the job is tried again (docs/jobs.md), and people search by it.
+// WithCode gives err an error code. The code decides whether the job is tried again (docs/jobs.md), and jobs can be searched by it.
 func WithCode(code models.ErrorCode, err error) error {
 	return &outcome{kind: coded, code: code, cause: err}
 }

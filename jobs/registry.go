@@ -22,30 +22,30 @@ import (
 
 // Policy says how the jobs of a type are worked. The zero value of each field means its default.
 type Policy struct {
-	// Owner is the team or contact who answers for the type; it stands in the log, in lists and in the API.
+	// Owner is the team or contact responsible for the type; the log, lists and the API show it.
 	Owner string
-	// MaxAttempts is after how many attempts a job is a dead letter, unless it was enqueued with a number of its own; default 3.
+	// MaxAttempts is how many attempts a job has before it is a dead letter, unless it was enqueued with a number of its own; default 3.
 	MaxAttempts int
 	// Timeout is how long an attempt may take; default 30 s, at most MaxTimeout, or MaxBulkTimeout with a bulk handler.
 	Timeout time.Duration
-	// Base is the delay before the second attempt, Factor what each later one is multiplied by, Cap the longest; defaults 30 s,
-	// 2 and 6 h. Each is changed by up to ±10 %, always the same for the same job and attempt.
+	// Base is the delay before the second attempt, Factor what each further delay is multiplied by, Cap the longest delay; defaults
+	// 30 s, 2 and 6 h. Each delay is changed by up to ±10 %, always the same for the same job and attempt.
 	Base   time.Duration
 	Factor float64
 	Cap    time.Duration
-	// Parallel is how many jobs of the type one worker process works side by side; default 30. More workers work more. Of a bulk
+	// Parallel is how many jobs of the type one worker process works side by side; default 30. For a bulk
 	// handler it is how many jobs share a call; default 500.
 	Parallel int
-	// ParallelEverywhere is how many jobs of the type are leased at a time, over all workers; default: any number. Use it for what
-	// has to be spared, such as an upstream that allows ten calls at a time: each lease of the type then counts those that are
-	// leased. Workers must agree on it. Each alias counts for itself.
+	// ParallelEverywhere is how many jobs of the type are leased at a time, over all workers; default: any number. Use it to protect
+	// something that all workers use, such as a server that allows ten calls at a time; each lease of the type then counts the leased
+	// jobs in the database. All workers must have the same number. Each alias is counted separately.
 	ParallelEverywhere int
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
 }
 
-// What a policy's Timeout may be at most. An attempt that takes longer would rarely come to its end: each start of a new version ends
-// it, and a bulk holds its rows and a connection for as long.
+// The longest Timeout that a policy may have. A longer attempt would rarely end by itself, because each deployment of a new version
+// stops it, and a bulk handler would hold its rows and a connection for as long.
 const (
 	MaxTimeout     = 2 * time.Hour
 	MaxBulkTimeout = time.Hour
@@ -79,7 +79,7 @@ type Registration struct {
 	Policy Policy
 	// Schema is the JSON Schema of the payload.
 	Schema json.RawMessage
-	// Bulk: a BulkFunc works the type.
+	// Bulk says that a BulkFunc works the type.
 	Bulk bool
 }
 
@@ -105,8 +105,8 @@ func (r *Registry) TypeName(name string) string {
 	return name
 }
 
-// Started says, for package workers, that a worker uses the registry from now on: nothing more can be registered. It returns
-// ErrNoHandlers when there is nothing in it.
+// Started is for package workers: a worker uses the registry from now on, and nothing more can be registered. It returns
+// ErrNoHandlers when the registry is empty.
 func (r *Registry) Started() error {
 	if len(r.types) == 0 {
 		return ErrNoHandlers
@@ -118,14 +118,14 @@ func (r *Registry) Started() error {
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry { return &Registry{types: map[string]*registered{}} }
 
-// Func works one job. What it returns says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
-// and WithCode say what they say; any other error is a HANDLER_ERROR and tried again by the policy. A panic is an error with
-// its stack. ctx ends with the type's timeout, or when the job is no longer this worker's.
+// Func works one job. Its result says how the attempt ended: nil completes the job; Snooze, Cancel, RetryAfter, Final
+// and WithCode have the effect that they describe; any other error, or a panic, is a HANDLER_ERROR and is tried again by the policy. ctx
+// ends at the type's timeout, when another worker has reclaimed the job, and twenty seconds after the worker was told to stop.
 type Func[P queue.Payload] func(ctx context.Context, job *Job[P]) error
 
-// BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended, nil
-// for all well; the second undoes everything, and the jobs are halved, each part in
-// a transaction of its own, until the one to blame stands alone.
+// BulkFunc works many jobs of one type in the transaction that completes them. The first result says how each job ended; nil
+// completes all. The second result undoes everything; the jobs are then halved, each part in a transaction of its own, until the one
+// to blame stands alone.
 type BulkFunc[P queue.Payload] func(ctx context.Context, tx pgx.Tx, jobs []*Job[P]) ([]error, error)
 
 // CheckPayload checks a payload against the schema of its type, for callers that enqueue without the struct. A type that is
@@ -138,8 +138,8 @@ func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
 }
 
 // Register registers the handler of P's type. It panics, and says what to do, when the registration cannot work: the type, or one
-// of the aliases, has a handler already or is none that can be enqueued, P is not a struct, f is nil, the policy has a value out of
-// range, or a worker uses the registry already. All are mistakes of the program, and are found when it starts.
+// of the aliases, has a handler already or is not a valid job type, P is not a struct, f is nil, the policy has a value out of
+// range, or a worker uses the registry already. These are mistakes of the program, and are found when it starts.
 func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 	r.check(jobTypeOf[P](), policy, f == nil, MaxTimeout)
 	t := newType[P](policy)
@@ -153,8 +153,8 @@ func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 	r.add(t)
 }
 
-// RegisterBulk registers a handler that works many jobs of P's type in one transaction; otherwise it is Register. Parallel is
-// then how many jobs share a transaction; default 500.
+// RegisterBulk registers a handler that works many jobs of P's type in one transaction. Otherwise it works as Register does.
+// Policy.Parallel is then how many jobs share a transaction; default 500.
 func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 	r.check(jobTypeOf[P](), policy, f == nil, MaxBulkTimeout)
 	policy.Parallel = cmp.Or(policy.Parallel, 500)

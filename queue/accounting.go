@@ -31,8 +31,8 @@ type AccountingJob struct {
 	Priority Priority
 }
 
-// EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a newer version takes the place of an
-// older one, never the reverse, and nothing that is asked for while the job runs is lost.
+// EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a newer version replaces an
+// older one, never the reverse. A request that comes while the job runs is not lost: the job is worked again.
 //
 // Errors: ErrEmptyID, ErrIDTooLong, ErrNegativeVersion, ErrInvalidPriority, ErrNoTransaction (a GORM handle outside of one).
 func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Response, error) {
@@ -134,7 +134,7 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountin
 	return response(r), err
 }
 
-// RepostAccountingJob asks for a document to be reversed and posted anew, though neither it nor its rules changed: a new epoch. The
+// RepostAccountingJob asks for a document to be reversed and posted anew, even if neither it nor its rules changed: a new epoch. The
 // result is that of MarkAccountingJobPending.
 //
 // Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
@@ -147,7 +147,7 @@ func RepostAccountingJob(ctx context.Context, q Querier, d Document) (Response, 
 }
 
 // CancelAccountingJob asks that a document not be posted. A running attempt commits nothing. What is posted already stays: mark the
-// document not ready or deleted to take it back.
+// document not ready or deleted to reverse it.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
 func CancelAccountingJob(ctx context.Context, q Querier, d Document) (Response, error) {
@@ -176,14 +176,19 @@ func MarkDocumentReady(ctx context.Context, q Querier, d Document) (Marked, erro
 	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentReady(ctx, q, d.OrgID, d.ID, d.Priority) })
 }
 
-// MarkDocumentNotReady takes a document's readiness back: the version is incremented and enqueued, and what was posted
+// MarkDocumentNotReady says that a document is not ready any more: the version is incremented and enqueued, and what was posted
 // of the document is reversed. q must be a transaction.
+//
+// Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentNotReady(ctx context.Context, q Querier, d Document) (Marked, error) {
 	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentNotReady(ctx, q, d.OrgID, d.ID) })
 }
 
 // MarkDocumentDeleted marks a document deleted: the version is incremented and enqueued, the job will be cancelled, and
-// what was posted of the document is reversed. Marking it twice is marking it once. q must be a transaction.
+// what was posted of the document is reversed. A second call changes nothing. The row may have been removed already, if the document
+// has a job. q must be a transaction.
+//
+// Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentDeleted(ctx context.Context, q Querier, d Document) (Marked, error) {
 	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentDeleted(ctx, q, d.OrgID, d.ID) })
 }

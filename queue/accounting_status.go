@@ -22,7 +22,7 @@ type AccountingJobStatus struct {
 	PostedVersion *int64
 	// LiveImpactID is the impact that posts it; nil: none.
 	LiveImpactID *int64
-	// Attempts counts those since the last request that started anew, the running one included.
+	// Attempts counts those since the last request that set the count to 0, the running one included.
 	Attempts int
 	// NextTry is when a pending job is due; nil: it is not pending.
 	NextTry *time.Time
@@ -43,7 +43,7 @@ func (s AccountingJobStatus) Posted() bool {
 	return s.PostedVersion != nil && *s.PostedVersion >= s.Version
 }
 
-// ReadAccountingJobStatus says what became of a document. In a transaction it is what that transaction sees.
+// ReadAccountingJobStatus says what became of a document, as q sees it: a transaction also sees its own changes.
 //
 // Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction (a GORM handle outside of one: pass SQL of its db.DB()).
 func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (AccountingJobStatus, error) {
@@ -54,9 +54,9 @@ func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (Accoun
 	return accountingJobStatus(s), err
 }
 
-// WaitAccountingJobOptions say what to wait for. The zero value waits for whatever was asked for last.
+// WaitAccountingJobOptions say what to wait for. The zero value waits for the latest request.
 type WaitAccountingJobOptions struct {
-	// Version is the least document version that must have ended, such as Marked.Version. 0: whatever was asked for.
+	// Version is the least document version that must have ended, such as Marked.Version. 0: any.
 	Version int64
 	// FirstPoll is the pause after the first read of the status; each further one is half as long again. Default 20 ms.
 	FirstPoll time.Duration

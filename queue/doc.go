@@ -12,7 +12,7 @@
 // EnqueueJob and EnqueueJobs do the same for jobs of any type: webhooks, mail, reports or any other work of an application. Package
 // jobs has their handlers.
 //
-// ReadAccountingJobStatus and ReadJobStatus say what became of a request; WaitAccountingJob and WaitJob wait, after the commit, until
+// ReadAccountingJobStatus and ReadJobStatus say what became of a job. WaitAccountingJob and WaitJob, called after the commit, wait until
 // it has ended.
 //
 // Under REPEATABLE READ and SERIALIZABLE a request can fail with a serialization error (SQLSTATE 40001), as any

@@ -19,7 +19,7 @@ type Payload interface {
 	JobType() string
 }
 
-// RawPayload is a payload of a caller that has no struct for it. It is checked against the limits at once, and against the
+// RawPayload is a payload for callers that have no struct for it. It is checked against the limits when it is enqueued, and against the
 // schema of its type before it is worked.
 type RawPayload struct {
 	Type string
@@ -47,7 +47,7 @@ type Link struct {
 // JobOptions say how a job is enqueued. The zero value is a job that is due now, with normal priority.
 type JobOptions struct {
 	// IdempotencyKey makes enqueuing repeatable, per organization and for as long as the job is kept: the same key with the same
-	// type and payload leads to the first job, with another to ErrKeyReused. Empty: every call is a job.
+	// type and payload leads to the first job, with another type or payload to ErrKeyReused. Empty: every call makes a job.
 	IdempotencyKey string
 	// RunAt is when the job is due; the zero time, and any in the past, is now.
 	RunAt time.Time
@@ -69,10 +69,10 @@ type JobOptions struct {
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
 	ID string
-	// Duplicate says that it was there already, because of its key or because it is to be unique.
+	// Duplicate says that the job existed already: it has the same key, or is unique.
 	Duplicate bool
-	// Result says what the request did: Enqueued; Unchanged, when the job that was there is the answer as it is; Coalesced, when
-	// it is unique and running, and is worked again after its attempt; Rescheduled, when it is unique and due earlier now.
+	// Result says what the request did. Enqueued: it made the job. Unchanged: the job existed and was not changed. Coalesced: the unique
+	// job is running, and is worked again after its attempt. Rescheduled: the unique job is due earlier now.
 	Result Result
 }
 
@@ -148,9 +148,9 @@ const (
 // DefaultRetryLater is the delay of RetryLater when none is given.
 const DefaultRetryLater = 5 * time.Minute
 
-// RetryJob makes a dead letter or a cancelled job due again (Requeued), and moves a pending one (Rescheduled). A job that is
-// running is left alone (Unchanged), but for a cancellation that was asked for, which is taken back (Coalesced); so is one that
-// is to be unique while another with its payload is open (Unchanged).
+// RetryJob makes a dead letter or a cancelled job due again (Requeued), and changes the time of a pending one (Rescheduled). A running
+// job is not changed (Unchanged), except that a requested cancellation is withdrawn (Coalesced). A unique job is not changed while
+// another one with its payload is open (Unchanged).
 //
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidRetryMode, ErrNegativeDelay.
 func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, delay time.Duration) (Response, error) {
@@ -167,9 +167,9 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 	return response(r), err
 }
 
-// CancelJob ends a job that waits, also when a worker has leased it and has not begun it, and a dead letter (Cancelled): its
-// handler is not called. A running one is Cancelling: its attempt comes to its end, asks for no transaction, and is the last. A
-// cancelled one is Unchanged.
+// CancelJob cancels a job that waits, a leased job whose handler has not been called, and a dead letter (Cancelled): the
+// handler is not called. A running job is Cancelling: its attempt ends without the completing transaction and is the last. A
+// cancelled job is Unchanged.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {

@@ -11,8 +11,8 @@ var (
 	ErrKeyReused = store.ErrKeyReused
 	// ErrPayloadTooLarge: the payload has more than models.MaxPayloadBytes. Its error code is PAYLOAD_TOO_LARGE.
 	ErrPayloadTooLarge = store.ErrPayloadTooLarge
-	// ErrPayloadInvalid: the payload is no JSON object, is nested too deep, has too many keys, or is not what the schema of its
-	// type asks for; the error names the field. Its error code is PAYLOAD_INVALID.
+	// ErrPayloadInvalid: the payload is not a JSON object, is nested too deep, has too many keys, or does not match the schema of its
+	// type; the error names the field. Its error code is PAYLOAD_INVALID.
 	ErrPayloadInvalid = store.ErrPayloadInvalid
 
 	// ErrInvalidJobType: a type is empty, longer than models.MaxJobTypeBytes, or has other characters than letters, digits and

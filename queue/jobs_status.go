@@ -13,13 +13,13 @@ import (
 // JobStatus is what became of a job.
 type JobStatus struct {
 	JobID string
-	// OrgID is the organization that the job belongs to. A program that answers for several compares it with the asker's.
+	// OrgID is the organization that the job belongs to. A program that answers for several organizations compares it with its caller's.
 	OrgID string
 	// Type names the handler.
 	Type string
 	// State: models.JobFailed is the dead letter. A job that ends within some 20 ms of its beginning is never models.JobLeased.
 	State models.JobState
-	// Attempts counts those since the last retry that began anew, the running one included.
+	// Attempts counts those since the last RetryReset, the running one included.
 	Attempts int
 	// NextTry is when a pending job is due; nil: it is not pending.
 	NextTry *time.Time
@@ -28,9 +28,9 @@ type JobStatus struct {
 	// ErrorCode and Error are the last attempt's; empty: there was none. A job that is tried again has one while it is pending.
 	ErrorCode models.ErrorCode
 	Error     string
-	// Result is what the handler left when it completed the job; nil: nothing.
+	// Result is what the handler passed to SetResult; nil: nothing, or the job is not completed.
 	Result json.RawMessage
-	// Progress is what the handler said last while it worked; nil: nothing.
+	// Progress is what the handler last passed to Progress; nil: nothing.
 	Progress json.RawMessage
 }
 
@@ -42,7 +42,7 @@ func (s JobStatus) Ended() bool {
 // Completed reports whether the job was done.
 func (s JobStatus) Completed() bool { return s.State == models.JobCompleted }
 
-// ReadJobStatus says what became of a job. In a transaction it is what that transaction sees.
+// ReadJobStatus says what became of a job, as q sees it: a transaction also sees its own changes.
 //
 // Errors: ErrJobNotFound (also when cleaning up has removed the job), ErrNoTransaction (a GORM handle outside of one: pass SQL of its
 // db.DB()), ErrNoQuerier.
@@ -54,7 +54,7 @@ func ReadJobStatus(ctx context.Context, q Querier, jobID string) (JobStatus, err
 	return jobStatus(s), err
 }
 
-// WaitJobOptions say how to wait. The zero value is the defaults.
+// WaitJobOptions say how to wait. The zero value of each field is its default.
 type WaitJobOptions struct {
 	// FirstPoll is the pause after the first read of the status; each further one is half as long again. Default 20 ms.
 	FirstPoll time.Duration

@@ -31,7 +31,7 @@ func SetSource(ctx context.Context, q Querier, org, source string) (changed bool
 }
 
 // SetHooks puts on record which hooks are called with an organization's postings. Only workers that have all of them work the
-// organization's jobs. nil: those of the default (SetDefaultHooks); empty: none. In all else it works as SetSource does.
+// organization's jobs. nil: those of the default (SetDefaultHooks); empty: none. Otherwise it works as SetSource does, with its errors.
 func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (changed bool, err error) {
 	if err := checkNames(org, hooks...); err != nil {
 		return false, err
@@ -43,7 +43,7 @@ func SetHooks(ctx context.Context, q Querier, org string, hooks []string) (chang
 	return set.Changed, err
 }
 
-// SetDefaultSource is SetSource for every organization that names none, also for those without a row. It takes the rights of the
+// SetDefaultSource is SetSource for every organization that names none, also for those without a row. It needs the rights of the
 // schema's owner.
 func SetDefaultSource(ctx context.Context, q Querier, source string) (changed bool, err error) {
 	if err := store.CheckName(source); err != nil {
@@ -56,7 +56,7 @@ func SetDefaultSource(ctx context.Context, q Querier, source string) (changed bo
 	return set.Changed, err
 }
 
-// SetDefaultHooks is SetHooks for every organization that names none, as SetDefaultSource.
+// SetDefaultHooks is SetHooks for every organization that names none. It needs the rights of the schema's owner.
 func SetDefaultHooks(ctx context.Context, q Querier, hooks []string) (changed bool, err error) {
 	for _, h := range hooks {
 		if err := store.CheckName(h); err != nil {

@@ -29,9 +29,9 @@ type SQLQuerier interface {
 // SQL returns a Querier on a database/sql handle that was opened with pgx's stdlib driver.
 func SQL(q SQLQuerier) Querier { return sqlAdapter{q} }
 
-// GORM returns a Querier on a GORM transaction (the handle that db.Transaction hands to its function, or db.Begin
-// returns). Any other GORM handle would enqueue outside of the transaction that writes the document, which is seldom
-// meant and hard to see: then every request returns ErrNoTransaction.
+// GORM returns a Querier on a GORM transaction: the handle that db.Transaction passes to its function, or that db.Begin
+// returns. With any other GORM handle every request returns ErrNoTransaction, because it would enqueue outside of the transaction
+// that writes the document, which is rarely meant and hard to notice.
 func GORM(tx *gorm.DB) Querier {
 	if tx == nil || tx.Statement == nil {
 		return refused{fmt.Errorf("%w: the GORM handle is nil", ErrNoTransaction)}

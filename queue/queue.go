@@ -26,13 +26,13 @@ type Result string
 const (
 	// Enqueued: there was no such job.
 	Enqueued Result = "enqueued"
-	// Coalesced: the job that waits, or runs now, will take the newer request along.
+	// Coalesced: the job waits or runs, and the request was added to it.
 	Coalesced Result = "coalesced"
 	// Requeued: the job had ended and is pending again.
 	Requeued Result = "requeued"
 	// Rescheduled: the pending job is due at another time.
 	Rescheduled Result = "rescheduled"
-	// Unchanged: the same or something newer was asked for already.
+	// Unchanged: an earlier request was for the same, or for a newer version.
 	Unchanged Result = "unchanged"
 	// Cancelled: the job will not run.
 	Cancelled Result = "cancelled"

@@ -9,19 +9,19 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// Pause has a schedule not fire until Resume. What it misses meanwhile is not made up for. note says why, for people.
+// Pause stops a schedule from firing until Resume. Firings that it misses meanwhile are not made up for. note says why, for people.
 //
 // Errors: ErrNotFound.
 func Pause(ctx context.Context, c client.Client, id, note string) error {
 	return change(ctx, c, id, func(h client.ScheduleHandle) error { return h.Pause(ctx, client.SchedulePauseOptions{Note: note}) })
 }
 
-// Resume has a paused schedule fire again. Errors: ErrNotFound.
+// Resume lets a paused schedule fire again. note says why, for people. Errors: ErrNotFound.
 func Resume(ctx context.Context, c client.Client, id, note string) error {
 	return change(ctx, c, id, func(h client.ScheduleHandle) error { return h.Unpause(ctx, client.ScheduleUnpauseOptions{Note: note}) })
 }
 
-// Trigger has a schedule fire now, once more than it would, also while it is paused. Twice within a second is once.
+// Trigger fires a schedule once now, also while it is paused. Two calls within a second are one firing.
 //
 // Errors: ErrNotFound.
 func Trigger(ctx context.Context, c client.Client, id string) error {
@@ -35,7 +35,7 @@ func Delete(ctx context.Context, c client.Client, id string) error {
 	return change(ctx, c, id, func(h client.ScheduleHandle) error { return h.Delete(ctx) })
 }
 
-// change does one thing to a schedule of Daybook's; any other is left alone.
+// change does one thing to a schedule of Daybook's; for any other it returns ErrNotFound.
 func change(ctx context.Context, c client.Client, id string, do func(client.ScheduleHandle) error) error {
 	h := c.ScheduleClient().GetHandle(ctx, id)
 	d, err := h.Describe(ctx)

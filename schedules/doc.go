@@ -1,5 +1,5 @@
-// Package schedules makes periodic jobs: Temporal schedules that enqueue a background job each time they fire, once a firing
-// whatever happens. `daybook schedules` is a caller of this package.
+// Package schedules makes periodic jobs: Temporal schedules that enqueue a background job each time they fire, exactly one for each
+// firing. The command `daybook schedules` calls this package.
 //
 // A worker of background jobs (workers.NewJobs) must run: it enqueues the job of each firing. The job's idempotency key is made of
 // the schedule's id and the time for which the firing was planned.

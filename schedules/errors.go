@@ -11,11 +11,11 @@ import (
 	"github.com/daybook-dev/daybook/internal/failure"
 )
 
-// Errors of schedules; compare with errors.Is. What is wrong with the job is told by the errors of package queue.
+// Errors of schedules; compare with errors.Is. When the job itself is wrong, the error is one of package queue.
 var (
 	// ErrExists: there is a schedule with this id already.
 	ErrExists = failure.New(failure.ScheduleExists, "there is such a schedule already")
-	// ErrNotFound: there is no schedule with this id, or it is none of Daybook's.
+	// ErrNotFound: there is no schedule with this id, or Daybook did not make it.
 	ErrNotFound = failure.New(failure.ScheduleNotFound, "no such schedule")
 	// ErrInvalid: a field is out of range, Temporal refuses when the schedule is to fire, or it would never fire.
 	ErrInvalid = failure.New(failure.InvalidSchedule, "the schedule is invalid")

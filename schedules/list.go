@@ -31,7 +31,7 @@ type Listed struct {
 	OrgID   string          `json:"org_id"`
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
-	// When says when it fires, as it was said: the cron expressions, or "every 10m".
+	// When says when it fires, as it was given: the cron expressions, or "every 10m".
 	When     string  `json:"when"`
 	TimeZone string  `json:"time_zone"`
 	Overlap  Overlap `json:"overlap"`
@@ -42,8 +42,8 @@ type Listed struct {
 	NextFiring *time.Time `json:"next_firing,omitempty"`
 }
 
-// List reads Daybook's schedules in the order of their ids: those of an organization, or of all if orgID is empty. What Temporal
-// lists may be late by a moment; each schedule is asked for what it is now.
+// List reads Daybook's schedules in the order of their ids: those of an organization, or of all if orgID is empty. A schedule that was
+// made a moment ago may be missing from Temporal's list; each listed schedule is read as it is now.
 func List(ctx context.Context, c client.Client, orgID string) ([]Listed, error) {
 	entries, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {

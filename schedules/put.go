@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Create makes a schedule. A schedule that would never fire is an error, and none is left.
+// Create makes a schedule. For a schedule that would never fire it returns ErrInvalid and leaves none.
 //
 // Errors: ErrExists, ErrInvalid, and those of queue.CheckJob.
 func Create(ctx context.Context, c client.Client, s Schedule) error {
@@ -26,15 +26,15 @@ func Create(ctx context.Context, c client.Client, s Schedule) error {
 
 // ReplaceOptions say what Replace changes of a schedule besides its jobs and when it fires.
 type ReplaceOptions struct {
-	// SetPaused pauses or resumes a schedule that is there, as Schedule.Paused says; otherwise it stays as it is.
+	// SetPaused pauses or resumes an existing schedule, as Schedule.Paused says; otherwise it stays paused or not.
 	SetPaused bool
-	// SetNote changes its note; otherwise it keeps it.
+	// SetNote changes its note to Schedule.Note; otherwise it keeps its note.
 	SetNote bool
 }
 
-// Replace makes the schedule of this id what s says, at once and without a firing too many or too few, or creates it if there is
-// none: created says which. A schedule that would never fire is an error, and nothing is changed. One that is none of Daybook's is
-// ErrExists.
+// Replace changes the schedule with the id of s to what s says, at once and without a lost or additional firing. If there is none, it
+// creates the schedule and returns created as true. For a schedule that would never fire it returns ErrInvalid and changes nothing. For
+// an id whose schedule Daybook did not make it returns ErrExists.
 //
 // Errors: ErrExists, ErrInvalid, and those of queue.CheckJob.
 func Replace(ctx context.Context, c client.Client, s Schedule, o ReplaceOptions) (created bool, err error) {

@@ -16,7 +16,7 @@ import (
 
 // Limits of a schedule.
 const (
-	// MaxIDBytes is how long a schedule's id may be; it leaves room for the time in a firing's idempotency key.
+	// MaxIDBytes is how many bytes a schedule's id may have. It leaves room for the time in a firing's idempotency key.
 	MaxIDBytes = 200
 	// MinEvery is the shortest time between two firings.
 	MinEvery = time.Second
@@ -51,17 +51,17 @@ type Schedule struct {
 	// Crons are times as cron has them: minute, hour, day of month, month, day of week; seconds before them and a year after them
 	// may be given, and @hourly, @daily and the like.
 	Crons []string
-	// Every fires at each multiple of it, counted from 1970; at least MinEvery. Offset is so much later, and less than Every.
+	// Every fires at each multiple of it, counted from 1970; at least MinEvery. Offset is added to these times; it is less than Every.
 	Every, Offset time.Duration
 	// TimeZone is that of Crons, such as Europe/Berlin; empty: UTC. A time that a change of the clocks leaves out does not fire, one
 	// that it repeats fires twice.
 	TimeZone string
-	// Jitter delays each firing by up to so much, each time by another amount.
+	// Jitter delays each firing by a random time of up to this; zero: no delay.
 	Jitter time.Duration
 	// Overlap is Skip or Allow; empty: Skip.
 	Overlap Overlap
-	// CatchUp is how late a firing may be that Temporal missed while it was down; later ones are left out. At least MinCatchUp;
-	// zero: DefaultCatchUp.
+	// CatchUp is how late a firing may be made up for that Temporal missed while it was down; older ones are left out. At least
+	// MinCatchUp; zero: DefaultCatchUp.
 	CatchUp time.Duration
 	// Paused creates the schedule paused.
 	Paused bool

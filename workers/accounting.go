@@ -28,13 +28,13 @@ type AccountingOptions struct {
 	// Pool is connected to the database; it stays the caller's to close. Give it two connections for each activity that
 	// runs at once, and let it connect directly or through a session-pooling proxy.
 	Pool *pgxpool.Pool
-	// Settings is what the queue works by; zero: the environment (AccountingSettingsFromEnv).
+	// Settings are the settings of the queue; zero: those of the environment (AccountingSettingsFromEnv).
 	Settings Settings
 	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker works only organizations
 	// whose source on record it reads, and whose hooks it has.
 	Sources accounting.Sources
-	// Hooks are told what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook: each is
-	// told of the organizations that have its name on record. A hook's error undoes the posting.
+	// Hooks are called with what Daybook's ledger posts, in the transaction that posts it, for instance to enqueue a webhook. Each is
+	// called for the organizations that have its name on record. A hook's error undoes the posting.
 	Hooks accounting.Hooks
 	// Processor replaces Daybook's ledger, chunk by chunk. At most one of Processor and JobProcessor may be set.
 	Processor accounting.Processor
@@ -51,8 +51,8 @@ type AccountingOptions struct {
 	// a second. What comes meanwhile is picked together: a longer interval costs less processor time a job, and a job begins up to so
 	// much later. Default 2 ms; a job that comes after a silence is picked at once. docs/performance.md has the curve.
 	PickInterval time.Duration
-	// TaskQueue is the Temporal task queue; default "accounting-queue". Workers with other sources, hooks or processors do best
-	// with a task queue, and a workflow, of their own: on a shared one, a turn may be given to a worker that cannot work it.
+	// TaskQueue is the Temporal task queue; default "accounting-queue". Workers with other sources, hooks or processors work best
+	// with a task queue and a workflow of their own: on a shared one, Temporal may give a turn to a worker that cannot work it.
 	TaskQueue string
 	// Name names this worker in leases and attempts; default host and process id.
 	Name string
@@ -60,15 +60,15 @@ type AccountingOptions struct {
 	Log *slog.Logger
 }
 
-// ProcessorOptions bound the work of an application's own processor.
+// ProcessorOptions limit the work of an application's own processor.
 type ProcessorOptions struct {
 	// ChunkSize is how many jobs share a transaction; default 1, and always 1 for a JobProcessor.
 	ChunkSize int
 	// Parallel is how many chunks a lane works side by side; default 1. A lane leases only what it can start.
 	Parallel int
-	// Timeout is how long a chunk may take, both phases together; default 10 minutes. Times ChunkSize it may be 1 hour at most.
+	// Timeout is how long a chunk may take, both phases together; default 10 minutes. Timeout × ChunkSize may be 1 hour at most.
 	Timeout time.Duration
-	// Sources names those whose organizations the processor works; default daybook. An organization with hooks is left to
+	// Sources names the sources whose organizations the processor works; default daybook. Organizations with hooks are left to
 	// workers of Daybook's ledger.
 	Sources []string
 }
@@ -77,7 +77,8 @@ type ProcessorOptions struct {
 // ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.
 func AccountingSettingsFromEnv() (Settings, error) { return activities.AccountingSettingsFromEnv() }
 
-// NewAccounting checks the options and registers everything; nothing runs yet. Close the worker after Run.
+// NewAccounting makes a worker of the accounting queue. It checks the options and registers the workflow and the activities; nothing
+// runs before Run. Close the worker after Run. An error names the option that cannot work, and what to do.
 func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil {
 		return nil, errors.New("workers: Client and Pool are required")

@@ -13,13 +13,13 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// Audit is `daybook audit` for a program that has sources: what is posted is compared with the documents of daybook.documents,
-// and of these sources as well. It changes nothing and stores nothing.
+// Audit is `daybook audit` for a program that has sources of its own: it compares what is posted with daybook.documents and with the
+// documents of these sources. It changes nothing.
 //
-// What is in daybook.documents and in the ledger is read in one snapshot, which waits for no other transaction. Documents of a source are read
-// by its LockAndRead, 200 at a time, in transactions that are rolled back; those that another transaction holds are counted as
-// Locked and left out. The audit asks for documents that have a job or an impact: one that was never enqueued is known to its
-// application alone. A source that answers wrongly is an error.
+// It reads daybook.documents and the ledger in one snapshot, and waits for no other transaction. It reads the documents of a source
+// by LockAndRead, 200 at a time, in transactions that are rolled back. Documents that another transaction holds are counted as
+// Locked and left out. The audit asks a source for the documents that have a job or an impact, because it cannot know a document that
+// was never enqueued. A source that returns an error or an answer that is none of accounting's states makes Audit fail.
 func Audit(ctx context.Context, pool *pgxpool.Pool, sources accounting.Sources, o accounting.AuditOptions) (accounting.AuditReport, error) {
 	if err := (AccountingOptions{Sources: sources}).checkNames(); err != nil {
 		return accounting.AuditReport{}, err

@@ -1,5 +1,5 @@
-// Package workers embeds Daybook's worker in a program: it registers the workflow and the activities, starts them on the
-// task queue, and drains them when the program ends.
+// Package workers embeds Daybook's workers in a program: NewAccounting for documents, NewJobs for background jobs. A worker registers
+// the workflow and the activities of its queue, runs them on the task queue, and drains when the program ends.
 //
 //	w, err := workers.NewAccounting(workers.AccountingOptions{Client: temporalClient, Pool: pool})
 //	if err != nil { … }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// FoldRepeats returns a handler that passes log records on to next, and lowers repetitions to debug: a warning with the message, or
-// an error with the message and cause, of one that was passed on less than a minute ago. While Temporal is unavailable, its SDK
-// warns at each try of each of its pollers, and while the database is unavailable at each try of an activity; one line a minute is
-// enough. The next line says how many were lowered.
+// FoldRepeats returns a handler that passes log records on to next, and lowers repetitions to the level debug. A repetition is a warning
+// with the same message, or an error with the same message and cause, as one that was passed on less than a minute ago. The next line
+// that is passed on says how many were lowered. While Temporal or the database is unavailable, Temporal's SDK logs a line at each try of
+// each poller or activity; one line a minute is enough.
 //
-// Use it for the logger of the client that a worker is given.
+// Use it for the logger of the Temporal client that you pass to a worker.
 func FoldRepeats(next slog.Handler) slog.Handler {
 	return &folding{next: next, seen: &folds{of: map[string]*fold{}}}
 }

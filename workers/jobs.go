@@ -31,7 +31,7 @@ type JobsOptions struct {
 	Pool *pgxpool.Pool
 	// Registry holds the handlers.
 	Registry *jobs.Registry
-	// Settings is what the queue works by; zero: the environment (JobsSettingsFromEnv).
+	// Settings are the settings of the queue; zero: those of the environment (JobsSettingsFromEnv).
 	Settings Settings
 	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of AccountingOptions.
 	MaxConcurrentActivities    int
@@ -49,7 +49,8 @@ type JobsOptions struct {
 // JobsSettingsFromEnv reads JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS.
 func JobsSettingsFromEnv() (Settings, error) { return activities.JobsSettingsFromEnv() }
 
-// NewJobs checks the options and registers everything; nothing runs yet. Close the worker after Run.
+// NewJobs makes a worker of the queue of background jobs. It checks the options and registers the workflows and the activities; nothing
+// runs before Run. Close the worker after Run. An error names the option that cannot work, and what to do.
 //
 // The worker leases only jobs of types that it has a handler for. A job for whose type no worker has a handler becomes a dead
 // letter (HANDLER_MISSING) after five minutes, without a counted attempt. When a worker with the handler starts, and every minute
@@ -93,8 +94,8 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	return w, nil
 }
 
-// tendTypes puts on record which types a worker has handlers for, brings their dead letters back that had none, and makes dead letters
-// of jobs for whose type no worker has one.
+// tendTypes puts on record which types a worker has handlers for, makes their dead letters due again that had no handler, and makes dead
+// letters of jobs whose type no worker has a handler for.
 func tendTypes(ctx context.Context, s *store.Store, me store.JobWorker, log *slog.Logger) error {
 	if err := s.NoteJobWorker(ctx, me); err != nil {
 		return err

@@ -17,8 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// DueJobs works due jobs once, without Temporal, for programs that cron starts. It shares the queue with workers, under the same
-// leases.
+// DueJobs works due jobs once, without Temporal, for programs that cron starts. It may run beside workers: the same leases hold.
 type DueJobs struct {
 	registry *jobs.Registry
 	store    *store.Store
@@ -41,7 +40,7 @@ type DueReport struct {
 	Running int
 }
 
-// NewDueJobs returns a DueJobs. Close it.
+// NewDueJobs returns a DueJobs. log may be nil: slog.Default. Call Close when it is no longer needed.
 func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (*DueJobs, error) {
 	if pool == nil || registry == nil {
 		return nil, errors.New("workers: the pool and the registry are required")
@@ -62,7 +61,7 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 // errDueClosed is of a run after Close.
 var errDueClosed = errors.New("workers: DueJobs is closed: it works nothing more")
 
-// handBack is how long Run waits, when its context has ended, for what is not begun to be given back.
+// handBack is how long Run waits, when its context has ended, until the jobs that have not begun are given back.
 const handBack = 3 * time.Second
 
 // Run works at most limit due jobs, once each, of the types that it has a handler for. Like a worker it puts these types on record,

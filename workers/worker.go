@@ -21,10 +21,10 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// DrainTimeout is how long a stopping worker may take to finish what it has begun; the rest it gives back.
+// DrainTimeout is how long a stopping worker may take to finish what it has begun; then it gives the rest back.
 const DrainTimeout = 25 * time.Second
 
-// Settings is what the environment says about the queue.
+// Settings are the settings of a queue, as the environment has them.
 type Settings = activities.Settings
 
 // Worker works a queue for as long as it runs.
@@ -34,7 +34,7 @@ type Worker struct {
 	engine *engine.Engine
 	worker worker.Worker
 	fatal  chan error
-	// tend is called when the schema is there, before the first job, and every tendEvery after that; nil: nothing is to be done.
+	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
 	tend func(ctx context.Context) error
 }
 
@@ -73,7 +73,7 @@ func checkSettings(s Settings) error {
 	return nil
 }
 
-// stickyTimeout is how long a step of the workflow waits for the worker that did the one before, which may be gone.
+// stickyTimeout is how long a workflow task waits for the worker that did the one before, which may have ended.
 const stickyTimeout = time.Second
 
 // connect makes the worker of Temporal's SDK.

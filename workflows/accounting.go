@@ -10,6 +10,6 @@ const (
 	AccountingTaskQueue = "accounting-queue"
 )
 
-// Accounting is the workflow syncAccountingQueueWorkflow. It runs for ever: it returns only when it is cancelled, when its
+// Accounting is the workflow syncAccountingQueueWorkflow. It returns only when it is cancelled, when its
 // input is out of range, or when ExitWhenEmpty is set and nothing is due.
 func Accounting(ctx workflow.Context, in Input) (*Counts, error) { return runQueue(ctx, in) }

@@ -30,7 +30,7 @@ type Input struct {
 	Carried *State `json:"carried,omitempty"`
 }
 
-// Settings is what a run works by.
+// Settings are the settings of a run.
 type Settings struct {
 	BatchSize           int `json:"batchSize"`
 	PollIntervalSeconds int `json:"pollIntervalSeconds"`
@@ -57,7 +57,7 @@ type State struct {
 	Runs int `json:"runs"`
 	// LeftBehind names turns that still hold leases, on rows that another transaction held locked.
 	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns whose worker fell silent and that may hold leases still: a run that ends when the queue is empty waits for them.
+	// Silent names turns whose worker fell silent and that may still hold leases. A run with ExitWhenEmpty waits for them.
 	Silent []string `json:"silent,omitempty"`
 	// MoreKnown says that the last refill before continue-as-new was full.
 	MoreKnown bool `json:"moreKnown,omitempty"`
@@ -110,7 +110,7 @@ type Status struct {
 	Draining bool `json:"draining,omitempty"`
 }
 
-// set puts what the arguments name into s.
+// set changes the settings that the arguments name.
 func (s *Settings) set(batch, poll, concurrency *int) {
 	for _, f := range []struct{ to, from *int }{{&s.BatchSize, batch}, {&s.PollIntervalSeconds, poll}, {&s.Concurrency, concurrency}} {
 		if f.from != nil {
@@ -119,8 +119,8 @@ func (s *Settings) set(batch, poll, concurrency *int) {
 	}
 }
 
-// check refuses what a run cannot work by. What an earlier run of the workflow carries over is in range; what comes from elsewhere may
-// not be.
+// check refuses an input that a run cannot use. A state that an earlier run of the workflow carried over is in range; one from elsewhere
+// may not be.
 func (in Input) check() error {
 	if err := checkRanges(in.BatchSize, in.PollIntervalSeconds, in.Concurrency); err != nil || in.Carried == nil {
 		return err

@@ -8,6 +8,6 @@ const (
 	JobsTaskQueue = "job-queue"
 )
 
-// Jobs is the workflow syncJobQueueWorkflow. It runs and returns as Accounting does; its activities are registered on another task
-// queue, by a worker of jobs.
+// Jobs is the workflow syncJobQueueWorkflow. It takes the same input, runs and returns as Accounting does. A worker of jobs registers its
+// activities, on another task queue.
 func Jobs(ctx workflow.Context, in Input) (*Counts, error) { return runQueue(ctx, in) }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// processTimeout bounds a turn whose heart beats on; a turn whose heart stops is begun anew after the heartbeat timeout.
+	// processTimeout bounds a turn that sends heartbeats; one without heartbeats is begun anew after the heartbeat timeout.
 	processTimeout = 2 * time.Hour
-	// A lane rests when an activity failed in a way that its retries could not mend, the longer the more often.
+	// A lane rests when an activity failed in a way that its retries could not mend, longer each further time.
 	firstRest = 200 * time.Millisecond
 	lastRest  = 5 * time.Second
 )
@@ -49,7 +49,7 @@ func (a *run) startLanes() {
 	}
 }
 
-// run works turn after turn until the run drains or the lane is one too many.
+// run works turn after turn until the run drains or there are more lanes than the settings ask for.
 func (l *lane) run(ctx workflow.Context) {
 	a := l.a
 	defer func() { a.lanes[l.number] = nil }()
@@ -76,8 +76,8 @@ func (l *lane) run(ctx workflow.Context) {
 
 func (l *lane) ending() bool { return l.a.draining || l.number >= l.a.state.Settings.Concurrency }
 
-// mayFetch says whether the lane has anything to do: one lane waits for work, the others are parked until there is more
-// than that one can lease, or until it is busy.
+// mayFetch says whether the lane may fetch. One lane waits for work; the others are parked until there is more
+// than that lane can lease, or until it is busy.
 func (l *lane) mayFetch() bool {
 	a := l.a
 	if a.state.Paused {
@@ -115,7 +115,7 @@ func (l *lane) turn(ctx workflow.Context) error {
 	id := fmt.Sprintf("%s/%d/%d", a.runID, l.number, l.turnNumber)
 	fetched, err := l.fetch(ctx, id)
 	if err != nil {
-		// What it leased before it failed, if anything, is a later fetch's.
+		// If it leased something before it failed, a later fetch reclaims it.
 		a.leaveBehind(id)
 		return err
 	}
@@ -165,7 +165,7 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	if a.input.ExitWhenEmpty {
 		in.Silent = slices.Clone(a.state.Silent)
 		if len(in.LeftBehind)+len(in.Silent) > 0 {
-			// Only rows are left that another transaction holds locked, or another worker: look again, but not at once.
+			// Only rows are left that another transaction or worker holds: fetch again, but not at once.
 			in.WaitSeconds = 1
 		}
 	}
@@ -206,7 +206,7 @@ func (a *run) leaveBehind(turns ...string) {
 	}
 }
 
-// takenOver forgets those of the turns that hold nothing any more, and remembers what is new.
+// takenOver forgets the turns that no longer hold anything, and remembers new ones.
 func (a *run) takenOver(asked, left []string) {
 	a.state.LeftBehind = slices.DeleteFunc(a.state.LeftBehind, func(id string) bool {
 		return slices.Contains(asked, id) && !slices.Contains(left, id)

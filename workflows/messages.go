@@ -5,7 +5,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Names by which a queue's workflow is spoken to.
+// The names of the signals, the query and the update of a queue's workflow.
 const (
 	SignalPause     = "pause"
 	SignalResume    = "resume"
@@ -49,7 +49,7 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 	return nil
 }
 
-// onSignal sets paused whenever the signal comes. What came last counts, also when both come at once.
+// onSignal sets paused whenever the signal comes. The last signal counts, also when both come at once.
 func (a *run) onSignal(ctx workflow.Context, name string) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {

@@ -13,8 +13,8 @@ import (
 // that hops through Temporal do not count.
 const turnSeconds = 5
 
-// runQueue is the workflow of every kind of queue. Which kind it is, is decided by the task queue on which its activities are
-// registered, and by the type under which it was started: a run continues as new under the same one.
+// runQueue is the workflow of every kind of queue. The kind follows from the task queue, on which the activities of one kind are
+// registered, and from the workflow's type: a run continues as new under the same type.
 func runQueue(ctx workflow.Context, in Input) (*Counts, error) {
 	a, err := newRun(ctx, in)
 	if err != nil {
@@ -29,7 +29,7 @@ type run struct {
 	state State
 	runID string
 
-	// lanes holds those that run, by number; nil: it has ended, or was never started.
+	// lanes are the running lanes by number; nil: the lane has ended, or was never started.
 	lanes []*lane
 	// turns counts the turns of this run; it numbers them.
 	turns int
@@ -37,7 +37,7 @@ type run struct {
 	configured bool
 	// waiting is the lane that waits for work in a fetch; nil: none does.
 	waiting *lane
-	// backlog grows whenever there is more than one lane could lease: then parked lanes fetch as well.
+	// backlog grows whenever there is more work than one lane could lease: then parked lanes fetch as well.
 	backlog int
 	// draining: no new turn begins. cancelled and empty say why; neither: the run continues as new.
 	draining, cancelled, empty bool
@@ -134,7 +134,7 @@ func (a *run) run(ctx workflow.Context) (*Counts, error) {
 	return nil, workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, next)
 }
 
-// drain lets no new turn begin.
+// drain keeps new turns from beginning.
 func (a *run) drain() {
 	a.draining = true
 	a.interruptWaiting()
@@ -147,13 +147,13 @@ func (a *run) interruptWaiting() {
 	}
 }
 
-// release gives back what turns hold that will not be processed any more.
+// release gives back the leases of turns that will not be processed.
 func (a *run) release(ctx workflow.Context) {
 	if len(a.state.LeftBehind) == 0 {
 		return
 	}
 	var acts *activities.Queue
-	// Not for ever: a transaction that holds a row for minutes must not keep the run from ending. What it holds then
+	// The time is limited: a transaction that holds a row for minutes must not keep the run from ending. The lease of that row
 	// expires.
 	policy := retryForEver()
 	policy.MaximumAttempts = 10

@@ -1,7 +1,7 @@
 package workflows
 
-// Version is the number of the workflow code's commands. Raise it with each change that a recorded history of the code
-// before could not replay without a workflow.GetVersion, and record histories of the new code:
+// Version is the version of the workflow code. Raise it with each change that could not replay a recorded history without a
+// workflow.GetVersion, and record histories of the new code:
 //
 //	DAYBOOK_RECORD_HISTORIES=1 go test -run 'TestRecord.*Histories' ./workers
 //

@@ -19,7 +19,7 @@ type AccountingOptions struct {
 	JobsOptions
 	// Sources are where the ledger reads documents, besides daybook.documents.
 	Sources accounting.Sources
-	// Hooks are told what is posted of the organizations that have their names on record.
+	// Hooks are called with what is posted for the organizations that have their names on record.
 	Hooks accounting.Hooks
 }
 
@@ -31,9 +31,8 @@ type DrainedAccounting struct {
 	Jobs []models.AccountingJob
 }
 
-// DrainAccounting posts every document that is due with Daybook's ledger, until nothing is due but what a worker with these
-// sources and hooks leaves to others. Documents that fail do not
-// fail the test; see RequireCompleted.
+// DrainAccounting posts every document that is due with Daybook's ledger, until only jobs are due that a worker with these
+// sources and hooks leaves to others. Documents that fail do not fail the test; see RequireCompleted.
 func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) DrainedAccounting {
 	tb.Helper()
 	l := ledger.New(o.Sources).WithHooks(o.Hooks)

@@ -1,4 +1,4 @@
-// Package queuetest is for the tests of an application: did it enqueue what it should, and what becomes of it.
+// Package queuetest is for the tests of an application: they check which jobs it enqueued, and work these jobs.
 //
 //	func TestOrder(t *testing.T) {
 //		tx := begin(t)
@@ -11,6 +11,6 @@
 //		drained.RequireCompleted(t)
 //	}
 //
-// DrainJobs and DrainAccounting work with Daybook's real engine on the real tables, with leases, attempts, retries and dead
-// letters, but without Temporal. Give each test a database of its own: they work everything that is there.
+// DrainJobs and DrainAccounting use Daybook's real engine on the real tables, with leases, attempts, retries and dead
+// letters, but without Temporal. Give each test a database of its own: they work every job in it.
 package queuetest

@@ -15,9 +15,9 @@ import (
 // Counts says how attempts ended.
 type Counts struct {
 	Completed int
-	// Retried attempts failed and were followed, or will be, by another one.
+	// Retried attempts failed, and the job has another attempt.
 	Retried int
-	// Rescheduled attempts were put off uncounted.
+	// Rescheduled attempts put the job off and do not count.
 	Rescheduled int
 	// Failed attempts left a dead letter.
 	Failed    int

@@ -16,11 +16,11 @@ import (
 
 // JobsOptions say how far DrainJobs goes. The zero value of each field is its default.
 type JobsOptions struct {
-	// Advance is how much time passes; default none. Jobs that come due within it are worked as well, each when it is its
-	// turn: retries after their delays, snoozed jobs, jobs of later. What waits longer is that much nearer to its time
-	// afterwards. Only the times of waiting jobs move; clocks do not.
+	// Advance is how much time passes; default none. Jobs that fall due within it are worked as well, in the order of their
+	// times: retries after their delays, snoozed jobs, jobs with a later RunAt. Jobs that wait longer are due that much earlier
+	// afterwards. Only the times of waiting jobs change; clocks do not.
 	Advance time.Duration
-	// Timeout is how long draining may take, by the clock, until the test fails; default 1 minute.
+	// Timeout is how long draining may take, in real time, until the test fails; default 1 minute.
 	Timeout time.Duration
 }
 
@@ -32,7 +32,7 @@ type DrainedJobs struct {
 }
 
 // DrainJobs works every background job that is due with the handlers of the registry, until nothing is due: what handlers
-// enqueue is worked as well. Jobs of paused organizations stay. Like a worker that starts, it first makes dead letters due
+// enqueue is worked as well. Jobs of paused organizations are not worked. Like a worker that starts, it first makes dead letters due
 // again that had no handler, if the registry has one now.
 //
 // Handlers that fail do not fail the test; see RequireCompleted.

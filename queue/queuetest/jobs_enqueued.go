@@ -31,7 +31,7 @@ type Job[P queue.Payload] struct {
 	Unique bool
 
 	State models.JobState
-	// ReadyAt is when it is, or was last, due.
+	// ReadyAt is when it is due, or was due last.
 	ReadyAt time.Time
 	// Attempts counts those that were made.
 	Attempts int
@@ -42,9 +42,9 @@ type Job[P queue.Payload] struct {
 	Result json.RawMessage
 }
 
-// EnqueuedJobs returns the jobs of P's type for which every match is true, in the order in which they were enqueued, whatever
-// their state. It sees what q sees: in a transaction what that has enqueued, on a pool what is committed. P may be
-// queue.RawPayload: that finds jobs of every type.
+// EnqueuedJobs returns the jobs of P's type for which every match is true, in the order in which they were enqueued, in any
+// state. A transaction also sees what it has enqueued itself, a pool only what is committed. If P is
+// queue.RawPayload, it finds jobs of every type.
 func EnqueuedJobs[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) []Job[P] {
 	tb.Helper()
 	var zero P
@@ -65,7 +65,7 @@ func EnqueuedJobs[P queue.Payload](tb testing.TB, q queue.Querier, match ...func
 	return found
 }
 
-// RequireJobEnqueued is EnqueuedJobs for one job: it fails the test, and lists the jobs that are there, unless there is exactly one.
+// RequireJobEnqueued returns the one job that EnqueuedJobs finds. Unless there is exactly one, it fails the test and lists all jobs.
 func RequireJobEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) Job[P] {
 	tb.Helper()
 	found := EnqueuedJobs(tb, q, match...)
@@ -75,7 +75,7 @@ func RequireJobEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match .
 	return found[0]
 }
 
-// RequireJobNotEnqueued fails the test, and lists the jobs that are there, when EnqueuedJobs finds one.
+// RequireJobNotEnqueued fails the test and lists all jobs, when EnqueuedJobs finds one.
 func RequireJobNotEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) {
 	tb.Helper()
 	if found := EnqueuedJobs(tb, q, match...); len(found) > 0 {
