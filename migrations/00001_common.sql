@@ -66,6 +66,18 @@ BEGIN
 END
 $$;
 
+-- Refuses a row as a CHECK of that name refuses it. What a row of a queue must be is one CHECK, which calls a function with the row:
+-- PostgreSQL reads the text of each CHECK of a table anew for every statement that writes to it, which for sixteen of them takes 30 µs of
+-- processor time, and the text of a function once a session.
+CREATE FUNCTION daybook.refuse_row(table_name text, rule text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', table_name, rule
+        USING ERRCODE = 'check_violation', SCHEMA = 'daybook', TABLE = table_name, CONSTRAINT = rule;
+END
+$$;
+
 CREATE SEQUENCE daybook.fence_seq;
 COMMENT ON SEQUENCE daybook.fence_seq IS
     'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
@@ -111,5 +123,5 @@ COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of severa
 -- +goose Down
 DROP TABLE daybook.attempts;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.require_table, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_id;
+DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_id;
 DROP TYPE daybook.attempt_outcome, daybook.job_state;

@@ -37,30 +37,29 @@ CREATE TABLE daybook.accounting_work_queue (
     id                text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
-    org_id            text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
-    document_id       text COLLATE "C" NOT NULL CHECK (document_id <> '' AND octet_length(document_id) <= 255),
-    version_hint      bigint NOT NULL CHECK (version_hint >= 0),
+    org_id            text COLLATE "C" NOT NULL,
+    document_id       text COLLATE "C" NOT NULL,
+    version_hint      bigint NOT NULL,
     ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     state             daybook.job_state NOT NULL DEFAULT 'pending',
-    -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
-    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count BETWEEN 0 AND 1000000),
+    run_count         integer NOT NULL DEFAULT 0,
     last_attempted_at timestamptz,
     last_error        text,
 
     last_error_code   text,
-    priority          smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 1 AND 3),
+    priority          smallint NOT NULL DEFAULT 2,
     first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at       timestamptz,
     -- Requests: each raises generation; a completion finishes a job only if it is the one that was leased.
     generation        bigint NOT NULL DEFAULT 0,
     -- A deliberate repost under unchanged versions is a new epoch.
-    epoch             integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    epoch             integer NOT NULL DEFAULT 0,
     cancel_requested  boolean NOT NULL DEFAULT false,
     -- The version in which the document was deleted (mark_document_deleted): while it is version_hint, a source that does not
     -- know the document any more says nothing new.
-    deleted_version   bigint CHECK (deleted_version >= 0),
+    deleted_version   bigint,
     -- Attempts in a row that found the document not ready; the more, the later the next one.
-    not_ready_count   integer NOT NULL DEFAULT 0 CHECK (not_ready_count BETWEEN 0 AND 1000000),
+    not_ready_count   integer NOT NULL DEFAULT 0,
     -- The lease. last_attempted_at is when it was taken or renewed.
     turn_id           text COLLATE "C",
     fence             bigint,
@@ -72,27 +71,11 @@ CREATE TABLE daybook.accounting_work_queue (
     -- Held by its process, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
     -- Reclaims since the last completion: the more, the smaller the chunk.
-    reclaims         integer NOT NULL DEFAULT 0 CHECK (reclaims BETWEEN 0 AND 1000000),
+    reclaims         integer NOT NULL DEFAULT 0,
     -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
     capped            boolean NOT NULL DEFAULT false,
 
-    UNIQUE (org_id, document_id),
-
-    CONSTRAINT leased_has_lease CHECK (
-        (state = 'leased' AND turn_id IS NOT NULL AND fence IS NOT NULL AND leased_generation IS NOT NULL
-                          AND attempt_started_at IS NOT NULL AND last_attempted_at IS NOT NULL AND run_count > 0)
-        OR
-        (state <> 'leased' AND turn_id IS NULL AND fence IS NULL AND leased_generation IS NULL
-                           AND worker IS NULL AND attempt_started_at IS NULL AND NOT working AND NOT detached)),
-    CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
-    CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
-    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
-    -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
-    -- with others would keep all of them from being worked. PostgreSQL reads the checks of a table anew for each statement that writes to
-    -- it, so they are kept short, and without functions of constants.
-    CONSTRAINT times_are_readable CHECK (
-        least(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'
-        AND greatest(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00')
+    UNIQUE (org_id, document_id)
 ) WITH (
     -- Room for a job's next version on the same page: then its update touches no index.
     fillfactor = 75,
@@ -105,6 +88,41 @@ COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
 COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS
     'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
+
+-- What a row of the queue must be, rule by rule; each has the name that a CHECK of its own would have.
+CREATE FUNCTION daybook.is_sound_accounting_job(job daybook.accounting_work_queue) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    RETURN CASE
+        WHEN NOT (octet_length(job.org_id) BETWEEN 1 AND 255) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_org_id_check')
+        WHEN NOT (octet_length(job.document_id) BETWEEN 1 AND 255) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_document_id_check')
+        WHEN job.version_hint < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_version_hint_check')
+        WHEN job.deleted_version < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_deleted_version_check')
+        WHEN job.epoch < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_epoch_check')
+        WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_priority_check')
+        -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
+        WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_run_count_check')
+        WHEN NOT (job.not_ready_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_not_ready_count_check')
+        WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_reclaims_check')
+        WHEN CASE WHEN job.state = 'leased'
+                  THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
+                  ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
+             END THEN daybook.refuse_row('accounting_work_queue', 'leased_has_lease')
+        WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('accounting_work_queue', 'cancel_only_while_leased')
+        WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('accounting_work_queue', 'failed_has_error')
+        WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL)
+            THEN daybook.refuse_row('accounting_work_queue', 'finished_has_time')
+        -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
+        -- with others would keep all of them from being worked.
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('accounting_work_queue', 'times_are_readable')
+        ELSE true END;
+END
+$$;
+ALTER TABLE daybook.accounting_work_queue ADD CONSTRAINT sound CHECK (daybook.is_sound_accounting_job(accounting_work_queue));
 
 -- The lease query: one range a priority and organization, oldest first.
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
@@ -136,4 +154,6 @@ $$;
 
 -- +goose Down
 DROP FUNCTION daybook.wake_accounting_queue;
+ALTER TABLE daybook.accounting_work_queue DROP CONSTRAINT sound;
+DROP FUNCTION daybook.is_sound_accounting_job(daybook.accounting_work_queue);
 DROP TABLE daybook.accounting_work_queue, daybook.documents;

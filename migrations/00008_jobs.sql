@@ -7,18 +7,18 @@ CREATE TABLE daybook.jobs (
     id                text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
-    org_id            text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
-    type              text COLLATE "C" NOT NULL CHECK (octet_length(type) <= 64 AND type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'),
-    payload           jsonb NOT NULL CHECK (jsonb_typeof(payload) = 'object'),
-    input_hash        bytea CHECK (octet_length(input_hash) = 32),
-    idempotency_key   text COLLATE "C" CHECK (idempotency_key <> '' AND octet_length(idempotency_key) <= 255),
-    unique_hash       bytea CHECK (unique_hash = input_hash),
-    priority          smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 1 AND 3),
+    org_id            text COLLATE "C" NOT NULL,
+    type              text COLLATE "C" NOT NULL,
+    payload           jsonb NOT NULL,
+    input_hash        bytea,
+    idempotency_key   text COLLATE "C",
+    unique_hash       bytea,
+    priority          smallint NOT NULL DEFAULT 2,
     state             daybook.job_state NOT NULL DEFAULT 'pending',
     ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    run_count         integer NOT NULL DEFAULT 0 CHECK (run_count BETWEEN 0 AND 1000000),
-    max_attempts      integer CHECK (max_attempts BETWEEN 1 AND 1000),
+    run_count         integer NOT NULL DEFAULT 0,
+    max_attempts      integer,
     last_attempted_at timestamptz,
     last_error        text,
     last_error_code   text,
@@ -37,25 +37,10 @@ CREATE TABLE daybook.jobs (
     working           boolean NOT NULL DEFAULT false,
     -- Held by its process, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
-    reclaims         integer NOT NULL DEFAULT 0 CHECK (reclaims BETWEEN 0 AND 1000000),
+    reclaims         integer NOT NULL DEFAULT 0,
     -- What the lease counts towards: its organization's cap, its type's limit.
     capped            boolean NOT NULL DEFAULT false,
-    counted           boolean NOT NULL DEFAULT false,
-
-    CONSTRAINT key_has_hash CHECK (input_hash IS NOT NULL OR (idempotency_key IS NULL AND unique_hash IS NULL)),
-    CONSTRAINT leased_has_lease CHECK (
-        (state = 'leased' AND turn_id IS NOT NULL AND fence IS NOT NULL AND leased_generation IS NOT NULL
-                          AND attempt_started_at IS NOT NULL AND last_attempted_at IS NOT NULL AND run_count > 0)
-        OR
-        (state <> 'leased' AND turn_id IS NULL AND fence IS NULL AND leased_generation IS NULL
-                           AND worker IS NULL AND attempt_started_at IS NULL AND NOT working AND NOT detached)),
-    CONSTRAINT failed_has_error CHECK (state <> 'failed' OR (last_error IS NOT NULL AND last_error_code IS NOT NULL)),
-    CONSTRAINT finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
-    CONSTRAINT cancel_only_while_leased CHECK (NOT cancel_requested OR state = 'leased'),
-    -- Every time is one that every program can read: from the year 1 to the year 9999.
-    CONSTRAINT times_are_readable CHECK (
-        least(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'
-        AND greatest(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00')
+    counted           boolean NOT NULL DEFAULT false
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
@@ -70,6 +55,39 @@ COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s 
 COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+
+-- What a row of the queue must be, as for accounting_work_queue.
+CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    RETURN CASE
+        WHEN NOT (octet_length(job.org_id) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_org_id_check')
+        WHEN octet_length(job.type) > 64 OR job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$' THEN daybook.refuse_row('jobs', 'jobs_type_check')
+        WHEN jsonb_typeof(job.payload) <> 'object' THEN daybook.refuse_row('jobs', 'jobs_payload_check')
+        WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
+        WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
+        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
+        WHEN job.unique_hash <> job.input_hash THEN daybook.refuse_row('jobs', 'jobs_check')
+        WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
+        WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
+        WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
+        WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
+        WHEN CASE WHEN job.state = 'leased'
+                  THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
+                  ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
+             END THEN daybook.refuse_row('jobs', 'leased_has_lease')
+        WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('jobs', 'cancel_only_while_leased')
+        WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('jobs', 'failed_has_error')
+        WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL) THEN daybook.refuse_row('jobs', 'finished_has_time')
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('jobs', 'times_are_readable')
+        ELSE true END;
+END
+$$;
+ALTER TABLE daybook.jobs ADD CONSTRAINT sound CHECK (daybook.is_sound_job(jobs));
 
 -- The lease query: one range a priority, organization and type, oldest first.
 CREATE INDEX jobs_due ON daybook.jobs (priority, org_id, type, ready_at, id) WHERE state = 'pending';
@@ -143,4 +161,6 @@ COMMENT ON COLUMN daybook.webhook_deliveries.status IS 'The answer''s HTTP statu
 DELETE FROM daybook.attempts WHERE kind = 'jobs';
 DROP TABLE daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
 DROP FUNCTION daybook.wake_job_queue;
+ALTER TABLE daybook.jobs DROP CONSTRAINT sound;
+DROP FUNCTION daybook.is_sound_job(daybook.jobs);
 DROP TABLE daybook.jobs;

@@ -912,26 +912,6 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[]) IS 'Asks for many background jobs in one statement';
 
--- Name: job_in_doubt(text, text, jsonb, text, text, timestamp with time zone, integer, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.job_in_doubt(org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    AS $$
-    SELECT (org_id <> '' AND octet_length(org_id) <= 255 AND octet_length(type) <= 64
-            AND jsonb_typeof(payload) = 'object' AND octet_length(as_text) <= 2500 AND strpos(as_text, ': {') = 0 AND strpos(as_text, '[') = 0
-            AND (idempotency_key IS NULL OR octet_length(idempotency_key) BETWEEN 1 AND 255)
-            AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00') AND (priority IS NULL OR priority BETWEEN 1 AND 3)
-            AND (max_attempts IS NULL OR max_attempts BETWEEN 1 AND 1000) AND links IS NULL) IS NOT TRUE
-$$;
-
--- Name: job_input_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
-    LANGUAGE sql STABLE PARALLEL SAFE
-    AS $_$
-    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
-$_$;
-
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.new_id() RETURNS text
@@ -944,6 +924,92 @@ $$;
 -- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+
+-- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.accounting_work_queue (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    version_hint bigint NOT NULL,
+    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
+    run_count integer DEFAULT 0 NOT NULL,
+    last_attempted_at timestamp with time zone,
+    last_error text,
+    last_error_code text,
+    priority smallint DEFAULT 2 NOT NULL,
+    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    generation bigint DEFAULT 0 NOT NULL,
+    epoch integer DEFAULT 0 NOT NULL,
+    cancel_requested boolean DEFAULT false NOT NULL,
+    deleted_version bigint,
+    not_ready_count integer DEFAULT 0 NOT NULL,
+    turn_id text COLLATE pg_catalog."C",
+    fence bigint,
+    leased_generation bigint,
+    worker text,
+    attempt_started_at timestamp with time zone,
+    working boolean DEFAULT false NOT NULL,
+    detached boolean DEFAULT false NOT NULL,
+    reclaims integer DEFAULT 0 NOT NULL,
+    capped boolean DEFAULT false NOT NULL
+)
+WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
+
+-- Name: COLUMN accounting_work_queue.run_count; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
+
+-- Name: COLUMN accounting_work_queue.priority; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
+
+-- Name: COLUMN accounting_work_queue.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+
+-- Name: COLUMN accounting_work_queue.epoch; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
+
+-- Name: is_sound_accounting_job(daybook.accounting_work_queue); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_sound_accounting_job(job daybook.accounting_work_queue) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    RETURN CASE
+        WHEN NOT (octet_length(job.org_id) BETWEEN 1 AND 255) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_org_id_check')
+        WHEN NOT (octet_length(job.document_id) BETWEEN 1 AND 255) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_document_id_check')
+        WHEN job.version_hint < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_version_hint_check')
+        WHEN job.deleted_version < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_deleted_version_check')
+        WHEN job.epoch < 0 THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_epoch_check')
+        WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_priority_check')
+        -- Counts end far below what their type can hold: a lease adds to them, and one that overflows fails with all its rows.
+        WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_run_count_check')
+        WHEN NOT (job.not_ready_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_not_ready_count_check')
+        WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('accounting_work_queue', 'accounting_work_queue_reclaims_check')
+        WHEN CASE WHEN job.state = 'leased'
+                  THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
+                  ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
+             END THEN daybook.refuse_row('accounting_work_queue', 'leased_has_lease')
+        WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('accounting_work_queue', 'cancel_only_while_leased')
+        WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('accounting_work_queue', 'failed_has_error')
+        WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL)
+            THEN daybook.refuse_row('accounting_work_queue', 'finished_has_time')
+        -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
+        -- with others would keep all of them from being worked.
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('accounting_work_queue', 'times_are_readable')
+        ELSE true END;
+END
+$$;
 
 -- Name: jobs; Type: TABLE; Schema: daybook; Owner: -
 
@@ -980,23 +1046,7 @@ CREATE TABLE daybook.jobs (
     detached boolean DEFAULT false NOT NULL,
     reclaims integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
-    counted boolean DEFAULT false NOT NULL,
-    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
-    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
-    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
-    CONSTRAINT jobs_check CHECK ((unique_hash = input_hash)),
-    CONSTRAINT jobs_idempotency_key_check CHECK (((idempotency_key <> ''::text) AND (octet_length(idempotency_key) <= 255))),
-    CONSTRAINT jobs_input_hash_check CHECK ((octet_length(input_hash) = 32)),
-    CONSTRAINT jobs_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
-    CONSTRAINT jobs_payload_check CHECK ((jsonb_typeof(payload) = 'object'::text)),
-    CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
-    CONSTRAINT jobs_reclaims_check CHECK (((reclaims >= 0) AND (reclaims <= 1000000))),
-    CONSTRAINT jobs_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
-    CONSTRAINT jobs_type_check CHECK (((octet_length(type) <= 64) AND (type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'::text))),
-    CONSTRAINT key_has_hash CHECK (((input_hash IS NOT NULL) OR ((idempotency_key IS NULL) AND (unique_hash IS NULL)))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
-    CONSTRAINT times_are_readable CHECK (((LEAST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (GREATEST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00'::timestamp with time zone)))
+    counted boolean DEFAULT false NOT NULL
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
@@ -1031,6 +1081,59 @@ COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s 
 -- Name: COLUMN jobs.counted; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
+
+-- Name: is_sound_job(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+BEGIN
+    RETURN CASE
+        WHEN NOT (octet_length(job.org_id) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_org_id_check')
+        WHEN octet_length(job.type) > 64 OR job.type !~ '^[A-Za-z][A-Za-z0-9_.:-]*$' THEN daybook.refuse_row('jobs', 'jobs_type_check')
+        WHEN jsonb_typeof(job.payload) <> 'object' THEN daybook.refuse_row('jobs', 'jobs_payload_check')
+        WHEN octet_length(job.input_hash) <> 32 THEN daybook.refuse_row('jobs', 'jobs_input_hash_check')
+        WHEN NOT (octet_length(job.idempotency_key) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_idempotency_key_check')
+        WHEN job.input_hash IS NULL AND num_nonnulls(job.idempotency_key, job.unique_hash) > 0 THEN daybook.refuse_row('jobs', 'key_has_hash')
+        WHEN job.unique_hash <> job.input_hash THEN daybook.refuse_row('jobs', 'jobs_check')
+        WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
+        WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
+        WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
+        WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
+        WHEN CASE WHEN job.state = 'leased'
+                  THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
+                  ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
+             END THEN daybook.refuse_row('jobs', 'leased_has_lease')
+        WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('jobs', 'cancel_only_while_leased')
+        WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('jobs', 'failed_has_error')
+        WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL) THEN daybook.refuse_row('jobs', 'finished_has_time')
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+                 > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('jobs', 'times_are_readable')
+        ELSE true END;
+END
+$_$;
+
+-- Name: job_in_doubt(text, text, jsonb, text, text, timestamp with time zone, integer, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_in_doubt(org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT (org_id <> '' AND octet_length(org_id) <= 255 AND octet_length(type) <= 64
+            AND jsonb_typeof(payload) = 'object' AND octet_length(as_text) <= 2500 AND strpos(as_text, ': {') = 0 AND strpos(as_text, '[') = 0
+            AND (idempotency_key IS NULL OR octet_length(idempotency_key) BETWEEN 1 AND 255)
+            AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00') AND (priority IS NULL OR priority BETWEEN 1 AND 3)
+            AND (max_attempts IS NULL OR max_attempts BETWEEN 1 AND 1000) AND links IS NULL) IS NOT TRUE
+$$;
+
+-- Name: job_input_hash(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
+$_$;
 
 -- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1243,6 +1346,17 @@ CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
     AS $$
 BEGIN
     RAISE EXCEPTION 'daybook.% keeps its row: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'DB004', HINT = 'update it instead';
+END
+$$;
+
+-- Name: refuse_row(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.refuse_row(table_name text, rule text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', table_name, rule
+        USING ERRCODE = 'check_violation', SCHEMA = 'daybook', TABLE = table_name, CONSTRAINT = rule;
 END
 $$;
 
@@ -1617,71 +1731,6 @@ BEGIN
     RETURN true;
 END
 $$;
-
--- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.accounting_work_queue (
-    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    document_id text NOT NULL COLLATE pg_catalog."C",
-    version_hint bigint NOT NULL,
-    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
-    run_count integer DEFAULT 0 NOT NULL,
-    last_attempted_at timestamp with time zone,
-    last_error text,
-    last_error_code text,
-    priority smallint DEFAULT 2 NOT NULL,
-    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    finished_at timestamp with time zone,
-    generation bigint DEFAULT 0 NOT NULL,
-    epoch integer DEFAULT 0 NOT NULL,
-    cancel_requested boolean DEFAULT false NOT NULL,
-    deleted_version bigint,
-    not_ready_count integer DEFAULT 0 NOT NULL,
-    turn_id text COLLATE pg_catalog."C",
-    fence bigint,
-    leased_generation bigint,
-    worker text,
-    attempt_started_at timestamp with time zone,
-    working boolean DEFAULT false NOT NULL,
-    detached boolean DEFAULT false NOT NULL,
-    reclaims integer DEFAULT 0 NOT NULL,
-    capped boolean DEFAULT false NOT NULL,
-    CONSTRAINT accounting_work_queue_deleted_version_check CHECK ((deleted_version >= 0)),
-    CONSTRAINT accounting_work_queue_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
-    CONSTRAINT accounting_work_queue_epoch_check CHECK ((epoch >= 0)),
-    CONSTRAINT accounting_work_queue_not_ready_count_check CHECK (((not_ready_count >= 0) AND (not_ready_count <= 1000000))),
-    CONSTRAINT accounting_work_queue_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
-    CONSTRAINT accounting_work_queue_priority_check CHECK (((priority >= 1) AND (priority <= 3))),
-    CONSTRAINT accounting_work_queue_reclaims_check CHECK (((reclaims >= 0) AND (reclaims <= 1000000))),
-    CONSTRAINT accounting_work_queue_run_count_check CHECK (((run_count >= 0) AND (run_count <= 1000000))),
-    CONSTRAINT accounting_work_queue_version_hint_check CHECK ((version_hint >= 0)),
-    CONSTRAINT cancel_only_while_leased CHECK (((NOT cancel_requested) OR (state = 'leased'::daybook.job_state))),
-    CONSTRAINT failed_has_error CHECK (((state <> 'failed'::daybook.job_state) OR ((last_error IS NOT NULL) AND (last_error_code IS NOT NULL)))),
-    CONSTRAINT finished_has_time CHECK (((state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) = (finished_at IS NOT NULL))),
-    CONSTRAINT leased_has_lease CHECK ((((state = 'leased'::daybook.job_state) AND (turn_id IS NOT NULL) AND (fence IS NOT NULL) AND (leased_generation IS NOT NULL) AND (attempt_started_at IS NOT NULL) AND (last_attempted_at IS NOT NULL) AND (run_count > 0)) OR ((state <> 'leased'::daybook.job_state) AND (turn_id IS NULL) AND (fence IS NULL) AND (leased_generation IS NULL) AND (worker IS NULL) AND (attempt_started_at IS NULL) AND (NOT working) AND (NOT detached)))),
-    CONSTRAINT times_are_readable CHECK (((LEAST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (GREATEST(ready_at, first_ready_at, created_at, updated_at, last_attempted_at, attempt_started_at, finished_at) <= '9999-12-31 23:59:59+00'::timestamp with time zone)))
-)
-WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
-
--- Name: COLUMN accounting_work_queue.run_count; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
-
--- Name: COLUMN accounting_work_queue.priority; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
-
--- Name: COLUMN accounting_work_queue.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
-
--- Name: COLUMN accounting_work_queue.epoch; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
 
 -- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
 
@@ -2304,6 +2353,16 @@ ALTER TABLE ONLY daybook.schema_migrations
 
 ALTER TABLE ONLY daybook.schema_texts
     ADD CONSTRAINT schema_texts_pkey PRIMARY KEY (version);
+
+-- Name: accounting_work_queue sound; Type: CHECK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.accounting_work_queue
+    ADD CONSTRAINT sound CHECK (daybook.is_sound_accounting_job(accounting_work_queue.*));
+
+-- Name: jobs sound; Type: CHECK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.jobs
+    ADD CONSTRAINT sound CHECK (daybook.is_sound_job(jobs.*));
 
 -- Name: webhook_deliveries webhook_deliveries_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 

@@ -27,7 +27,7 @@ func TestUnreadableRowsAreSetAside(t *testing.T) {
 				documents = append(documents, fixture.Invoice(org, fmt.Sprintf("inv-%d", i), 1000))
 			}
 			fixture.Ready(t, b.Pool, documents...)
-			b.exec(`ALTER TABLE daybook.accounting_work_queue DROP CONSTRAINT accounting_work_queue_run_count_check, DROP CONSTRAINT times_are_readable`)
+			b.exec(`ALTER TABLE daybook.accounting_work_queue DROP CONSTRAINT sound`)
 			b.exec(`UPDATE daybook.accounting_work_queue SET run_count = 2147483647 WHERE document_id = 'inv-4'`)
 			b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = '-infinity' WHERE document_id = 'inv-7'`)
 
