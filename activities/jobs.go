@@ -15,7 +15,7 @@ func JobsSettingsFromEnv() (Settings, error) {
 	if err := env.Parse(&s); err != nil {
 		return Settings{}, fmt.Errorf("worker environment: %w", err)
 	}
-	out := DefaultSettings()
+	out := defaultSettings()
 	out.BatchSize, out.PollIntervalSeconds = s.BatchSize, s.PollIntervalSeconds
 	return out, out.check("JOB_QUEUE")
 }

@@ -3,8 +3,6 @@ package activities
 import (
 	"cmp"
 	"context"
-	"os"
-	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -25,17 +23,8 @@ type Queue struct {
 
 func init() {
 	turns.SetActivities(func(o turns.Options) any {
-		return &Queue{client: o.Client, engine: o.Engine, settings: o.Settings.(Settings), worker: cmp.Or(o.Worker, ProcessName())}
+		return &Queue{client: o.Client, engine: o.Engine, settings: o.Settings.(Settings), worker: cmp.Or(o.Worker, turns.ProcessName())}
 	})
-}
-
-// ProcessName names this process by its host and its id.
-func ProcessName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return host + "/" + strconv.Itoa(os.Getpid())
 }
 
 // ReadSettings returns the settings of the worker's environment.

@@ -23,8 +23,8 @@ type Settings struct {
 	RetryBaseSeconds int `json:"retryBaseSeconds"`
 }
 
-// DefaultSettings are those of an empty environment.
-func DefaultSettings() Settings {
+// defaultSettings are those of an empty environment.
+func defaultSettings() Settings {
 	return Settings{BatchSize: 50, PollIntervalSeconds: 10, RetryBaseSeconds: 300}
 }
 

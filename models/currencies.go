@@ -25,14 +25,14 @@ func (c *Currencies) Scan(src any) error {
 	return nil
 }
 
-// Names is a list of names of hooks, as PostgreSQL's text[].
-type Names []string
-
-// Scan implements sql.Scanner.
-func (n *Names) Scan(src any) error { return (*Currencies)(n).Scan(src) }
-
-// Value implements driver.Valuer.
-func (n Names) Value() (driver.Value, error) { return Currencies(n).Value() }
-
 // Value implements driver.Valuer.
 func (c Currencies) Value() (driver.Value, error) { return "{" + strings.Join(c, ",") + "}", nil }
+
+// Words are words without blanks, commas and quotes, as PostgreSQL's text[]: names of hooks, scopes, types of jobs.
+type Words []string
+
+// Scan implements sql.Scanner for the text form of an array of words.
+func (w *Words) Scan(src any) error { return (*Currencies)(w).Scan(src) }
+
+// Value implements driver.Valuer.
+func (w Words) Value() (driver.Value, error) { return Currencies(w).Value() }

@@ -121,7 +121,7 @@ type Organization struct {
 	// Source names where its documents are read; nil: the source of Defaults.
 	Source *string `gorm:"column:source" json:"source,omitempty"`
 	// Hooks names the AfterPosting hooks that its postings are told to; nil: those of Defaults.
-	Hooks *Names `gorm:"column:hooks" json:"hooks,omitempty"`
+	Hooks *Words `gorm:"column:hooks" json:"hooks,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
@@ -131,7 +131,7 @@ func (Organization) TableName() string { return "daybook.organizations" }
 type Defaults struct {
 	One    bool   `gorm:"column:one;primaryKey" json:"-"`
 	Source string `gorm:"column:source" json:"source"`
-	Hooks  Names  `gorm:"column:hooks" json:"hooks"`
+	Hooks  Words  `gorm:"column:hooks" json:"hooks"`
 }
 
 // TableName implements GORM's Tabler.

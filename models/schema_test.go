@@ -70,7 +70,6 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.DocumentType](): {"text"},
 	reflect.TypeFor[models.Direction]():    {"text"},
 	reflect.TypeFor[models.AttemptKind]():  {"text"},
-	reflect.TypeFor[models.Scopes]():       {"ARRAY"},
 	reflect.TypeFor[models.Words]():        {"ARRAY"},
 	reflect.TypeFor[models.BulkAction]():   {"text"},
 	reflect.TypeFor[float64]():             {"double precision"},
@@ -84,7 +83,6 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.ClosedPeriodPolicy](): {"daybook.closed_period_policy"},
 	reflect.TypeFor[models.PeriodState]():        {"daybook.period_state"},
 	reflect.TypeFor[models.Currencies]():         {"ARRAY"},
-	reflect.TypeFor[models.Names]():              {"ARRAY"},
 	reflect.TypeFor[[]byte]():                    {"bytea"},
 }
 
@@ -274,7 +272,7 @@ INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_
 	assert.Nil(t, plain.Result)
 	var token models.APIToken
 	require.NoError(t, g.WithContext(t.Context()).First(&token, "org_id IS NOT NULL").Error)
-	assert.Equal(t, models.Scopes{"read", "operate"}, token.Scopes)
+	assert.Equal(t, models.Words{"read", "operate"}, token.Scopes)
 	var attempt models.JobAttempt
 	require.NoError(t, g.WithContext(t.Context()).First(&attempt, "job_id = ?", "k").Error)
 	assert.Equal(t, "mail", attempt.Type)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -85,7 +86,7 @@ func TestDocHasEveryState(t *testing.T) {
 func TestDocHasEveryError(t *testing.T) {
 	t.Parallel()
 	var want [][]string
-	for _, c := range models.ErrorTable() {
+	for _, c := range disposition.Table() {
 		want = append(want, []string{code(string(c.Code)), c.Then})
 	}
 	assert.Equal(t, want, table(t, "## What each error does"))
@@ -97,7 +98,7 @@ func TestDocHasTheBackoff(t *testing.T) {
 	require.Len(t, rows, models.MaxAttempts)
 	for i, row := range rows {
 		assert.Equal(t, strconv.Itoa(i+1), row[0])
-		v := models.Judge(models.Errorf(models.CodeTimeout, "x"), i+1, 0, 0)
+		v := disposition.Judge(models.Errorf(models.CodeTimeout, "x"), i+1, 0, 0)
 		if v.Outcome == models.OutcomeFailed {
 			assert.Equal(t, string(models.OutcomeFailed), row[1])
 			continue

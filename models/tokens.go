@@ -1,17 +1,15 @@
 package models
 
-import (
-	"database/sql/driver"
-	"time"
-)
+import "time"
 
 // APIToken is one row of daybook.api_tokens: who may use the HTTP API.
 type APIToken struct {
 	ID string `gorm:"column:id;primaryKey" json:"id"`
 	// OrgID is the only organization that the token is good for; nil: all.
-	OrgID  *string `gorm:"column:org_id" json:"org_id,omitempty"`
-	Name   string  `gorm:"column:name" json:"name"`
-	Scopes Scopes  `gorm:"column:scopes" json:"scopes"`
+	OrgID *string `gorm:"column:org_id" json:"org_id,omitempty"`
+	Name  string  `gorm:"column:name" json:"name"`
+	// Scopes are what it allows: read, enqueue, operate.
+	Scopes Words `gorm:"column:scopes" json:"scopes"`
 	// Hash is the token's SHA-256; the token itself is nowhere.
 	Hash       []byte     `gorm:"column:hash" json:"-"`
 	CreatedAt  time.Time  `gorm:"column:created_at" json:"created_at"`
@@ -29,21 +27,3 @@ type APIToken struct {
 
 // TableName implements GORM's Tabler.
 func (APIToken) TableName() string { return "daybook.api_tokens" }
-
-// Scopes is what a token allows: read, enqueue, operate; as PostgreSQL's text[].
-type Scopes []string
-
-// Words are words without blanks, commas and quotes, as PostgreSQL's text[].
-type Words []string
-
-// Scan implements sql.Scanner for the text form of an array of words.
-func (w *Words) Scan(src any) error { return (*Currencies)(w).Scan(src) }
-
-// Value implements driver.Valuer.
-func (w Words) Value() (driver.Value, error) { return Currencies(w).Value() }
-
-// Scan implements sql.Scanner for the text form of an array of words.
-func (s *Scopes) Scan(src any) error { return (*Currencies)(s).Scan(src) }
-
-// Value implements driver.Valuer.
-func (s Scopes) Value() (driver.Value, error) { return Currencies(s).Value() }

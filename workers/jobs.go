@@ -83,7 +83,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		if err := o.Registry.Started(); err != nil {
 			return err
 		}
-		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, activities.ProcessName()), Types: o.Registry.Names()}
+		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, turns.ProcessName()), Types: o.Registry.Names()}
 		return tendTypes(ctx, s, me, o.Log)
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 )
 
@@ -50,7 +50,7 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 	}
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
-		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Log: log}), log: log, worker: activities.ProcessName() + "/due",
+		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Log: log}), log: log, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.

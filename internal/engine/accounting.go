@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/disposition"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -97,7 +98,7 @@ func (a *accounting) attempt(j store.Job, err error) Attempt {
 		return Attempt{Later: true}
 	}
 	cause := blame(err)
-	verdict := models.Judge(cause, j.Attempt, j.NotReady+1, a.options.RetryBase)
+	verdict := disposition.Judge(cause, j.Attempt, j.NotReady+1, a.options.RetryBase)
 	ended := Attempt{Outcome: verdict.Outcome, Delay: verdict.Delay}
 	if cause == nil {
 		return ended

@@ -34,7 +34,7 @@ type Options struct {
 	PickInterval time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
-	// RenewEvery is the pause between two renewals of a turn's leases; default models.RenewEvery.
+	// RenewEvery is the pause between two renewals of a turn's leases; default store.RenewEvery.
 	RenewEvery time.Duration
 	// Grace is how long running chunks may go on after the turn was told to stop; default 20 s.
 	Grace time.Duration
@@ -50,7 +50,7 @@ func (o Options) withDefaults() Options {
 	o.Parallel = cmp.Or(o.Parallel, 1)
 	o.PickInterval = cmp.Or(o.PickInterval, 2*time.Millisecond)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
-	o.RenewEvery = cmp.Or(o.RenewEvery, models.RenewEvery)
+	o.RenewEvery = cmp.Or(o.RenewEvery, store.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)
 	o.CountStopped = cmp.Or(o.CountStopped, time.Minute)
 	if o.Log == nil {

@@ -150,7 +150,7 @@ type Leases interface {
 
 // Reclaimer ends the leases that their holders do not renew. It belongs to one goroutine.
 //
-// A lease ends when it has expired (models.StaleAfter) and the Reclaimer has itself seen, for as long as a holder takes to renew, in
+// A lease ends when it has expired (store.StaleAfter) and the Reclaimer has itself seen, for as long as a holder takes to renew, in
 // uninterrupted contact with a database that has not been restarted meanwhile, that it was neither renewed nor locked. Its job is
 // pending again. It is charged if it was being worked, and fails when that was its last attempt; what waited is not charged.
 type Reclaimer interface {

@@ -5,8 +5,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+)
 
-	"github.com/daybook-dev/daybook/models"
+const (
+	// StaleAfter is the age at which a lease expires that its holder has not renewed: then any worker reclaims it.
+	StaleAfter = 10 * time.Second
+	// RenewEvery is the pause between two renewals of a lease.
+	RenewEvery = 3 * time.Second
 )
 
 // LeaseGroup is what one turn holds.
@@ -19,7 +24,7 @@ type LeaseGroup struct {
 	Jobs     int64 `json:"jobs"`
 	// Working counts those that are charged with an attempt when their lease ends.
 	Working int64 `json:"working"`
-	// Expired counts those that were not renewed for models.StaleAfter.
+	// Expired counts those that were not renewed for StaleAfter.
 	Expired int64 `json:"expired"`
 	// Renewed is when the oldest of the leases was taken or renewed.
 	Renewed time.Time `json:"renewed_at"`
@@ -38,6 +43,6 @@ SELECT coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE
 		g := LeaseGroup{Queue: s.kind.Name}
 		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
 		return g, err
-	}, s.kind.sql(stmt), models.StaleAfter.Seconds())
+	}, s.kind.sql(stmt), StaleAfter.Seconds())
 	return groups, wrap("read leases", err)
 }

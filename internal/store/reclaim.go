@@ -20,13 +20,13 @@ type Reclaimed struct {
 	Failed int
 }
 
-// ReclaimExpired ends the leases that are older than models.StaleAfter, at once: their jobs are pending again. A job that was being worked
+// ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending again. A job that was being worked
 // is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
 // that another transaction holds locked are left alone.
 //
 // It is for people who know that a worker is gone. Workers use a Reclaimer, which gives a holder time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	got, _, err := s.reclaim(ctx, time.Time{}, models.StaleAfter, func(string, time.Time) bool { return true })
+	got, _, err := s.reclaim(ctx, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
 	return got, err
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -13,7 +11,7 @@ const (
 	// transaction has held the row locked, its holder renews it in that time.
 	reclaimPatience = 5 * time.Second
 	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no later.
-	suspectAfter = models.StaleAfter - reclaimPatience
+	suspectAfter = StaleAfter - reclaimPatience
 	// reclaimPause is the longest pause between two checks, watchPause the one while leases are watched, slowWatchPause the longest one while
 	// leases are watched by checks that are slow. maxGap is the pause after which what was seen before counts no more.
 	reclaimPause   = 5 * time.Second
@@ -112,7 +110,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 // watch ends the leases that have been watched for long enough, and watches the others.
 func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Duration, error) {
 	now := time.Now()
-	expired := o.now.Add(-models.StaleAfter)
+	expired := o.now.Add(-StaleAfter)
 	got, left, err := r.store.reclaim(ctx, r.from, suspectAfter, func(id string, renewed time.Time) bool {
 		since, known := r.watched[suspect{id, renewed.UnixMicro()}]
 		return known && now.Sub(since) >= reclaimPatience && !renewed.After(expired)

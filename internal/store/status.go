@@ -20,7 +20,7 @@ type QueueStatus struct {
 	Counts map[models.JobState]int64 `json:"counts"`
 	// Due counts the pending jobs whose time has come.
 	Due int64 `json:"due"`
-	// StaleLeases counts leases that were neither completed nor renewed for models.StaleAfter.
+	// StaleLeases counts leases that were neither completed nor renewed for StaleAfter.
 	StaleLeases int64 `json:"stale_leases"`
 	// OldestDue is the due job that has been due longest; nil: none is due.
 	OldestDue *PendingJob `json:"oldest_due"`
@@ -128,7 +128,7 @@ SELECT state, count(*),
 		s.Due += due
 		s.StaleLeases += stale
 		return nil
-	}, k.sql(stmt), org, models.StaleAfter.Seconds())
+	}, k.sql(stmt), org, StaleAfter.Seconds())
 	return err
 }
 

@@ -3,6 +3,8 @@
 package turns
 
 import (
+	"os"
+	"strconv"
 	"sync/atomic"
 
 	"go.temporal.io/sdk/client"
@@ -27,3 +29,12 @@ func SetActivities(f func(o Options) any) { activities.Store(&f) }
 
 // Activities makes the activities of one queue, for a worker to register: an *activities.Queue.
 func Activities(o Options) any { return (*activities.Load())(o) }
+
+// ProcessName names this process by its host and its id.
+func ProcessName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "/" + strconv.Itoa(os.Getpid())
+}

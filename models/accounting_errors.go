@@ -1,0 +1,52 @@
+package models
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxAttempts is how often an accounting job is tried before it is failed.
+const MaxAttempts = 6
+
+// DefaultRetryBase is the delay after the first attempt that failed; each later one is three times as long.
+const DefaultRetryBase = 5 * time.Minute
+
+// MaxBackoff caps the delay between two attempts.
+const MaxBackoff = 6 * time.Hour
+
+// Backoff is the delay after the attempt-th attempt (from 1): base × 3^(attempt-1), at most MaxBackoff.
+// A base of zero or less means DefaultRetryBase.
+func Backoff(base time.Duration, attempt int) time.Duration {
+	if base <= 0 {
+		base = DefaultRetryBase
+	}
+	d := base
+	for range attempt - 1 {
+		if d > MaxBackoff/3 {
+			return MaxBackoff
+		}
+		d *= 3
+	}
+	return min(d, MaxBackoff)
+}
+
+// JobError is why an attempt did not complete its job. What follows is decided by its Code alone.
+type JobError struct {
+	Code    ErrorCode
+	Message string
+	// Version is the version that the document has, for CodeVersionMismatch.
+	Version int64
+}
+
+// Error implements error. A nil JobError that was returned as an error, which is easily done, says so.
+func (e *JobError) Error() string {
+	if e == nil {
+		return "nil *models.JobError"
+	}
+	return string(e.Code) + ": " + e.Message
+}
+
+// Errorf returns a JobError with a formatted message.
+func Errorf(code ErrorCode, format string, args ...any) *JobError {
+	return &JobError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
