@@ -47,9 +47,10 @@ type AccountingOptions struct {
 	MaxConcurrentActivities int
 	// MaxConcurrentWorkflowTasks is how many workflow tasks run at once in this process; default 5.
 	MaxConcurrentWorkflowTasks int
-	// PickInterval is the pause between the beginnings of two picks of a lane, unless the first one found as many jobs as it asked for; 0 to
-	// a second. What comes meanwhile is picked together: a longer interval costs less processor time a job, and a job begins up to so
-	// much later. Default 2 ms; a job that comes after a silence is picked at once. docs/performance.md has the curve.
+	// PickInterval is the pause between the beginnings of two picks of the process, unless a lane's last one found as many jobs as it asked
+	// for; 0 to a second. What comes meanwhile is picked together: a longer interval costs less processor time a job, and a job begins up
+	// to so much later. While work comes faster than that the database does not notify the worker. Default 5 ms; a job that comes after a
+	// silence is picked at once. docs/performance.md has the curve.
 	PickInterval time.Duration
 	// TaskQueue is the Temporal task queue; default "accounting-queue". Workers with other sources, hooks or processors work best
 	// with a task queue and a workflow of their own: on a shared one, Temporal may give a turn to a worker that cannot work it.

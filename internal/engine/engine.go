@@ -29,8 +29,8 @@ type Options struct {
 	// Apart says that other workers of the task queue may not be able to work what this one can: what a fetch leases is worked
 	// in the fetch, because the turn's next activity may be theirs.
 	Apart bool
-	// PickInterval is the least pause between the beginnings of two refills of a turn, unless the first one found as many jobs as it asked
-	// for: what comes meanwhile is picked together. Default 2 ms.
+	// PickInterval is the least pause between the beginnings of two refills of the process, unless the turn's last one found as many jobs as
+	// it asked for: what comes meanwhile is picked together. Default 5 ms.
 	PickInterval time.Duration
 	// RetryBase is the first backoff; default models.DefaultRetryBase.
 	RetryBase time.Duration
@@ -48,7 +48,7 @@ func (o Options) withDefaults() Options {
 	o.ChunkSize = cmp.Or(o.ChunkSize, 500)
 	o.ChunkTimeout = cmp.Or(o.ChunkTimeout, time.Minute)
 	o.Parallel = cmp.Or(o.Parallel, 1)
-	o.PickInterval = cmp.Or(o.PickInterval, 2*time.Millisecond)
+	o.PickInterval = cmp.Or(o.PickInterval, 5*time.Millisecond)
 	o.RetryBase = cmp.Or(o.RetryBase, models.DefaultRetryBase)
 	o.RenewEvery = cmp.Or(o.RenewEvery, store.RenewEvery)
 	o.Grace = cmp.Or(o.Grace, 20*time.Second)
@@ -79,6 +79,8 @@ type Engine struct {
 	end      context.CancelFunc
 	detached detachedTurns
 	reclaims reclaims
+	// lastRefill is when one of the turns last began a refill.
+	lastRefill moment
 	// saidLocked is when a log line last said that a table is locked.
 	saidLocked atomic.Int64
 	handingOn  handingOn
@@ -103,7 +105,7 @@ func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
 }
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
-	e := &Engine{kind: k, waker: k.NewWaker(o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
+	e := &Engine{kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }

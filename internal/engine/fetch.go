@@ -177,6 +177,9 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	defer leave()
 	for waited := false; ; waited = true {
 		n, worked, wait, err := e.beginOrLease(ctx, turn, limit, waited, r)
+		if n > 0 {
+			waiter.Found()
+		}
 		if err != nil || n > 0 {
 			return n, worked, err
 		}

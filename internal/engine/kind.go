@@ -37,8 +37,9 @@ type Kind interface {
 	Completer
 	// NewReclaimer returns a Reclaimer of the kind's expired leases.
 	NewReclaimer() Reclaimer
-	// NewWaker returns a Waker, which connects when it is first waited for. Close it.
-	NewWaker(log *slog.Logger) Waker
+	// NewWaker returns a Waker, which connects when it is first waited for. While the waiters find work all the time it may tell them to
+	// scan every interval, and make enqueuing cheaper meanwhile. Close it.
+	NewWaker(interval time.Duration, log *slog.Logger) Waker
 }
 
 // Transactions are how the runner reaches the database of a kind.
@@ -202,6 +203,8 @@ type Waker interface {
 // Waiter waits for work.
 type Waiter interface {
 	Tokens() <-chan struct{}
+	// Found says that the waiter has found work.
+	Found()
 	// Pass tells the other waiters: this one was told, and there is more than it takes.
 	Pass()
 	// Decline tells them, if they were not told since work last came: this one was told, and does not look for it soon.

@@ -35,3 +35,25 @@ func TestPickInterval(t *testing.T) {
 	close(stop)
 	assert.Equal(t, 3, (<-report).Completed)
 }
+
+// TestPickIntervalOfTheProcess has two turns of one process linger: the second one does not pick what comes within the interval either.
+func TestPickIntervalOfTheProcess(t *testing.T) {
+	t.Parallel()
+	const interval = 3 * time.Second
+	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: interval})
+	stop := make(chan struct{})
+	first := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	second := b.processing(b.engine, engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	for n, document := range []string{"a", "b", "c"} {
+		b.exec(`SELECT daybook.enqueue_accounting_job($1, $2, 1)`, org, document)
+		require.Eventually(t, func() bool {
+			return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`) == n+1
+		}, time.Minute, 5*time.Millisecond)
+	}
+	var shortest time.Duration
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `
+SELECT min(gap) FROM (SELECT started_at - lag(started_at) OVER (ORDER BY started_at) FROM daybook.attempts) AS a (gap)`).Scan(&shortest))
+	assert.Greater(t, shortest, interval/2, "the pause between two picks, give or take how long each takes")
+	close(stop)
+	assert.Equal(t, 3, (<-first).Completed+(<-second).Completed)
+}

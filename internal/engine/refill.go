@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -83,6 +84,23 @@ type refilled struct {
 	leaseFor  time.Duration
 }
 
+// moment is when something last happened in one of the goroutines that share it.
+type moment struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// begin notes that it happens now, unless it has happened within the interval, and always if it must; it returns how long to wait otherwise.
+func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if next := m.at.Add(interval); !must && now.Before(next) {
+		return next.Sub(now)
+	}
+	m.at = now
+	return 0
+}
+
 // lookAgain has another refill made, also if one is under way: what that has read may be older.
 func (r *runner) lookAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
 
@@ -143,8 +161,8 @@ func (r *runner) startRefill(work context.Context) {
 		r.wakeAt(small)
 		return
 	}
-	if next := f.at.Add(r.engine.options.PickInterval); !f.full && now.Before(next) {
-		r.wakeAt(next)
+	if wait := r.engine.lastRefill.begin(now, r.engine.options.PickInterval, f.full); wait > 0 {
+		r.wakeAt(now.Add(wait))
 		return
 	}
 	n := min(room, f.batch)
@@ -209,6 +227,9 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		r.Leased += found
 		r.More = found >= l.asked
 	})
+	if found > 0 {
+		r.waiter.Found()
+	}
 	if f.full = found >= l.asked; f.full {
 		r.waiter.Pass()
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -28,8 +29,8 @@ func (t tables) PickTypes(ctx context.Context, limit int, may func(jobType strin
 func (t tables) NewReclaimer() Reclaimer { return t.Store.NewReclaimer() }
 
 // NewWaker implements Kind.
-func (t tables) NewWaker(log *slog.Logger) Waker {
-	return tablesWaker{store.NewWaker(t.Pool(), t.Kind, log)}
+func (t tables) NewWaker(interval time.Duration, log *slog.Logger) Waker {
+	return tablesWaker{store.NewWaker(t.Pool(), t.Kind, interval, log)}
 }
 
 type tablesPick struct{ *store.Pick }

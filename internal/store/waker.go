@@ -21,6 +21,8 @@ const (
 	otherTick = 500 * time.Millisecond
 	// lockLinger is how long the lock is kept after the last waiter left: the next one usually comes within a hop.
 	lockLinger = time.Second
+	// leastPoll is the shortest pause between two scans that the waker asks for by itself.
+	leastPoll = time.Millisecond
 )
 
 // Waker tells waiters of one process that there may be work. It holds one direct connection that listens for
@@ -28,10 +30,14 @@ const (
 // lock, because an enqueuing transaction stays open, and while it has no connection, it tells the waiters to scan every
 // lockTick: a wake-up becomes polling, and never waits for another transaction. Each waiter also scans again by itself after
 // its poll interval.
+//
+// A notification costs the transaction that sends it, its commit and this process more than a scan costs for all jobs that it finds. So
+// while notifications come faster than the waiters scan, the waker gives the lock up and tells a waiter to scan every interval. When several scans in a row find nothing it takes the lock again.
 type Waker struct {
-	config *pgxpool.Config
-	kind   *Kind
-	log    *slog.Logger
+	config   *pgxpool.Config
+	kind     *Kind
+	interval time.Duration
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	subs    map[*Subscription]struct{}
@@ -45,13 +51,16 @@ type Waker struct {
 	told     time.Time
 	// reminding, passing: waiters are about to be told.
 	reminding, passing atomic.Bool
-	cancel             context.CancelFunc
-	done               chan struct{}
+	// found: a waiter has found work since the waker last asked.
+	found  atomic.Bool
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
-// NewWaker returns a waker that connects, when a waiter first waits, as pool does. Close it.
-func NewWaker(pool *pgxpool.Pool, kind *Kind, log *slog.Logger) *Waker {
-	return &Waker{config: pool.Config(), kind: kind, log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
+// NewWaker returns a waker that connects, when a waiter first waits, as pool does. interval is the pause between two scans while the waiters
+// find work all the time. Close it.
+func NewWaker(pool *pgxpool.Pool, kind *Kind, interval time.Duration, log *slog.Logger) *Waker {
+	return &Waker{config: pool.Config(), kind: kind, interval: max(interval, leastPoll), log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Subscription is one waiter. C receives when the queue is worth a scan; tokens coalesce.
@@ -93,6 +102,9 @@ func (s *Subscription) Close() {
 	delete(s.waker.subs, s)
 	s.waker.notifyChanged()
 }
+
+// Found says that the waiter has found work.
+func (s *Subscription) Found() { s.waker.found.Store(true) }
 
 func (s *Subscription) signal() {
 	select {
@@ -220,7 +232,8 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 		if err := w.awaitWaiter(ctx); err != nil {
 			return err
 		}
-		if err := w.serve(ctx, conn); err != nil {
+		l := &wakerLock{waker: w, conn: conn, state: lockOpen, pace: newWakerPace(w.interval)}
+		if err := l.serve(ctx); err != nil {
 			return err
 		}
 	}
@@ -237,88 +250,6 @@ func (w *Waker) awaitWaiter(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
-		}
-	}
-}
-
-// lockState is what a try for the exclusive lock found.
-type lockState string
-
-const (
-	// lockHeld: this waker has it. No enqueuing transaction is open, and each later one notifies.
-	lockHeld lockState = "held"
-	// lockElsewhere: another process waits and has it. Enqueuing transactions notify.
-	lockElsewhere lockState = "elsewhere"
-	// lockOpen: enqueuing transactions are open that did not notify.
-	lockOpen lockState = "open"
-)
-
-// tryLock tries for the exclusive lock. The shared one tells the two reasons apart for which it may not be had.
-func (w *Waker) tryLock(ctx context.Context, conn *pgx.Conn) (lockState, error) {
-	const try = `
-SELECT CASE WHEN pg_try_advisory_lock(1684109666, $1) THEN 'held'
-            WHEN NOT pg_try_advisory_lock_shared(1684109666, $1) THEN 'elsewhere'
-            WHEN pg_advisory_unlock_shared(1684109666, $1) THEN 'open' END`
-	var state lockState
-	err := conn.QueryRow(ctx, try, w.kind.key).Scan(&state)
-	return state, err
-}
-
-// unlock gives the lock up. The notification has a process that waits on take it at once: until one has it, nothing else
-// notifies.
-func (w *Waker) unlock(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, '')`, w.kind.key, w.kind.channel)
-	return err
-}
-
-// serve waits for notifications for as long as there are waiters. Success at the lock means that no enqueuing transaction
-// is open and each later one will notify; so every waiter scans once more after it.
-func (w *Waker) serve(ctx context.Context, conn *pgx.Conn) error {
-	state := lockOpen
-	idleSince := time.Time{}
-	for {
-		n, _ := w.waiters()
-		switch {
-		case n > 0:
-			idleSince = time.Time{}
-		case idleSince.IsZero():
-			idleSince = time.Now()
-		case time.Since(idleSince) >= lockLinger:
-			if state == lockHeld {
-				return w.unlock(ctx, conn)
-			}
-			return nil
-		}
-		tick := lockLinger
-		if state != lockHeld {
-			var err error
-			before := state
-			if state, err = w.tryLock(ctx, conn); err != nil {
-				return err
-			}
-			switch state {
-			case lockOpen:
-				tick = lockTick
-				w.broadcast()
-			case lockElsewhere:
-				tick = otherTick
-				if before == lockOpen {
-					w.broadcast()
-				}
-			case lockHeld:
-				w.broadcast()
-			}
-		}
-		waitCtx, cancel := context.WithTimeout(ctx, tick)
-		_, err := conn.WaitForNotification(waitCtx)
-		cancel()
-		switch {
-		case err == nil:
-			w.broadcast()
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !errors.Is(err, context.DeadlineExceeded):
-			return err
 		}
 	}
 }

@@ -25,7 +25,7 @@ const wakeLimit = 20 * time.Second
 
 func (b *bundle) waker() engine.Waker {
 	b.t.Helper()
-	w := b.kind.NewWaker(slog.New(slog.DiscardHandler))
+	w := b.kind.NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
 	return w
 }

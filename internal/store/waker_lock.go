@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lockState is what a waker knows of the exclusive lock.
+type lockState string
+
+const (
+	// lockHeld: this waker has it. No enqueuing transaction is open, and each later one notifies.
+	lockHeld lockState = "held"
+	// lockElsewhere: another process waits and has it. Enqueuing transactions notify.
+	lockElsewhere lockState = "elsewhere"
+	// lockOpen: enqueuing transactions are open that did not notify.
+	lockOpen lockState = "open"
+	// lockLeft: this waker leaves it alone, and does not listen: its waiters scan every interval.
+	lockLeft lockState = "left"
+)
+
+// freed is what a process notifies that gives the lock up, and no enqueuer.
+const freed = "free"
+
+// wakerLock is a waker's connection, and what it knows of the lock. It belongs to the waker's goroutine.
+type wakerLock struct {
+	waker *Waker
+	conn  *pgx.Conn
+	state lockState
+	pace  wakerPace
+	// retry: another process had the lock, and may have it no longer.
+	retry bool
+	// idleSince is when the last waiter left; zero: there is one.
+	idleSince time.Time
+}
+
+// serve tells waiters of work for as long as there are any. Success at the lock means that no enqueuing transaction
+// is open and each later one will notify; so every waiter scans once more after it.
+func (l *wakerLock) serve(ctx context.Context) error {
+	for {
+		n, changed := l.waker.waiters()
+		if over, err := l.idle(ctx, n); over || err != nil {
+			return err
+		}
+		if l.state == lockLeft && n == 0 {
+			if err := pause(ctx, lockLinger, changed); err != nil {
+				return err
+			}
+			continue
+		}
+		tick, err := l.scan(ctx)
+		if err != nil {
+			return err
+		}
+		if l.state == lockLeft {
+			err = pause(ctx, tick, nil)
+		} else {
+			err = l.wait(ctx, tick)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// idle ends the service when there has been no waiter for a while: the lock is given up.
+func (l *wakerLock) idle(ctx context.Context, waiters int) (over bool, err error) {
+	switch {
+	case waiters > 0:
+		l.idleSince = time.Time{}
+		return false, nil
+	case l.idleSince.IsZero():
+		l.idleSince = time.Now()
+		return false, nil
+	case time.Since(l.idleSince) < lockLinger:
+		return false, nil
+	}
+	switch l.state {
+	case lockHeld:
+		err = l.unlock(ctx)
+	case lockLeft:
+		err = l.hear(ctx)
+	case lockElsewhere, lockOpen:
+	}
+	return true, err
+}
+
+// scan tells the waiters to scan while nothing notifies, and takes the lock when scans find nothing. It returns for how long to wait then.
+func (l *wakerLock) scan(ctx context.Context) (tick time.Duration, err error) {
+	w := l.waker
+	switch l.state {
+	case lockHeld:
+		return lockLinger, nil
+	case lockElsewhere:
+		if !l.retry {
+			return otherTick, nil
+		}
+	case lockOpen, lockLeft:
+		if !l.pace.scanned(w.found.Swap(false)) {
+			w.broadcast()
+			return l.pace.pause(), nil
+		}
+	}
+	before := l.state
+	if before == lockLeft {
+		if err := l.hear(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if l.state, err = l.tryLock(ctx); err != nil {
+		return 0, err
+	}
+	l.retry = false
+	switch l.state {
+	case lockHeld:
+		l.pace.held()
+		w.found.Store(false)
+		w.broadcast()
+		return lockLinger, nil
+	case lockElsewhere:
+		if before != lockElsewhere {
+			w.broadcast()
+		}
+		return otherTick, nil
+	case lockOpen, lockLeft:
+	}
+	w.broadcast()
+	return l.pace.pause(), nil
+}
+
+// wait waits for a notification. When they come faster than the waiters scan, and the waiters find work, the lock is given up.
+func (l *wakerLock) wait(ctx context.Context, tick time.Duration) error {
+	waitCtx, cancel := context.WithTimeout(ctx, tick)
+	defer cancel()
+	n, err := l.conn.WaitForNotification(waitCtx)
+	switch {
+	case err == nil:
+		l.waker.broadcast()
+		if l.retry = n.Payload == freed; l.pace.notified(time.Now()) && l.waker.found.Load() {
+			return l.leave(ctx)
+		}
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		l.retry = true
+		return nil
+	}
+	return err
+}
+
+// pause waits for d, or until changed is closed.
+func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	case <-changed:
+	}
+	return nil
+}
+
+// tryLock tries for the exclusive lock. The shared one tells the two reasons apart for which it may not be had.
+func (l *wakerLock) tryLock(ctx context.Context) (lockState, error) {
+	const try = `
+SELECT CASE WHEN pg_try_advisory_lock(1684109666, $1) THEN 'held'
+            WHEN NOT pg_try_advisory_lock_shared(1684109666, $1) THEN 'elsewhere'
+            WHEN pg_advisory_unlock_shared(1684109666, $1) THEN 'open' END`
+	var state lockState
+	err := l.conn.QueryRow(ctx, try, l.waker.kind.key).Scan(&state)
+	return state, err
+}
+
+// unlock gives the lock up. The notification has a process that waits on take it at once: until one has it, nothing else
+// notifies.
+func (l *wakerLock) unlock(ctx context.Context) error {
+	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, $3)`, l.waker.kind.key, l.waker.kind.channel, freed)
+	return err
+}
+
+// leave gives the lock up while there are waiters, which scan every interval from now on, and hears nothing meanwhile: another process may
+// take the lock, and be notified.
+func (l *wakerLock) leave(ctx context.Context) error {
+	if l.state == lockHeld {
+		if err := l.unlock(ctx); err != nil {
+			return err
+		}
+	}
+	l.state = lockLeft
+	l.pace.left()
+	_, err := l.conn.Exec(ctx, "UNLISTEN "+l.waker.kind.channel)
+	return err
+}
+
+// hear listens again. What notified meanwhile is found by a scan after it.
+func (l *wakerLock) hear(ctx context.Context) error {
+	_, err := l.conn.Exec(ctx, "LISTEN "+l.waker.kind.channel)
+	return err
+}
