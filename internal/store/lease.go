@@ -81,7 +81,8 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 			}
 			scanned, scannedAll = true, idle
 		}
-		shares := s.ask(limit-len(got.Jobs), room)
+		wanted := limit - len(got.Jobs)
+		shares := s.ask(wanted, room)
 		if len(shares) == 0 {
 			break
 		}
@@ -94,8 +95,13 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		capped := slices.ContainsFunc(shares, func(sh share) bool { return sh.capped })
 		got.Capped = got.Capped || capped
 		locked = locked || len(jobs) == 0 && !capped && scannedAll
+		// What there was room for is leased: what has become free meanwhile is little, and is left to the next lease.
+		asked := quotas(shares)
+		if got.Passed = asked < wanted && len(jobs) == asked; got.Passed {
+			break
+		}
 	}
-	got.Passed = s.cursors.passes(room)
+	got.Passed = got.Passed || s.cursors.passes(room)
 	switch {
 	case len(got.Jobs) > 0:
 		got.Outlook = Outlook{}
@@ -109,6 +115,14 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		got.Outlook = s.awaitHolds(got.Outlook)
 	}
 	return got, nil
+}
+
+// quotas is how many jobs the shares ask for.
+func quotas(shares []share) (n int) {
+	for _, sh := range shares {
+		n += sh.quota
+	}
+	return n
 }
 
 // lockedPause is when rows are read again that a scan found and another transaction held locked.

@@ -74,3 +74,41 @@ func TestCursorsSpareTheDead(t *testing.T) {
 	all := read(`('-infinity'::timestamptz, '')`)
 	assert.Less(t, from*5, all, "pages read from the cursor on, and from the beginning")
 }
+
+// passing is room for one job at a time, which is free again at once.
+type passing struct{ leases int }
+
+// Handles implements store.Room.
+func (*passing) Handles(string) bool { return true }
+
+// Free implements store.Room.
+func (*passing) Free(string) bool { return true }
+
+// Reserve implements store.Room.
+func (p *passing) Reserve(string, int) int {
+	p.leases++
+	return 1
+}
+
+// Return implements store.Room.
+func (*passing) Return(string, int) {}
+
+// Everywhere implements store.Room.
+func (*passing) Everywhere(string) int { return 0 }
+
+// Full implements store.Room.
+func (*passing) Full(string) {}
+
+// TestLeaseTakesWhatThereIsRoomFor: room that becomes free while a lease is under way is left to the next one. Otherwise a lease is
+// a statement for each handler that returns meanwhile.
+func TestLeaseTakesWhatThereIsRoomFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.pending("a", 2, 20)
+	room := &passing{}
+	leased, err := b.store.LeaseFor(t.Context(), b.turn("run/0/1"), 10, room)
+	require.NoError(t, err)
+	assert.Len(t, leased.Jobs, 1)
+	assert.True(t, leased.Passed, "there is more than there was room for")
+	assert.Equal(t, 1, room.leases)
+}
