@@ -9,6 +9,7 @@
 -- DB010 to DB014  a request is invalid, or meets a state that it cannot change (chapters 2, 5, 6, 7, 9 and 10)
 -- DB020 to DB022  a job's payload or idempotency key is refused (chapter 9)
 -- DB030  a table was replaced
+-- DB031  a job that is to be completed is no longer the caller's
 
 -- +goose Up
 -- +goose StatementBegin
@@ -78,6 +79,16 @@ BEGIN
 END
 $$;
 
+-- Fails a completion that found fewer jobs than it was to complete: the others are not the turn's any more. It is an error, and no result, so
+-- that a COMMIT which was sent behind the completion is not reached.
+CREATE FUNCTION daybook.lease_lost(wanted bigint, found bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    RAISE EXCEPTION '% of % jobs are still its own', found, wanted USING ERRCODE = 'DB031';
+END
+$$;
+
 CREATE SEQUENCE daybook.fence_seq;
 COMMENT ON SEQUENCE daybook.fence_seq IS
     'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
@@ -123,5 +134,5 @@ COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of severa
 -- +goose Down
 DROP TABLE daybook.attempts;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_id;
+DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_id;
 DROP TYPE daybook.attempt_outcome, daybook.job_state;

@@ -1171,6 +1171,16 @@ BEGIN
 END
 $$;
 
+-- Name: lease_lost(bigint, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.lease_lost(wanted bigint, found bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION '% of % jobs are still its own', found, wanted USING ERRCODE = 'DB031';
+END
+$$;
+
 -- Name: lock_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void

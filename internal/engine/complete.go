@@ -175,7 +175,7 @@ func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.
 		done[e.job.ID] = true
 	}
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		completed, err = r.engine.kind.CompleteUnlocked(ctx, tx, r.holder.turn(), completions, completePatience)
+		completed, err = r.engine.kind.CompleteAndCommit(ctx, tx, r.holder.turn(), completions, completePatience)
 		return err
 	})
 	return completed, done, err

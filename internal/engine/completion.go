@@ -90,7 +90,7 @@ func (c *completion) try(ctx context.Context) (completed store.Completed, err er
 		var turn store.Turn
 		turn, free = c.holder.pin()
 		completions := []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.engine.kind.CompleteUnlocked(ctx, tx, turn, completions, lockPatience)
+		completed, err = c.engine.kind.CompleteAndCommit(ctx, tx, turn, completions, lockPatience)
 		return err
 	})
 	if !inTx && store.IsLockTimeout(err) {

@@ -52,7 +52,7 @@ type Transactions interface {
 	// InTx runs f in a transaction, and commits it, or rolls it back when f fails. It names its isolation level (read
 	// committed) and its time limits, whatever the database's defaults are. The session ends when it idles in the transaction
 	// for ten seconds: a worker that sleeps keeps nothing locked. After an error of the commit it is unknown whether it took
-	// place: the caller asks Held.
+	// place: the caller asks Held. f may have committed it already, by CompleteAndCommit.
 	InTx(ctx context.Context, f func(tx pgx.Tx) error) error
 	// InTxWaiting is InTx for a transaction in which no statement waits longer than wait for a lock: then store.IsLockTimeout
 	// holds for its error. 0 is any time.
@@ -175,9 +175,11 @@ type Completer interface {
 	// CompletePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are logged
 	// with the turn's name and fence.
 	CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
-	// CompleteUnlocked completes leased jobs that the transaction has not locked, which saves a step. It waits for a locked row, and returns
-	// store.ErrRowHeld when patience is over. It returns store.ErrLeaseLost, too, when one of the jobs is to be cancelled.
-	CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error)
+	// CompleteAndCommit completes leased jobs that the transaction has not locked, and commits the transaction, which InTx has begun: as its
+	// last step, in one round trip. It waits for a locked row, and returns store.ErrRowHeld when patience is over. It returns
+	// store.ErrLeaseLost, too, when one of the jobs is to be cancelled. After an error nothing is committed, unless it is one after which
+	// that is unknown, as it is after InTx.
+	CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error)
 
 	// PutOff is how often this attempt at a job was rescheduled because of the database.
 	PutOff(ctx context.Context, id string, attempt int) (int, error)

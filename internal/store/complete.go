@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -106,9 +107,10 @@ func (k *Kind) CompletePicked(ctx context.Context, tx pgx.Tx, turn Turn, complet
 	return k.complete(ctx, tx, turn, completions, access{picked: true})
 }
 
-// CompleteUnlocked is Complete for jobs that the transaction has not locked, which saves that step. It waits for the transaction that holds a
-// row, but returns ErrRowHeld when patience is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
-func (k *Kind) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
+// CompleteAndCommit is Complete for jobs that the transaction, which InTx has begun, has not locked, which saves that step; and it commits the
+// transaction in the same round trip, unless it fails. It waits for the transaction that holds a row, but returns ErrRowHeld when patience
+// is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
+func (k *Kind) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
 	completed, err := k.complete(ctx, tx, turn, completions, access{wait: patience})
 	if IsLockTimeout(err) {
 		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
@@ -120,7 +122,7 @@ func (k *Kind) CompleteUnlocked(ctx context.Context, tx pgx.Tx, turn Turn, compl
 type access struct {
 	// picked: no turn had leased them.
 	picked bool
-	// wait: it has not locked them, and waits so long for each; 0: it has locked them, and seen which are to be cancelled.
+	// wait: it has not locked them, waits so long for each, and is committed; 0: it has locked them, and seen which are to be cancelled.
 	wait time.Duration
 }
 
@@ -194,7 +196,8 @@ WITH v AS (
       FROM completed s
      WHERE NOT unlogged AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
 )
-SELECT count(*), count(*) FILTER (WHERE asked_again) FROM completed`
+SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
+  FROM completed`
 
 func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
 	n := len(completions)
@@ -220,25 +223,38 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	}
 	batch := &pgx.Batch{}
 	if a.wait > 0 {
-		batch.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(a.wait.Milliseconds(), 10))
+		batch.Queue(planWaiting, strconv.FormatInt(a.wait.Milliseconds(), 10))
+	} else {
+		batch.Queue(planByKey)
 	}
-	batch.Queue(planByKey)
+	var again int
 	batch.Queue(k.sql(completeStmt), turn.args(args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": codes, "errors": errs, "delays": delays, "versions": versions, "results": results,
 		"unlogged": unlogged, "attempts": attempts, "started": started, "old_versions": oldVersions,
-	}))
-	done, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (d [2]int, err error) { return d, row.Scan(&d[0], &d[1]) })
-	if err != nil {
+	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
+	if err := sendCompletion(ctx, tx, batch, a); err != nil {
+		if SQLState(err) == stateLeaseLost {
+			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
+		}
 		return nil, wrap("complete", err)
 	}
-	if done[0][0] != n {
-		return nil, fmt.Errorf("complete %d jobs of turn %s, %d are still its own: %w", n, turn.ID, done[0][0], ErrLeaseLost)
-	}
-	if done[0][1] > 0 {
-		counts[Requeued] = done[0][1]
+	if again > 0 {
+		counts[Requeued] = again
 	}
 	return counts, nil
+}
+
+// sendCompletion sends a completion, and commits it where the transaction ends with it.
+func sendCompletion(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, a access) error {
+	if a.wait == 0 {
+		return tx.SendBatch(ctx, batch).Close()
+	}
+	own, ok := tx.(*transaction)
+	if !ok {
+		return errors.New("the transaction was not begun by InTx")
+	}
+	return own.sendAndCommit(ctx, batch)
 }
 
 // maxErrorBytes bounds what is kept of an error's text.

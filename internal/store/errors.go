@@ -57,6 +57,7 @@ const (
 	stateKeyReused       = "DB022"
 
 	stateTableReplaced = "DB030"
+	stateLeaseLost     = "DB031"
 
 	stateLockNotAvailable = "55P03"
 )

@@ -14,6 +14,9 @@ import (
 // two: it would be done whenever a plan scans a table of one row, because a scan that is switched off counts as very expensive.
 const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
+// planWaiting is planByKey for a statement that waits for locks for so many milliseconds at most.
+const planWaiting = planByKey + `, set_config('lock_timeout', $1, true)`
+
 // planAlone is planByKey for a batch without a transaction around it, whose statements get the time that Begin gives.
 const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
 

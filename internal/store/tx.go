@@ -50,7 +50,77 @@ func (s *Store) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx p
 	if wait > 0 {
 		begin += `; SET LOCAL lock_timeout = ` + strconv.FormatInt(max(wait.Milliseconds(), 1), 10)
 	}
-	return s.suspect(ctx, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, f))
+	return s.suspect(ctx, s.transact(ctx, begin, f))
+}
+
+// transact runs f in a transaction that begin begins. It commits it, unless f has (CompleteAndCommit), or rolls it back when f fails.
+func (s *Store) transact(ctx context.Context, begin string, f func(tx pgx.Tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	begun, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	if err != nil {
+		return err
+	}
+	tx := &transaction{Tx: begun, conn: begun.Conn()}
+	// Without effect when the transaction has ended; otherwise f has failed, or has ended its goroutine.
+	defer func() { _ = tx.Rollback(ctx) }()
+	if err := f(tx); err != nil || tx.committed {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// transaction is one of InTx. The batch that completes jobs in it may commit it as well, which saves a round trip.
+type transaction struct {
+	pgx.Tx
+	conn      *pgx.Conn
+	committed bool
+	// nested are its savepoints' handles.
+	nested []*transaction
+}
+
+// ended is a transaction that has ended: its methods fail with pgx.ErrTxClosed.
+var ended = func() pgx.Tx {
+	batch := &pgx.Batch{}
+	batch.BeginTx(pgx.TxOptions{})
+	return pgx.FailedBatchResults(batch, pgx.ErrTxClosed).Tx()
+}()
+
+// Begin implements pgx.Tx.
+func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
+	savepoint, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nested := &transaction{Tx: savepoint, conn: t.conn}
+	t.nested = append(t.nested, nested)
+	return nested, nil
+}
+
+// Conn implements pgx.Tx. It is also the connection of a transaction that has ended, so that a caller can ask whether it is closed.
+func (t *transaction) Conn() *pgx.Conn { return t.conn }
+
+// end has the transaction and its savepoints refuse all that is still sent through them: the connection may be another's.
+func (t *transaction) end() {
+	t.Tx = ended
+	for _, nested := range t.nested {
+		nested.end()
+	}
+}
+
+// sendAndCommit sends a batch and COMMIT in one round trip. What the batch is to prevent must be an error of one of its statements:
+// then COMMIT is not reached.
+func (t *transaction) sendAndCommit(ctx context.Context, batch *pgx.Batch) error {
+	batch.Queue(`COMMIT`)
+	err := t.SendBatch(ctx, batch).Close()
+	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == 'I' {
+		t.committed = err == nil
+		t.end()
+	}
+	return err
 }
 
 // readSnapshot runs f in a transaction that only reads, and sees one state of the database.

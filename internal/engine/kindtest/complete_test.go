@@ -164,7 +164,7 @@ func unlocked(b *bundle) {
 	jobs := b.leased(turn, 3)
 	try := func(patience time.Duration, jobs ...store.Job) error {
 		return b.kind.InTx(ctx, func(tx pgx.Tx) error {
-			_, err := b.kind.CompleteUnlocked(ctx, tx, turn, all(done, jobs), patience)
+			_, err := b.kind.CompleteAndCommit(ctx, tx, turn, all(done, jobs), patience)
 			return err
 		})
 	}
