@@ -97,6 +97,28 @@ func TestLongJobOfAShortTypeIsLeased(t *testing.T) {
 	b.assertOnce(n + 11)
 }
 
+// TestPickedJobsBeginBesideEachOther has picked jobs, whose type is one of jobs that do nothing, wait until all of them have begun.
+func TestPickedJobsBeginBesideEachOther(t *testing.T) {
+	t.Parallel()
+	const n = 25
+	b := setup(t)
+	var begun atomic.Int32
+	all := make(chan struct{})
+	b.shortly(jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error {
+		if begun.Add(1) == n {
+			close(all)
+		}
+		<-all
+		return nil
+	})
+	turn := b.linger(b.engine)
+	learned := b.learn()
+	b.enqueueMany(n, "special ")
+	b.until(learned+n, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed'`)
+	turn.end()
+	b.assertOnce(learned + n)
+}
+
 // TestPickedJobThatNeedsALease asks for a transaction, and stores progress, from within a job that was picked.
 func TestPickedJobThatNeedsALease(t *testing.T) {
 	t.Parallel()

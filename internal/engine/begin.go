@@ -48,7 +48,7 @@ func (r *runner) begin(work context.Context) error {
 	}
 	r.queue = append(r.queue, q.waiting...)
 	for _, j := range begun.of(q.start) {
-		r.start(work, j, nil)
+		r.start(work, j)
 	}
 	for jobType, jobs := range q.bulk {
 		r.startBulk(work, jobType, begun.of(jobs))
@@ -153,7 +153,7 @@ func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	r.finishPick(false)
+	r.finishPick(work, false)
 	return r.engine.kind.MarkWaiting(work, r.holder.turn(), fresh)
 }
 
@@ -178,7 +178,7 @@ func (r *runner) markWorking(work context.Context, jobs []store.Job) (notBegun, 
 	if len(jobs) == 0 {
 		return notBegun{}, nil
 	}
-	r.finishPick(false)
+	r.finishPick(work, false)
 	begun, err := r.engine.kind.BeginWaiting(work, r.holder.turn(), idsOf(jobs))
 	if err != nil || len(begun.Working) == len(jobs) {
 		return notBegun{}, err
@@ -216,7 +216,7 @@ func (r *runner) later(jobs []store.Job, delay time.Duration) {
 
 func (r *runner) giveAllBack(work context.Context) error {
 	for len(r.back) > 0 {
-		r.finishPick(false)
+		r.finishPick(work, false)
 		if err := r.holder.giveBack(work, r.back[0].jobs, r.back[0].delay); err != nil {
 			return err
 		}

@@ -17,6 +17,8 @@ type call struct {
 	single  bool
 	open    int
 	from    *openPick
+	// over: it has ended before its open pick was told to end, which guards it.
+	over bool
 
 	// picked: what it works is not leased.
 	picked bool

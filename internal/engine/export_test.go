@@ -4,5 +4,5 @@ package engine
 func (e *Engine) LearnShort(jobType string) {
 	e.pace.mu.Lock()
 	defer e.pace.mu.Unlock()
-	e.pace.inARow[jobType] = learnAfter
+	e.pace.types[jobType] = &typePace{inARow: learnAfter}
 }

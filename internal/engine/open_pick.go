@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +24,9 @@ const (
 // openPick is single jobs that a transaction has locked, and keeps locked while their handlers run. What ends within openFor is completed in
 // that transaction, and what lasts longer is leased in it. So a lease is the record of a long attempt, and not a toll on each job.
 type openPick struct {
-	// These are fixed.
+	// These are fixed; calls are those of the jobs, in their order, made when they begin.
 	jobs   []store.Job
+	calls  []*call
 	finish chan finish
 	// over is closed when the transaction has ended. Then leased are the jobs that are leased by the turn.
 	over   chan struct{}
@@ -32,12 +34,17 @@ type openPick struct {
 	// taken: the loop has the pick, or it was undone, because the loop was late.
 	taken atomic.Bool
 
-	// The rest is the loop's: when the transaction is to end, the calls that run, what has ended before the transaction was told to end, and
-	// after it.
-	until       time.Time
-	calls       map[string]*call
-	ended, late []ended
-	finishing   bool
+	// mu guards how many jobs have begun and what has ended. finishing: the transaction was told to end; what ends later is late, and told to
+	// the loop by itself.
+	mu        sync.Mutex
+	begun     int
+	ended     []ended
+	finishing bool
+
+	// The rest is the loop's: when the transaction is to end, how many goroutines work the jobs, when there are to be more, and what ended late.
+	until, more time.Time
+	crew        int
+	late        []ended
 }
 
 // finish says how an open pick ends: which jobs are completed, and which are leased.
@@ -80,7 +87,7 @@ func (r *runner) openPick(work context.Context, n int) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
-	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}, calls: map[string]*call{}}
+	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}}
 	var f finish
 	var undone bool
 	var completed store.Completed
@@ -203,30 +210,98 @@ func (r *runner) beginPick(work context.Context, o *openPick) int {
 	r.open = o
 	if r.ending || r.noMore() {
 		r.leaveRoom(o.jobs)
-		o.finishing = true
-		o.finish <- finish{}
+		r.finishPick(work, false)
 		return 0
 	}
-	o.until = time.Now().Add(openFor)
-	for _, j := range o.jobs {
-		r.start(work, j, o)
+	n := len(o.jobs)
+	calls := make([]call, n)
+	o.calls, o.ended = make([]*call, n), make([]ended, 0, n)
+	for i, j := range o.jobs {
+		calls[i] = call{jobType: j.Type, single: true, open: 1, inHand: o.jobs[i : i+1 : i+1], from: o, picked: true, cancel: func() {}}
+		o.calls[i] = &calls[i]
 	}
-	return len(o.jobs)
+	r.active += n
+	o.until = time.Now().Add(openFor)
+	r.enlarge(work, o, r.engine.pace.crew(o.jobs))
+	return n
 }
 
-// notePicked takes in that a handler of a picked job has returned. It reports false when the job has been leased meanwhile, and is to be
-// completed as such.
+// enlarge has n more goroutines work an open pick.
+func (r *runner) enlarge(work context.Context, o *openPick, n int) {
+	o.crew, o.more = o.crew+n, time.Now().Add(crewFor)
+	for range n {
+		go r.workPicked(work, o)
+	}
+}
+
+// workPicked works jobs of an open pick, in their order, as long as there are some that have not begun.
+func (r *runner) workPicked(work context.Context, o *openPick) {
+	over := false
+	defer func() {
+		if !over { // a handler has ended its goroutine
+			go r.workPicked(work, o)
+		}
+	}()
+	for c := o.next(); c != nil; c = o.next() {
+		r.workAndTell(work, c)
+	}
+	over = true
+}
+
+// next is the next call that begins; nil: there is none.
+func (o *openPick) next() *call {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begun == len(o.calls) {
+		return nil
+	}
+	o.begun++
+	return o.calls[o.begun-1]
+}
+
+// lost reports whether the transaction has ended and left a job that has not begun to others.
+func (o *openPick) lost(id string) bool {
+	select {
+	case <-o.over:
+		return !o.leased[id]
+	default:
+		return false
+	}
+}
+
+// take takes in how a call ended. late: the transaction has been told to end. all: there is no other call that it waits for.
+func (o *openPick) take(c *call, e ended) (late, all bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.finishing {
+		return true, false
+	}
+	c.over = true
+	o.ended = append(o.ended, e)
+	return false, len(o.ended) == len(o.calls)
+}
+
+// tellPicked tells the loop of a picked job that has ended: at once if it is late, and otherwise when all have ended.
+func (r *runner) tellPicked(c *call, e ended) {
+	switch late, all := c.from.take(c, e); {
+	case late:
+		r.tellOver(returned{call: c, jobs: []ended{e}})
+	case all:
+		select {
+		case r.hurry <- c.from:
+		case <-c.from.over:
+		}
+	}
+}
+
+// notePicked takes in that a handler has returned after the transaction of its picked job was told to end. It reports false when the job
+// has been leased meanwhile, and is to be completed as such.
 func (r *runner) notePicked(c *call, jobs []ended) bool {
 	o := c.from
 	if r.open != o {
 		return !o.leased[jobs[0].job.ID]
 	}
-	delete(o.calls, jobs[0].job.ID)
-	if o.finishing {
-		o.late = append(o.late, jobs...)
-	} else if o.ended = append(o.ended, jobs...); len(o.calls) == 0 {
-		r.finishPick(false)
-	}
+	o.late = append(o.late, jobs...)
 	return true
 }
 
@@ -239,29 +314,41 @@ func (r *runner) endAbandoned(c *call, e ended) {
 	}
 }
 
-// tendPick ends the open pick when its time has come.
-func (r *runner) tendPick() {
-	switch o := r.open; {
+// tendPick ends the open pick when its time has come. Until then it has more goroutines work it when handlers take longer than was expected.
+func (r *runner) tendPick(work context.Context) {
+	o, now := r.open, time.Now()
+	switch {
 	case o == nil || o.finishing:
-	case time.Now().Before(o.until):
-		r.wakeAt(o.until)
-	default:
-		r.finishPick(false)
+		return
+	case !now.Before(o.until):
+		r.finishPick(work, false)
+		return
+	case !now.Before(o.more):
+		o.mu.Lock()
+		left := len(o.calls) - o.begun
+		o.mu.Unlock()
+		if o.more = o.until; left > 0 {
+			r.enlarge(work, o, min(o.crew, left))
+		}
 	}
+	r.wakeAt(o.until)
+	r.wakeAt(o.more)
 }
 
-// finishPick ends the open pick: what has ended is completed, what runs is leased. So is what ended without an outcome: it is given back at
-// the end of the turn, as every leased job is.
+// finishPick ends the open pick: what has ended is completed, what runs, or is about to begin, is leased. So is what ended without an outcome:
+// it is given back at the end of the turn, as every leased job is. From now on no job waits for another one to begin.
 //
 // That comes before each statement of the loop's own: the statement may wait for a connection that a handler has, and the handler for its
 // lease, which the loop would have to ask for.
-func (r *runner) finishPick(abort bool) {
+func (r *runner) finishPick(work context.Context, abort bool) {
 	o := r.open
 	if o == nil || o.finishing {
 		return
 	}
-	o.finishing = true
 	f := finish{abort: abort}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.finishing = true
 	for _, e := range o.ended {
 		if e.closed {
 			f.leased = append(f.leased, e.job)
@@ -269,11 +356,17 @@ func (r *runner) finishPick(abort bool) {
 			f.ended = append(f.ended, e)
 		}
 	}
-	for _, j := range o.jobs {
-		if o.calls[j.ID] != nil {
-			f.leased = append(f.leased, j)
+	for _, c := range o.calls {
+		if !c.over {
+			f.leased = append(f.leased, c.inHand[0])
+			r.begun[c.inHand[0].ID] = true
 		}
 	}
+	r.active -= len(o.ended)
+	if r.refill.tight && len(o.ended) > 0 {
+		r.lookAgain()
+	}
+	r.enlarge(work, o, len(o.calls)-o.begun)
 	o.finish <- f
 }
 
@@ -293,8 +386,10 @@ func (r *runner) noteClosed(c closedPick) {
 			r.toComplete(e)
 		}
 	}
-	for id, running := range o.calls {
-		r.calls.leased(running, o.leased[id])
+	for _, running := range o.calls {
+		if !running.over {
+			r.calls.leased(running, o.leased[running.inHand[0].ID])
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func TestStatementsEndTheOpenPickFirst(t *testing.T) {
 			db := pgtest.New(t)
 			e, pool := picking(t, db, 1, done)
 			r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute}, nil)
-			o := &openPick{finish: make(chan finish, 1), calls: map[string]*call{}}
+			o := &openPick{finish: make(chan finish, 1)}
 			r.open, r.refill.underWay = o, true
 			need(r)
 			held, err := pool.Acquire(t.Context())
@@ -136,7 +136,7 @@ func TestPickThatComesTooLateIsLeftAlone(t *testing.T) {
 			q.Turn = store.Turn{ID: "run/0/1"}
 			r := e.newRunner(q, nil)
 			require.Equal(t, 1, e.room.Reserve("named", 1))
-			o := &openPick{finish: make(chan finish, 1), calls: map[string]*call{}, jobs: []store.Job{{ID: "a", Type: "named", Room: true}}}
+			o := &openPick{finish: make(chan finish, 1), jobs: []store.Job{{ID: "a", Type: "named", Room: true}}}
 			assert.Zero(t, r.beginPick(t.Context(), o))
 			assert.Equal(t, finish{}, <-o.finish)
 			assert.Zero(t, e.room.used["named"])

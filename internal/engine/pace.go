@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 const (
@@ -14,39 +16,67 @@ const (
 	// so many more.
 	learnAfter = 10
 	unlearn    = 100
+	// crewFor is how long the jobs of an open pick may wait for each other: so many goroutines work them. It is also how often there are
+	// twice as many, as long as jobs have not begun.
+	crewFor = 500 * time.Microsecond
 )
 
 // pace is what a process has learnt of how long attempts at single jobs of each type take. What is leased first and ends quickly, without
 // asking for anything that needs a lease, is of a short type, whose jobs are picked. It is safe for concurrent use.
 type pace struct {
-	mu sync.Mutex
-	// inARow counts, by type, the latest short attempts; below 0: so many are missing.
-	inARow map[string]int
-	// leases are the types that ask for what needs a lease: a transaction of their own, or progress.
-	leases map[string]bool
+	mu    sync.Mutex
+	types map[string]*typePace
 }
 
-func newPace() *pace { return &pace{inARow: map[string]int{}, leases: map[string]bool{}} }
+// typePace is what is known of a type.
+type typePace struct {
+	// inARow counts the latest short attempts; below 0: so many are missing.
+	inARow int
+	// leases: the type asks for what needs a lease: a transaction of its own, or progress.
+	leases bool
+	// mean is how long attempts take, the latest ones counting most.
+	mean time.Duration
+}
+
+func newPace() *pace { return &pace{types: map[string]*typePace{}} }
 
 // short reports whether jobs of the type are picked.
 func (p *pace) short(jobType string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.inARow[jobType] >= learnAfter && !p.leases[jobType]
+	t := p.types[jobType]
+	return t != nil && t.inARow >= learnAfter && !t.leases
+}
+
+// crew is how many goroutines work picked jobs in about crewFor.
+func (p *pace) crew(jobs []store.Job) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all time.Duration
+	for i := range jobs {
+		all += p.types[jobs[i].Type].mean
+	}
+	return min(len(jobs), 1+int(all/crewFor))
 }
 
 // note takes in how long the handler of an attempt took, and whether it asked for what needs a lease.
 func (p *pace) note(jobType string, took time.Duration, needsLease bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	t := p.types[jobType]
+	if t == nil {
+		t = &typePace{}
+		p.types[jobType] = t
+	}
+	t.mean += (min(took, openFor) - t.mean) / 16
 	switch {
 	case needsLease:
-		p.leases[jobType] = true
+		t.leases = true
 	case took > openFor:
-		p.inARow[jobType] = -unlearn
+		t.inARow = -unlearn
 	case took < quick:
-		p.inARow[jobType] = min(p.inARow[jobType]+1, learnAfter)
-	case p.inARow[jobType] < learnAfter:
-		p.inARow[jobType] = min(p.inARow[jobType], 0)
+		t.inARow = min(t.inARow+1, learnAfter)
+	case t.inARow < learnAfter:
+		t.inARow = min(t.inARow, 0)
 	}
 }

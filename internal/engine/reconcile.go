@@ -17,7 +17,7 @@ func (r *runner) verify(work context.Context) error {
 	if r.own.since.IsZero() || r.own.verified {
 		return nil
 	}
-	r.finishPick(false)
+	r.finishPick(work, false)
 	held, err := r.holder.held(work)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func (r *runner) retrySkipped(work context.Context) error {
 		r.wakeAt(r.skippedUntil)
 		return nil
 	}
-	r.finishPick(false)
+	r.finishPick(work, false)
 	held, err := r.holder.held(work)
 	if err != nil {
 		return err
@@ -121,6 +121,11 @@ func (r *runner) abandon(work context.Context) {
 			r.refill.underWay = false
 			r.refill.leaseUntil = r.ends
 			continue
+		}
+		if c.from != nil && c.from == r.open {
+			if r.finishPick(work, false); c.over {
+				continue // it has returned meanwhile
+			}
 		}
 		r.leave(c)
 		if c.late(now) {

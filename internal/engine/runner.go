@@ -37,7 +37,7 @@ type runner struct {
 	closes    chan closedPick
 	// hand passes a call to a goroutine that has ended another one.
 	hand chan *call
-	// hurry gets an open pick of which a job needs its lease now.
+	// hurry gets an open pick that is to end now: all of its jobs have ended, or one needs its lease.
 	hurry chan *openPick
 	// unattended: no activity waits for the turn.
 	unattended bool
@@ -171,7 +171,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 			r.startRefill(work)
 		}
 		r.passOn()
-		r.tendPick()
+		r.tendPick(work)
 		if !r.busy() && (timeUp || r.refill.dry && !r.request.Linger && len(r.queue)+len(r.skipped) == 0) {
 			return false, nil
 		}
@@ -220,7 +220,7 @@ func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
 		}
 		r.noticeCompleted()
 		r.startCompleting(work)
-		r.tendPick()
+		r.tendPick(work)
 		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {
 			return false, err
 		}
@@ -305,12 +305,12 @@ func (r *runner) drain(work context.Context, err error) error {
 		r.alarm = time.Now().Add(time.Second)
 		if err != nil {
 			r.cancelWork()
-			r.finishPick(true)
+			r.finishPick(work, true)
 			r.ended, r.held = nil, nil
 		} else {
 			r.putBack(work)
 			r.startCompleting(work)
-			r.tendPick()
+			r.tendPick(work)
 		}
 		if !r.busy() {
 			return err
@@ -350,7 +350,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		r.noteClosed(c)
 	case o := <-r.hurry:
 		if r.open == o {
-			r.finishPick(false)
+			r.finishPick(work, false)
 		}
 	case <-r.holder.arrived:
 	case <-r.waiter.Tokens():

@@ -10,13 +10,10 @@ import (
 )
 
 // start works a job in a goroutine that has ended another one, whose stack has grown already, or in a new one.
-func (r *runner) start(work context.Context, j store.Job, from *openPick) {
+func (r *runner) start(work context.Context, j store.Job) {
 	r.active++
 	r.begun[j.ID] = true
-	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, from: from, picked: from != nil, cancel: func() {}}
-	if from != nil {
-		from.calls[j.ID] = c
-	}
+	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func() {}}
 	select {
 	case r.hand <- c:
 	default:
@@ -35,9 +32,15 @@ func (r *runner) workAndTell(work context.Context, c *call) {
 	e := ended{job: j, closed: true}
 	defer func() {
 		r.engine.room.ended(c.jobType)
-		r.tellOver(returned{call: c, jobs: []ended{e}})
+		if c.from != nil {
+			r.tellPicked(c, e)
+		} else {
+			r.tellOver(returned{call: c, jobs: []ended{e}})
+		}
 	}()
-	e = r.work(work, c, j)
+	if c.from == nil || !c.from.lost(j.ID) {
+		e = r.work(work, c, j)
+	}
 }
 
 // work works one job, and completes it where its handler asked for the transaction that does.
