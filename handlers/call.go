@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// call is one attempt at a job, with what a built-in handler may say about it.
+// call is one attempt at a job, as a built-in handler sees it.
 type call[P queue.Payload] struct {
 	id, orgID  string
 	attempt    int

@@ -13,18 +13,17 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 )
 
-// Cleanup is the payload of the type cleanup: it removes what is finished and old, of the organization of the job. The ledger
-// is never touched, nor a dead letter, nor anything that waits or runs. A number of days is 0 for its default, and -1 to leave
-// that alone.
+// Cleanup is the payload of the type cleanup: it removes finished, old rows of the organization of the job. It removes nothing of the
+// ledger, no dead letter, and no job that waits or runs. In each field 0 means the default, and -1 that nothing of the kind is removed.
 type Cleanup struct {
-	// JobsDays is the age from which completed and cancelled background jobs are removed, with their links, attempts and
-	// receipts; default 30. Their idempotency keys are forgotten with them.
+	// JobsDays is the age in days from which completed and cancelled background jobs are removed, with their links, attempts and
+	// receipts; default 30. After that, the same idempotency key makes a new job.
 	JobsDays int `json:"jobs_days,omitempty"`
-	// ReceiptsDays is the age from which receipts of webhooks are removed although their job is kept; default 90.
+	// ReceiptsDays is the age in days from which receipts of webhooks are removed although their job is kept; default 90.
 	ReceiptsDays int `json:"receipts_days,omitempty"`
-	// AttemptsDays is the age from which attempts at completed and cancelled accounting jobs are removed; default 90.
+	// AttemptsDays is the age in days from which attempts at completed and cancelled accounting jobs are removed; default 90.
 	AttemptsDays int `json:"attempts_days,omitempty"`
-	// AllOrganizations removes what is old of all organizations, if the job belongs to the one that may do so.
+	// AllOrganizations removes these rows of all organizations, if the job belongs to CleanupConfig.Organization.
 	AllOrganizations bool `json:"all_organizations,omitempty"`
 }
 
@@ -38,11 +37,11 @@ func CleanupPolicy() jobs.Policy {
 
 // CleanupConfig bounds what a job may remove. The zero value of each field means its default.
 type CleanupConfig struct {
-	// MinDays is the least number of days that a payload may say; default 7.
+	// MinDays is the least number of days that a payload may have; default 7.
 	MinDays int `env:"CLEANUP_MIN_DAYS"`
-	// Organization is the one whose jobs may remove what is old of all organizations; empty: none may.
+	// Organization is the one whose jobs may remove rows of all organizations; empty: none.
 	Organization string `env:"CLEANUP_ORG"`
-	// Batch is how many rows a statement looks at; default 1000.
+	// Batch is how many rows a statement reads; default 1000.
 	Batch int `env:"CLEANUP_BATCH"`
 }
 
@@ -61,33 +60,33 @@ func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
 	return &CleanupHandler{pool: pool, config: c}, nil
 }
 
-// Handle removes batch after batch, each in a transaction of its own, until nothing is left to remove or the attempt's time is
-// nearly over; then the result says that there is more, which the next job goes on with. It fails with HANDLER_ERROR, which is
-// tried again, and finally with PAYLOAD_INVALID (too few days, or all organizations without being allowed to).
+// Handle removes rows batch by batch, each in a transaction of its own, until nothing is left to remove or the attempt's time is
+// nearly over. Then the result says that there is more, and the next job continues. It fails with HANDLER_ERROR, which is
+// tried again, and finally with PAYLOAD_INVALID (too few days, or all organizations without permission).
 func (h *CleanupHandler) Handle(ctx context.Context, job *jobs.Job[Cleanup]) error {
 	return outcome(h.clean(ctx, callOf(job)))
 }
 
 // CleanupResult is the result of a job of the type cleanup, and its progress while it runs.
 type CleanupResult struct {
-	// Jobs counts the jobs that were removed, Attempts and Receipts what was removed of theirs and besides.
+	// Jobs, Attempts and Receipts count the rows that were removed, those of removed jobs included.
 	Jobs     int64 `json:"jobs"`
 	Attempts int64 `json:"attempts"`
 	Receipts int64 `json:"receipts"`
-	// More says that the time was over before everything was looked at.
+	// More says that the attempt's time was over before all rows were read.
 	More bool `json:"more"`
 }
 
 // cleanupReserve is how long before its end an attempt stops.
 const cleanupReserve = 10 * time.Second
 
-// cleanupStep is one kind of rows, and from which age they go.
+// cleanupStep is one kind of rows, and the age from which they are removed.
 type cleanupStep struct {
 	store.OldRows
 	days int
 }
 
-// days are what the payload says of rows by their name; 0: nothing.
+// days are the ages that the payload has, by the name of the rows; 0: they are not removed.
 func (c *Cleanup) days(name string) int {
 	return map[string]int{"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays}[name]
 }

@@ -21,7 +21,7 @@ import (
 type DBFunction struct {
 	// Function is schema and name, as the configuration has them: app.refresh_totals.
 	Function string `json:"function"`
-	// Argument is the function's only one, of the type jsonb; without, it is null.
+	// Argument is the function's only argument, of the type jsonb; without it, null.
 	Argument json.RawMessage `json:"argument,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func NewDBFunction(c DBFunctionConfig) (*DBFunctionHandler, error) {
 	return h, nil
 }
 
-// Handle calls one function in the transaction that completes the job: what it writes is there exactly once. What it returns
+// Handle calls one function in the transaction that completes the job: what it writes is written exactly once. What it returns
 // is the job's result; a set is a list. It fails with HANDLER_ERROR (the function raised an error) or TIMEOUT, which are tried
 // again, and finally with PAYLOAD_INVALID (the function is not on the list, or it refuses its argument with an SQLSTATE of
 // class 22), NOT_FOUND (it does not exist), or AUTHENTICATION_FAILED (the worker may not execute it).
@@ -109,8 +109,8 @@ func (h *DBFunctionHandler) prepare(c *call[DBFunction]) error {
 	return nil
 }
 
-// A lost race for a lock counts as no attempt: the call is made again at once. A function that loses each of these races, or takes
-// so long that there is no time for further ones, has failed: its attempt is counted.
+// After a conflict the call is made again at once, and no attempt is counted. A function that conflicts each time, or takes
+// so long that there is no time for another call, has failed: its attempt is counted.
 const (
 	maxConflicts     = 5
 	conflictPatience = 2 * time.Second
@@ -141,7 +141,7 @@ func (c *conflictCount) enough(err error) bool {
 	return c.calls >= maxConflicts || time.Since(c.since) > conflictPatience
 }
 
-// functionFailure says what becomes of a job whose function failed. What is no error of the function stays as it is.
+// functionFailure says what becomes of a job whose function failed. An error that is not the function's stays as it is.
 func functionFailure(function string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fail(models.CodeNotFound, "there is no function %s(jsonb)", function)

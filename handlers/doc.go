@@ -1,6 +1,6 @@
 // Package handlers has the job types that come with Daybook: webhook, email, report, cleanup and db_function.
 //
-// Register adds to a registry all that the environment configures:
+// Register adds to a registry all types that the environment configures:
 //
 //	registry := jobs.NewRegistry()
 //	builtin, err := handlers.Register(registry, handlers.Config{Pool: pool})
@@ -9,7 +9,7 @@
 //	}
 //	defer builtin.Close()
 //
-// An application that wants one of them under a policy of its own makes it by its constructor and registers its Handle:
+// An application that wants one of them under a policy of its own calls its constructor and registers its Handle:
 //
 //	hook, err := handlers.NewWebhook(pool, handlers.WebhookConfig{})
 //	if err != nil {
@@ -19,7 +19,7 @@
 //	policy.Owner = "integrations"
 //	jobs.Register(registry, policy, hook.Handle)
 //
-// Secrets are named by payloads and found by Secrets, when they are used. They reach neither errors nor results.
+// A payload names a secret, and Secrets finds it when it is used. No secret is in an error or a result.
 //
 // A further type is one file: the payload, its policy, its configuration, its handler, and an init that appends to builtins.
 // docs/job-types.md describes each type.

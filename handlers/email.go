@@ -19,12 +19,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Email is the payload of the type email: one message by SMTP, with a text, an HTML, or both. Its sender is configured.
+// Email is the payload of the type email: one message by SMTP, with a text, HTML, or both. Its sender is EmailConfig.From.
 type Email struct {
 	// To and Cc are the recipients, as "name@example.com" or "Name <name@example.com>"; To has at least one.
 	To []string `json:"to"`
 	Cc []string `json:"cc,omitempty"`
-	// ReplyTo is one address; without, answers go to the sender.
+	// ReplyTo is one address; empty: answers go to the sender.
 	ReplyTo string `json:"reply_to,omitempty"`
 	Subject string `json:"subject"`
 	// Text and HTML are the message; at least one of them is required.
@@ -45,7 +45,7 @@ type EmailTLS string
 
 // The ways to encrypt.
 const (
-	// EmailSTARTTLS encrypts after the greeting, or does not send.
+	// EmailSTARTTLS encrypts after the greeting; if the server does not offer that, nothing is sent.
 	EmailSTARTTLS EmailTLS = "starttls"
 	// EmailImplicitTLS encrypts from the first byte.
 	EmailImplicitTLS EmailTLS = "tls"
@@ -62,15 +62,15 @@ type EmailConfig struct {
 	From string `env:"SMTP_FROM"`
 	// Encryption is EmailSTARTTLS by default.
 	Encryption EmailTLS `env:"SMTP_TLS"`
-	// Username logs in, with the password that Secrets finds; empty: no login.
+	// Username is for the login, with the password that Secrets finds; empty: no login.
 	Username string `env:"SMTP_USERNAME"`
-	// Hello is how the server is greeted; default the machine's name.
+	// Hello is the name in the greeting of the server (EHLO); default the machine's name.
 	Hello string `env:"SMTP_HELLO"`
 	// Timeout bounds the sending of a message; default 45 s. It should be shorter than the policy's.
 	Timeout time.Duration `env:"SMTP_TIMEOUT"`
 	// MaxRecipients is how many To and Cc may have together; default 50.
 	MaxRecipients int `env:"SMTP_MAX_RECIPIENTS"`
-	// Organizations are those whose jobs may send with this sender and its password; empty: all.
+	// Organizations are those whose jobs may send email with this sender and its password; empty: all.
 	Organizations []string `env:"SMTP_ORGS"`
 	// Secrets finds the password.
 	Secrets Secrets `env:"-"`
@@ -85,7 +85,7 @@ type EmailHandler struct {
 	domain string
 }
 
-// NewEmail returns a handler. It connects to the server for each message anew.
+// NewEmail returns a handler. The handler opens a connection to the server for each message.
 func NewEmail(c EmailConfig) (*EmailHandler, error) {
 	c.Encryption = cmp.Or(c.Encryption, EmailSTARTTLS)
 	ports := map[EmailTLS]int{EmailSTARTTLS: 587, EmailImplicitTLS: 465, EmailPlain: 25}
@@ -111,7 +111,7 @@ func NewEmail(c EmailConfig) (*EmailHandler, error) {
 	return &EmailHandler{config: c, from: from, domain: domain}, nil
 }
 
-// Handle sends one message. A message that is sent again, because it was not known whether the server had taken it, has the
+// Handle sends one message. A message that is sent again, because the server did not say whether it had accepted it, has the
 // same Message-ID. It fails with UPSTREAM_5XX (the server answered 4xx), TIMEOUT or NETWORK_ERROR, which are tried again, and
 // finally with AUTHENTICATION_FAILED (the login was refused, or the password is missing), NOT_FOUND (there is no such
 // recipient), PAYLOAD_INVALID (addresses, subject or content) or HANDLER_ERROR (every other answer 5xx).

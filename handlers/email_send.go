@@ -14,7 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// send gives a message to the server. All of it happens within the configured time, or until ctx ends.
+// send sends a message to the server, within the configured time and until ctx ends.
 func (h *EmailHandler) send(ctx context.Context, m *mail.Msg) error {
 	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (h *EmailHandler) send(ctx context.Context, m *mail.Msg) error {
 	return h.refused(ctx, err, password)
 }
 
-// password is what logs in; empty without a user.
+// password is the password of the login; empty without a user.
 func (h *EmailHandler) password() (string, error) {
 	if h.config.Username == "" {
 		return "", nil
@@ -144,7 +144,7 @@ func (h *EmailHandler) refused(ctx context.Context, err error, password string) 
 	case code >= 500:
 		return failFinally("SMTP: %s", text)
 	case isTimeout(err), errors.Is(ctx.Err(), context.DeadlineExceeded), !deadline.IsZero() && !time.Now().Before(deadline):
-		return fail(models.CodeTimeout, "SMTP: the message was not taken within %s", h.config.Timeout)
+		return fail(models.CodeTimeout, "SMTP: the server did not accept the message within %s", h.config.Timeout)
 	default:
 		return fail(models.CodeNetworkError, "SMTP: %s", text)
 	}

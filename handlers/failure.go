@@ -40,7 +40,7 @@ func invalid(format string, args ...any) *failure {
 	return fail(models.CodePayloadInvalid, format, args...)
 }
 
-// outcome says err in the words of package jobs.
+// outcome is err as an error of package jobs.
 func outcome(err error) error {
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
@@ -63,7 +63,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// maxErrorText is how many bytes of what others say an error repeats.
+// maxErrorText is how many bytes an error repeats of a text that comes from elsewhere.
 const maxErrorText = 300
 
 // clip is the beginning of a text, in one line, as an error may repeat it.

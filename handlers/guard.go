@@ -11,13 +11,13 @@ import (
 var errAddress = errors.New("the host's address is private, loopback, link-local or reserved")
 
 // guard decides which addresses may be connected to. It is asked for each connection with the address itself, after the name
-// was looked up: neither a redirect nor a name server that changes its mind comes around it.
+// was looked up: neither a redirect nor a name server that changes its answer can avoid it.
 type guard struct {
-	// allowed are networks that may be connected to in spite of everything.
+	// allowed are networks that may be connected to although their addresses are not public.
 	allowed []netip.Prefix
 }
 
-// control is a net.Dialer's.
+// control implements net.Dialer's Control.
 func (g guard) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || !g.allows(to.Addr()) {
@@ -65,7 +65,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	}
 }
 
-// reserved are the networks of IANA's special-purpose registries that netip's own questions leave out.
+// reserved are the networks of IANA's special-purpose registries that netip's methods do not cover.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
 	netip.MustParsePrefix("100.64.0.0/10"),   // shared, behind a carrier's NAT

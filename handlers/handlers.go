@@ -17,14 +17,14 @@ import (
 // environmentPrefix begins the name of each variable.
 const environmentPrefix = "DAYBOOK_"
 
-// DefaultOwner answers for the built-in types when no other owner is named.
+// DefaultOwner is the owner of the built-in types when no other is named.
 const DefaultOwner = "daybook"
 
-// Config is what the built-in types have in common. What each wants besides comes from the environment.
+// Config is what the built-in types have in common. Their other settings come from the environment.
 type Config struct {
 	// Pool is required; it stays the caller's to close.
 	Pool *pgxpool.Pool
-	// Owner is the team or contact who answers for the built-in types; default DAYBOOK_JOBS_OWNER, and DefaultOwner without.
+	// Owner is the team or contact responsible for the built-in types; default DAYBOOK_JOBS_OWNER, or else DefaultOwner.
 	Owner string
 	// Environment holds the variables by their whole names; nil: those of the process.
 	Environment map[string]string
@@ -34,13 +34,13 @@ type Config struct {
 type Builtin struct {
 	// Types are the names of the types that are worked, in their order.
 	Types []string
-	// Missing says of each other type what to set for it to be worked.
+	// Missing says for each other type which variables to set.
 	Missing map[string]string
 
 	closers []func() error
 }
 
-// Close gives back what the types hold: connections and buckets. Call it after the worker has ended.
+// Close closes what the types have open: connections and buckets. Call it after the worker has ended.
 func (b *Builtin) Close() error {
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
@@ -60,7 +60,7 @@ type builtin struct {
 // builtins are all of them. Each file of a type appends its own.
 var builtins []builtin
 
-// notConfiguredError says what to set for a type to be worked.
+// notConfiguredError says which variables a type needs.
 type notConfiguredError string
 
 func (e notConfiguredError) Error() string { return string(e) }
@@ -72,7 +72,7 @@ type environment struct {
 	builtin *Builtin
 }
 
-// onClose has f called when the built-in types are closed.
+// onClose calls f when the built-in types are closed.
 func (s *environment) onClose(f func() error) { s.builtin.closers = append(s.builtin.closers, f) }
 
 // policy is p with the owner of the built-in types.
@@ -86,8 +86,9 @@ func parse[T any](s *environment) (T, error) {
 	return env.ParseAsWithOptions[T](env.Options{Environment: s.Environment, Prefix: environmentPrefix})
 }
 
-// Register adds to r each built-in type that is configured. A configuration that is wrong is an error and names the variable;
-// one that is absent leaves its type out, as Builtin.Missing says, and its jobs wait as dead letters until a worker knows it.
+// Register adds to r each built-in type that is configured. A wrong configuration is an error that names the variable. A type
+// without configuration is left out and listed in Builtin.Missing: its jobs wait, and become dead letters (HANDLER_MISSING), until a
+// worker has a handler for it.
 func Register(r *jobs.Registry, c Config) (*Builtin, error) {
 	if c.Pool == nil {
 		return nil, errors.New("built-in job types: Config.Pool is required")

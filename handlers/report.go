@@ -58,10 +58,10 @@ func ReportPolicy() jobs.Policy {
 
 // ReportConfig says where reports are written.
 type ReportConfig struct {
-	// Bucket is the URL of a bucket for gocloud.dev/blob: file:///var/lib/daybook/reports?no_tmp_dir=1. A program that writes to
-	// another storage than files imports its driver.
+	// Bucket is the URL of a bucket for gocloud.dev/blob, such as file:///var/lib/daybook/reports?no_tmp_dir=1. For another storage
+	// than files, the program has to import its driver.
 	Bucket string `env:"REPORTS_BUCKET"`
-	// MaxRows is how many rows an account's ledger may have, which is held in memory; default 100,000. A journal has no limit.
+	// MaxRows is how many rows the ledger of an account may have, which is held in memory; default 100,000. A journal has no limit.
 	MaxRows int `env:"REPORTS_MAX_ROWS"`
 }
 
@@ -84,7 +84,7 @@ func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*Report
 	return NewReportIn(pool, bucket, c.MaxRows), nil
 }
 
-// NewReportIn returns a handler that writes to a bucket that is open; Close closes it. maxRows is as in ReportConfig.
+// NewReportIn returns a handler that writes to an open bucket; Close closes it. maxRows is ReportConfig.MaxRows.
 func NewReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHandler {
 	if maxRows <= 0 {
 		maxRows = 100_000
@@ -95,9 +95,9 @@ func NewReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHa
 // Close closes the bucket.
 func (h *ReportHandler) Close() error { return h.bucket.Close() }
 
-// Handle writes one report. It is made for spreadsheets: a text that one would take for a formula has an apostrophe before it.
-// The file's key is the same for all attempts, so that a later one replaces what an earlier one
-// wrote; a file is there when it is complete. It fails with TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR
+// Handle writes one report. It is made for spreadsheets: a text that a spreadsheet would read as a formula has an apostrophe before it.
+// The file's key is the same for all attempts, so that a later attempt replaces the file of an earlier one. A file appears only
+// when it is complete. It fails with TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR
 // (the database), which are tried again, and finally with PAYLOAD_INVALID (the request, or too many rows), NOT_FOUND (the
 // organization, the account or the bucket) or AUTHENTICATION_FAILED (the storage refuses).
 func (h *ReportHandler) Handle(ctx context.Context, job *jobs.Job[Report]) error {
@@ -196,7 +196,7 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 	return nil
 }
 
-// known refuses an organization or account that does not exist: its report would be empty for another reason than one thinks.
+// known refuses an organization or account that does not exist, because its empty report would be misleading.
 func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
 	organization, account, err := store.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
 	switch {
@@ -210,7 +210,7 @@ func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
 	return nil
 }
 
-// upload writes a file: all of it, or nothing.
+// upload writes a whole file, or nothing.
 func (h *ReportHandler) upload(ctx context.Context, result *ReportResult, fill func(io.Writer) (int64, error)) error {
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()

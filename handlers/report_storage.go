@@ -41,7 +41,7 @@ func openBucket(ctx context.Context, address string) (*blob.Bucket, error) {
 	case scheme == "file":
 		return nil, errors.New("report: REPORTS_BUCKET cannot be opened: it must name a directory, and what follows the ? must be right, such as " + exampleBucket)
 	}
-	return nil, fmt.Errorf("report: REPORTS_BUCKET cannot be opened: look at the bucket's name, the credentials and the parameters that the driver of %s takes", scheme)
+	return nil, fmt.Errorf("report: REPORTS_BUCKET cannot be opened: check the bucket's name, the credentials and the parameters of the driver of %s", scheme)
 }
 
 // storageFailure says what becomes of a job whose file cannot be written, and what to do.
@@ -51,17 +51,17 @@ func storageFailure(err error) *failure {
 	case code == gcerrors.PermissionDenied, isRefusal(err):
 		return fail(models.CodeAuthenticationFailed, "the storage refuses the report: let the worker write to its bucket (DAYBOOK_REPORTS_BUCKET), and retry the job: %s", text)
 	case code == gcerrors.NotFound:
-		return fail(models.CodeNotFound, "the report's bucket does not exist: make it, or mend DAYBOOK_REPORTS_BUCKET, and retry the job: %s", text)
+		return fail(models.CodeNotFound, "the report's bucket does not exist: make it, or correct DAYBOOK_REPORTS_BUCKET, and retry the job: %s", text)
 	case code == gcerrors.ResourceExhausted:
-		return fail(models.CodeRateLimited, "the storage wants to be asked less often: %s", text)
+		return fail(models.CodeRateLimited, "the storage asks for fewer requests: %s", text)
 	case code == gcerrors.DeadlineExceeded, isTimeout(err):
-		return fail(models.CodeTimeout, "the storage did not take the report in time: %s", text)
+		return fail(models.CodeTimeout, "the storage did not accept the report in time: %s", text)
 	case errors.Is(err, syscall.EXDEV):
 		return fail(models.CodeNetworkError, "the report cannot be put in place: add no_tmp_dir=1 to DAYBOOK_REPORTS_BUCKET: %s", text)
 	case errors.Is(err, syscall.ENOSPC):
 		return fail(models.CodeNetworkError, "the storage of the reports is full: make room: %s", text)
 	}
-	return fail(models.CodeNetworkError, "the storage does not take the report; if it stays so, look at DAYBOOK_REPORTS_BUCKET: %s", text)
+	return fail(models.CodeNetworkError, "the storage does not accept the report; if this continues, check DAYBOOK_REPORTS_BUCKET: %s", text)
 }
 
 // isRefusal reports whether a file system does not let the worker write.

@@ -22,7 +22,7 @@ import (
 //
 // A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case, and - is _.
 //
-// What a payload names is found only for the organizations that the name is bound to, so that none signs with another's secret:
+// A secret that a payload names is found only for the organizations that the name is bound to, so that none signs with another's secret:
 //
 //	variable                     DAYBOOK_SECRET_ORGS_<NAME>, with commas between the ids
 //	file in Dir                  <name>.orgs, with an id on each line
@@ -52,7 +52,7 @@ var secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // errNoSecret: the secret is not configured.
 var errNoSecret = errors.New("no such secret")
 
-// find returns what the variable says, or else the file. Nothing in an error of its repeats a secret.
+// find returns the value of the variable, or else of the file. Its errors do not repeat a secret.
 func (s Secrets) find(variable, file string) (string, error) {
 	lookup := s.Lookup
 	if lookup == nil {
@@ -101,7 +101,7 @@ func (s Secrets) named(org, variable, name, extension string) (string, error) {
 	return v, nil
 }
 
-// errOtherSecret: the secret is other organizations'.
+// errOtherSecret: the secret belongs to other organizations.
 var errOtherSecret = errors.New("not this organization's secret")
 
 // bound reports whether a binding names an organization, or all.

@@ -29,9 +29,9 @@ type Webhook struct {
 	SubmissionID string `json:"submissionId,omitempty"`
 	// Data is the body, whatever JSON it is.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Headers are sent besides. What carries credentials, belongs to the connection or is Daybook's own is refused.
+	// Headers are sent in addition. Headers with credentials, those of the connection and Daybook's own are refused.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Secret names the secret that signs; without, it is "default" if there is one, and otherwise nothing is signed.
+	// Secret names the secret that signs; empty: "default" if there is one, otherwise nothing is signed.
 	Secret string `json:"secret,omitempty"`
 	// Authorization names a secret for the header Authorization. It says to which host it may be sent; see Secrets.
 	Authorization string `json:"authorization,omitempty"`
@@ -63,7 +63,7 @@ type WebhookConfig struct {
 	Secrets Secrets `env:"-"`
 	// TLS is the configuration of connections by https; default Go's, with the system's authorities.
 	TLS *tls.Config `env:"-"`
-	// Resolver looks hosts up; default the system's.
+	// Resolver looks up hosts; default the system's.
 	Resolver *net.Resolver `env:"-"`
 }
 
@@ -85,7 +85,7 @@ func NewWebhook(pool *pgxpool.Pool, c WebhookConfig) (*WebhookHandler, error) {
 		return nil, errors.New("webhook: WEBHOOK_TIMEOUT and WEBHOOK_MAX_RETRY_AFTER must not be negative")
 	}
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
-	// A connection may be made for a request that has given up: it has a limit of its own.
+	// A connection may be made for a request that has ended, so it has a time limit of its own.
 	dialer := &net.Dialer{Control: guard{c.AllowNetworks}.control, Resolver: c.Resolver, Timeout: c.Timeout}
 	return &WebhookHandler{
 		pool: pool,
@@ -157,7 +157,7 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 	unwritten := store.WriteWebhookReceipt(writing, h.pool, receipt)
 	switch {
 	case failed != nil:
-		// What is wrong with the receipt matters less than what is wrong with the request.
+		// The error of the request matters more than that of the receipt.
 		return failed
 	case unwritten != nil:
 		// The request was answered with success: the receipt has another chance with the job's completion.

@@ -16,7 +16,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// maxAnswer is how much of an answer is read, so that its connection can be used again. Nothing in it is looked at.
+// maxAnswer is how many bytes of an answer are read, so that its connection can be used again. They are ignored.
 const maxAnswer = 64 << 10
 
 // Errors of a redirect.
@@ -63,7 +63,7 @@ func (h *WebhookHandler) send(r *http.Request) (int, *failure) {
 		return 0, h.unanswered(r, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	// What the answer says counts, whether or not its body comes to an end.
+	// The status of the answer counts, even if its body cannot be read to its end.
 	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
 	return answer.StatusCode, h.judge(r, answer)
 }
@@ -95,7 +95,7 @@ func (h *WebhookHandler) judge(r *http.Request, answer *http.Response) *failure 
 	}
 }
 
-// retryAfter reads the header, which has seconds or a date, and keeps it within bounds; 0: it says nothing that can be read.
+// retryAfter reads the header, which has seconds or a date, and limits it; 0: there is none that can be read.
 func (h *WebhookHandler) retryAfter(header string, now time.Time) time.Duration {
 	var after time.Duration
 	header = strings.TrimSpace(header)

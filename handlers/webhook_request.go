@@ -69,12 +69,12 @@ func (p *Webhook) target() (*url.URL, error) {
 	return u, nil
 }
 
-// bareURL is an address without what may be secret in it: user, password, query and fragment.
+// bareURL is an address without its parts that may be secret: user, password, query and fragment.
 func bareURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
-// origin is all of an address that an error repeats: the path of some is a secret, too.
+// origin is the part of an address that an error may repeat: a path can be a secret, too.
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // checkHeader refuses a header that a payload may not set.
@@ -119,7 +119,7 @@ func (p *Webhook) body() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// request makes the request of an attempt. Body, id and keys are those of every attempt; the time of signing is its own.
+// request makes the request of an attempt. Body, id and keys are the same in every attempt; the time of signing is not.
 func (h *WebhookHandler) request(ctx context.Context, c *call[Webhook]) (*http.Request, error) {
 	to, err := c.payload.target()
 	if err != nil {
@@ -179,7 +179,7 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	secrets, err := h.secrets.named(c.orgID, "WEBHOOK_SECRET_", name, "")
 	if err != nil {
-		// Without a secret of its own an organization signs nothing; a default secret that is bound to none is a mistake.
+		// An organization that the default secret is not bound to signs nothing; a default secret that is bound to none is a mistake.
 		if c.payload.Secret == "" && (errors.Is(err, errNoSecret) || errors.Is(err, errOtherSecret)) {
 			return nil
 		}

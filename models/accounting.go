@@ -43,7 +43,7 @@ type AccountingJob struct {
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
 	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
 	Working bool `gorm:"column:working" json:"working,omitempty"`
-	// Detached says that the process that worked it holds it on, under a turn of its own that no activity works.
+	// Detached says that the process that works it holds it beyond its turn, under a turn of its own that no activity works.
 	Detached bool `gorm:"column:detached" json:"detached,omitempty"`
 	Reclaims int  `gorm:"column:reclaims" json:"reclaims,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.

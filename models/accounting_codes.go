@@ -4,12 +4,12 @@ package models
 const (
 	// CodeDocumentDeleted: the document was deleted, explicitly. The job is cancelled, a live impact reversed.
 	CodeDocumentDeleted ErrorCode = "DOCUMENT_DELETED"
-	// CodeDocumentUnknown: the organization's source knows no such document, and nothing says that it was deleted. The ledger is
-	// left alone.
+	// CodeDocumentUnknown: the organization's source does not know the document, and no record says that it was deleted. The ledger is
+	// not changed.
 	CodeDocumentUnknown ErrorCode = "DOCUMENT_UNKNOWN"
-	// CodeDocumentNotReady: the document is not marked ready. Looked at again later, uncounted.
+	// CodeDocumentNotReady: the document is not marked ready. It is read again later, uncounted.
 	CodeDocumentNotReady ErrorCode = "DOCUMENT_NOT_READY"
-	// CodeVersionMismatch: the job names another version than the document has. Again with the document's, uncounted.
+	// CodeVersionMismatch: the job names another version than the document has. The job is tried again with the document's, uncounted.
 	CodeVersionMismatch ErrorCode = "VERSION_MISMATCH"
 	// CodeNoMatchingRule: no rule, or no row of an account map, matches the document.
 	CodeNoMatchingRule ErrorCode = "NO_MATCHING_RULE"
@@ -23,7 +23,7 @@ const (
 	CodePeriodClosed ErrorCode = "PERIOD_CLOSED"
 	// CodeDocumentInvalid: the document's content cannot be read or lacks what a rule needs.
 	CodeDocumentInvalid ErrorCode = "DOCUMENT_INVALID"
-	// CodeDatabaseError: the database refused this job's statement (an outage of the whole database is no one's error).
+	// CodeDatabaseError: the database refused a statement of this job. An outage of the database is charged to no job.
 	CodeDatabaseError ErrorCode = "DATABASE_ERROR"
 	// CodeTimeout: the job's processor did not finish before its deadline.
 	CodeTimeout ErrorCode = "TIMEOUT"
@@ -31,10 +31,11 @@ const (
 	CodeProcessorError ErrorCode = "PROCESSOR_ERROR"
 	// CodeWorkerLost: the worker died, or lost its lease, while it worked on the job.
 	CodeWorkerLost ErrorCode = "WORKER_LOST"
-	// CodeDocumentLocked: another transaction holds the document. Again shortly, uncounted.
+	// CodeDocumentLocked: another transaction holds the document. The job is tried again shortly, uncounted.
 	CodeDocumentLocked ErrorCode = "DOCUMENT_LOCKED"
-	// CodeRowUnreadable: what is in the job's row cannot be leased or read. The row is set aside, so that the others go on.
+	// CodeRowUnreadable: the job's row cannot be leased or read. The job fails, so that it does not keep others from being worked.
 	CodeRowUnreadable ErrorCode = "ROW_UNREADABLE"
-	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. Again shortly, uncounted.
+	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. The job is tried again
+	// shortly, uncounted.
 	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
 )

@@ -27,8 +27,8 @@ const (
 	OutcomeLost Outcome = "lost"
 )
 
-// Attempt is one row of daybook.attempts: one try at a job, or several in a row that only put it off (Times). What a background job's attempt has instead of a
-// document is read as JobAttempt.
+// Attempt is one row of daybook.attempts: one try at a job, or several in a row that only put it off (Times). JobAttempt is the same
+// for a background job.
 type Attempt struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
 	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`

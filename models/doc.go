@@ -1,3 +1,3 @@
-// Package models holds the rows of Daybook's tables as Go types, the states of a job and what may follow each,
-// and the stable error codes. It imports nothing of Daybook's and no driver.
+// Package models has the rows of Daybook's tables as Go types, the states of a job with the transitions between them,
+// and the stable error codes. It imports no database driver and, of Daybook, only the classes of errors.
 package models

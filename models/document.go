@@ -15,7 +15,7 @@ const (
 	DocumentDelivery   DocumentType = "delivery"
 )
 
-// Direction says who issued a document: "out" is ours (a sale), "in" is another's (a bill is an incoming invoice).
+// Direction says who issued a document: "out" the organization itself (a sale), "in" another party (a bill is an incoming invoice).
 // For payments it is the direction of the money: "in" is received.
 type Direction string
 
@@ -66,7 +66,7 @@ type Content struct {
 	Lines []Line `json:"lines,omitempty"`
 	Taxes []Tax  `json:"taxes,omitempty"`
 
-	// Total is what the document comes to with tax, before advances.
+	// Total is the document's total with tax, before advances.
 	Total int64 `json:"total,omitempty"`
 	// Prepaid is what was paid in advance.
 	Prepaid int64 `json:"prepaid,omitempty"`
@@ -81,7 +81,7 @@ type Content struct {
 	// Settled is what arrived in another currency; nil: nothing was converted.
 	Settled *Money `json:"settled,omitempty"`
 
-	// Attributes holds what rules may want to match and no field names.
+	// Attributes are further values for rules to match.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Source says where the document was imported from (for instance "gobl").
 	Source string `json:"source,omitempty"`
@@ -95,7 +95,7 @@ type Line struct {
 	Description string `json:"description,omitempty"`
 	// Net is the line's amount without tax, in minor units.
 	Net int64 `json:"net"`
-	// Cost is what the goods of the line cost us, in minor units.
+	// Cost is what the goods of the line cost the organization, in minor units.
 	Cost int64 `json:"cost,omitempty"`
 	// RateBP is the line's main tax rate in basis points (1900 = 19 %).
 	RateBP int64 `json:"rate_bp,omitempty"`

@@ -21,8 +21,8 @@ const (
 var (
 	// ErrPayloadTooLarge: it has more than MaxPayloadBytes. Its code is CodePayloadTooLarge.
 	ErrPayloadTooLarge = failure.New(failure.PayloadTooLarge, "the payload is too large")
-	// ErrPayloadInvalid: it is no JSON object, is nested too deep, has too many keys, or is not what the schema of its type asks
-	// for. Its code is CodePayloadInvalid.
+	// ErrPayloadInvalid: it is not a JSON object, is nested too deep, has too many keys, or does not match the schema of its
+	// type. Its code is CodePayloadInvalid.
 	ErrPayloadInvalid = failure.New(failure.PayloadInvalid, "the payload is invalid")
 )
 
@@ -84,7 +84,7 @@ type Job struct {
 	LastAttemptedAt *time.Time `gorm:"column:last_attempted_at" json:"last_attempted_at,omitempty"`
 	LastError       *string    `gorm:"column:last_error" json:"last_error,omitempty"`
 	LastErrorCode   *ErrorCode `gorm:"column:last_error_code" json:"last_error_code,omitempty"`
-	// Result is what the handler left when it completed the job; Progress what it says while it works.
+	// Result is what the handler passed to SetResult when it completed the job; Progress what it last passed to Progress.
 	Result     json.RawMessage `gorm:"column:result" json:"result,omitempty"`
 	Progress   json.RawMessage `gorm:"column:progress" json:"progress,omitempty"`
 	FinishedAt *time.Time      `gorm:"column:finished_at" json:"finished_at,omitempty"`
@@ -100,7 +100,7 @@ type Job struct {
 	AttemptStartedAt *time.Time `gorm:"column:attempt_started_at" json:"attempt_started_at,omitempty"`
 	// Working is set while the row is being worked: when its lease is reclaimed, the lost attempt counts.
 	Working bool `gorm:"column:working" json:"working,omitempty"`
-	// Detached says that the process that worked it holds it on, under a turn of its own that no activity works.
+	// Detached says that the process that works it holds it beyond its turn, under a turn of its own that no activity works.
 	Detached bool `gorm:"column:detached" json:"detached,omitempty"`
 	Reclaims int  `gorm:"column:reclaims" json:"reclaims,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.

@@ -2,7 +2,7 @@ package models
 
 import "time"
 
-// Side is the side of an account that an entry stands on.
+// Side is the side of an account to which an entry posts its amount.
 type Side string
 
 const (
@@ -18,7 +18,7 @@ func (s Side) Opposite() Side {
 	return Debit
 }
 
-// ImpactKind says whether an impact posts a document version or takes an earlier impact back.
+// ImpactKind says whether an impact posts a document version or reverses an earlier impact.
 type ImpactKind string
 
 const (
@@ -106,21 +106,21 @@ type Organization struct {
 	Name string `gorm:"column:name" json:"name"`
 	// ActiveRuleSet is the version of the rule set that posts; nil: none, every document fails with NO_MATCHING_RULE.
 	ActiveRuleSet *int64 `gorm:"column:active_rule_set" json:"active_rule_set,omitempty"`
-	// ConfigVersion grows by one whenever a rule set is activated or an account is added, so that a failure that was
-	// found under the configuration before can be tried again.
+	// ConfigVersion grows by one whenever a rule set is activated or an account is added, so that a job that failed
+	// under the configuration before can be tried again.
 	ConfigVersion int64 `gorm:"column:config_version" json:"config_version"`
 	// ClosedPeriodPolicy is what a document does whose posting date lies in a closed period.
 	ClosedPeriodPolicy ClosedPeriodPolicy `gorm:"column:closed_period_policy" json:"closed_period_policy"`
 	CreatedAt          time.Time          `gorm:"column:created_at" json:"created_at"`
 	UpdatedAt          time.Time          `gorm:"column:updated_at" json:"updated_at"`
-	// PausedAt is since when none of its jobs is leased; nil: it is not paused. What was leased before is finished.
+	// PausedAt is since when none of its jobs is leased; nil: it is not paused. Jobs that were leased before are finished.
 	PausedAt *time.Time `gorm:"column:paused_at" json:"paused_at,omitempty"`
-	// MaxInFlight is how many of its jobs may be leased at a time, over all workers, from 1; nil: any number. What was
-	// leased while there was no cap does not count.
+	// MaxInFlight is how many of its jobs of each queue may be leased at a time, over all workers, from 1; nil: any number. Jobs that were
+	// leased while there was no cap do not count.
 	MaxInFlight *int `gorm:"column:max_in_flight" json:"max_in_flight,omitempty"`
 	// Source names where its documents are read; nil: the source of Defaults.
 	Source *string `gorm:"column:source" json:"source,omitempty"`
-	// Hooks names the AfterPosting hooks that its postings are told to; nil: those of Defaults.
+	// Hooks names the hooks that are called with its postings; nil: those of Defaults.
 	Hooks *Words `gorm:"column:hooks" json:"hooks,omitempty"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// JobState is where a job stands. What may follow what is Transitions.
+// JobState is the state of a job. Transitions has the changes from one to another.
 type JobState string
 
 const (
@@ -32,7 +32,7 @@ func ParseJobState(s string) (JobState, error) {
 // Transition is one arrow of a job's life.
 type Transition struct {
 	From, To JobState
-	// By says in words what takes the job from From to To.
+	// By says in words what changes the state.
 	By string
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// balance is debit minus credit for each currency. Documents have one or two, so a slice is searched faster than a map.
+// balance is debit minus credit for each currency. A document has one or two currencies, so a slice is faster than a map.
 type balance []currencySum
 
 type currencySum struct {
@@ -14,7 +14,7 @@ type currencySum struct {
 	sum      int64
 }
 
-// add counts the entry in; false: the sum does not fit into 64 bits.
+// add adds the entry to the sum of its currency; false: the sum does not fit into 64 bits.
 func (b *balance) add(entry Entry) bool {
 	amount := entry.Amount
 	if entry.Side == models.Credit {
@@ -48,9 +48,9 @@ func (b balance) converted() bool {
 	return given && received
 }
 
-// settleBalance lets the exchange account take what was converted, else the rounding account what is within the limit,
-// and refuses what is left. The two never meet in one impact: what the exchange account takes is all of it.
-func (e *evaluation) settleBalance() error {
+// offsetDifferences lets the exchange account take what was converted, else the rounding account what is within the limit,
+// and refuses any remaining difference. An impact never has both: the exchange account takes all differences.
+func (e *evaluation) offsetDifferences() error {
 	var err error
 	if x := e.rule.exchange; x != nil && e.sums.converted() {
 		// An entry changes only the sum of its own currency, so the length stands.
@@ -96,7 +96,7 @@ func (e *evaluation) round() error {
 	return nil
 }
 
-// remedy says what helps against a difference.
+// remedy says what to do about a difference.
 func (e *evaluation) remedy() string {
 	if e.rule.exchange == nil && e.sums.converted() {
 		return "correct the document or the rule: one that converts names an account under exchange"

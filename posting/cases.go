@@ -15,19 +15,19 @@ import (
 type CaseFile struct {
 	// RuleSet is the path of the rule set as the file names it, relative to the file; empty: the program that runs the cases names it.
 	RuleSet string
-	// Chart is the path of a chart of accounts, likewise; empty: Accounts is the chart.
+	// Chart is the path of a chart of accounts, relative to the file; empty: Accounts is the chart.
 	Chart string
-	// Accounts is the chart that stands in the file itself; nil: there is none.
+	// Accounts is the chart in the file itself; nil: the file has none.
 	Accounts Accounts
 	// Cases has at least one case; their titles differ.
 	Cases []Case
 }
 
-// Case is a document and what must become of it.
+// Case is a document and the result that the rules must have for it.
 type Case struct {
 	// Title says what the case shows.
 	Title string
-	// Place is where the case stands in its file.
+	// Place is where the case begins in its file.
 	Place    Place
 	Document models.Document
 	Expect   Expectation
@@ -41,7 +41,7 @@ type Expectation struct {
 	PostingDate *models.Date
 	// Entries are all entries of the impact, in any order; none: it has none.
 	Entries []ExpectedEntry
-	// Error is the code of the error; empty: there must be none, and Entries count.
+	// Error is the code of the error; empty: there must be no error, and Entries are compared.
 	Error models.ErrorCode
 	// Message is a part of the error's message; empty: any.
 	Message string
@@ -76,7 +76,7 @@ func ParseCases(source []byte) (*CaseFile, error) {
 	return f, nil
 }
 
-// caseReader turns a tree that the schema has found in order into cases.
+// caseReader turns a tree that the schema allows into cases.
 type caseReader struct {
 	src      *source
 	problems []Problem

@@ -6,7 +6,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Chart answers which accounts an organization has. It must be safe for concurrent use if Evaluate is used so.
+// Chart says which accounts an organization has. It must be safe for concurrent use if Evaluate is called concurrently.
 type Chart interface {
 	// HasAccount reports whether entries may be posted to the account with this code.
 	HasAccount(code string) bool

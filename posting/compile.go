@@ -11,8 +11,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// compiler turns the tree of a rule set's file into rules. It goes on after a problem, so that all are found at once;
-// what the schema has already reported it passes over in silence.
+// compiler turns the tree of a rule set's file into rules. It goes on after a problem, so that all are found at once.
+// It does not report again what the schema has reported.
 type compiler struct {
 	src      *source
 	problems []Problem
@@ -24,7 +24,7 @@ type compiler struct {
 	used    map[string]bool // maps that some line uses
 }
 
-// mapKey tells apart the compiled forms of one map: its conditions see the variables of the line that uses it.
+// mapKey names one compiled form of a map. A map has several, because its conditions see the variables of the line that uses it.
 type mapKey struct {
 	name string
 	as   string
@@ -104,7 +104,7 @@ func (c *compiler) compileRule(n *yaml.Node) *rule {
 	return r
 }
 
-// inherit fills a rule from the one that it is like, and in the date if neither has one.
+// inherit fills a rule from the one that it is like, and sets the date if neither has one.
 func (c *compiler) inherit(r *rule, n *yaml.Node, nodes []*yaml.Node, byID map[string]*rule) {
 	c.rule, c.line = r.id, ""
 	like, ok := c.src.scalarAt(n, "like")
@@ -256,7 +256,7 @@ func (c *compiler) accountMap(env *environment, l *line, name scalar) *accountMa
 	return m
 }
 
-// account returns the code that the key account stands for: the alias's, or the text itself.
+// account returns the code of the key account: that of the alias, or the text itself.
 func (c *compiler) account(n *yaml.Node) string {
 	text := c.src.textAt(n, "account")
 	if code, ok := c.aliases[text]; ok {

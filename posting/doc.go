@@ -1,7 +1,7 @@
 // Package posting turns a business document into balanced double-entry bookings by an organization's rules.
 //
 // A rule set is a YAML file with expressions in CEL (https://cel.dev). Compile reads and type-checks it once;
-// Evaluate then maps one document to the entries it causes:
+// Evaluate then returns the entries that one document causes:
 //
 //	rules, err := posting.Compile(source)
 //	impact, err := rules.Evaluate(document, chart)

@@ -10,8 +10,8 @@ import (
 
 // Evaluate returns the entries that the document causes. It reads the document and changes nothing.
 //
-// Exactly one rule must match. Every error is an *Error; its code says what the remedy is: another rule set
-// (NO_MATCHING_RULE, AMBIGUOUS_RULE), another chart (UNKNOWN_ACCOUNT) or another document (UNBALANCED,
+// Exactly one rule must match. Every error is an *Error. Its code says what has to be changed: the rule set
+// (NO_MATCHING_RULE, AMBIGUOUS_RULE), the chart (UNKNOWN_ACCOUNT) or the document (UNBALANCED,
 // DOCUMENT_INVALID). A nil chart has no account.
 func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) {
 	if doc == nil {
@@ -27,7 +27,7 @@ func (rs *RuleSet) Evaluate(doc *models.Document, chart Chart) (*Impact, error) 
 	return e.impact, nil
 }
 
-// evaluation is one document on its way through one rule set.
+// evaluation is the evaluation of one document by one rule set.
 type evaluation struct {
 	scope  scope
 	chart  Chart
@@ -58,7 +58,7 @@ func (e *evaluation) run(rs *RuleSet) error {
 			return err
 		}
 	}
-	return e.settleBalance()
+	return e.offsetDifferences()
 }
 
 // match finds the one rule whose condition holds.
@@ -194,8 +194,8 @@ func (e *evaluation) evaluateElement(l *line, position int) error {
 	return nil
 }
 
-// add appends the entry to the impact and to the sums. The line is nil for the rounding and the exchange entry; place is
-// where its account stands.
+// add appends the entry to the impact and adds it to the sums. l is nil for the rounding and the exchange entry; place is
+// where the rule set names its account.
 func (e *evaluation) add(l *line, place Place, entry Entry) error {
 	if !e.chart.HasAccount(entry.Account) {
 		return e.fail(models.CodeUnknownAccount, l, place, "the chart of accounts has no account %q; add it or correct the rule", entry.Account)
@@ -227,7 +227,7 @@ func (e *evaluation) lookup(l *line, position int) (string, error) {
 		m.name, l.at(position), m.sought(&e.scope))
 }
 
-// sought shows the values of the fields that the map's conditions look at.
+// sought shows the values of the fields that the map's conditions read.
 func (m *accountMap) sought(s *scope) string {
 	var parts []string
 	for _, r := range m.reads {

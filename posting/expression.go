@@ -94,7 +94,7 @@ func (x *expression) eval(s *scope) (ref.Val, error) {
 			s.spent += *cost
 		}
 		if s.spent > maxDocumentCost {
-			return nil, fmt.Errorf("the rules do more than %d steps of work for this document; simplify their comprehensions", maxDocumentCost)
+			return nil, fmt.Errorf("the rules take more than %d steps for this document; simplify their list macros", maxDocumentCost)
 		}
 	}
 	return value, nil

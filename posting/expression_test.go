@@ -120,7 +120,7 @@ rules:
 `)
 	_, err = rules.Evaluate(doc, nil)
 	e = requireError(t, err, models.CodeDocumentInvalid)
-	assert.Contains(t, e.Message, "steps of work")
+	assert.Contains(t, e.Message, "steps for this document")
 }
 
 func TestRuleSetIsSafeForConcurrentUse(t *testing.T) {

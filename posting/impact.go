@@ -4,9 +4,9 @@ import "github.com/daybook-dev/daybook/models"
 
 // Rule line ids of the entries that balance an impact. No line of a rule may have one of them.
 const (
-	// RoundingLineID is that of the entry which takes a rounding difference.
+	// RoundingLineID is the rule line id of the entry that takes a rounding difference.
 	RoundingLineID = "rounding"
-	// ExchangeLineID is that of the entries which take what was converted, one for each currency.
+	// ExchangeLineID is the rule line id of the entries that take what was converted, one for each currency.
 	ExchangeLineID = "exchange"
 )
 
@@ -16,10 +16,10 @@ type Impact struct {
 	RuleID string
 	// DocumentDate is the document's issue date.
 	DocumentDate models.Date
-	// PostingDate is what the rule's date expression gave; the period of this date is posted into.
+	// PostingDate is the result of the rule's date expression; the impact belongs to the period of this date.
 	PostingDate models.Date
 	// Entries is in the order of the rule's lines; the exchange or rounding entries come last. Entries of zero are left out, so a
-	// document that comes to nothing has none.
+	// document whose lines are all zero has none.
 	Entries []Entry
 }
 

@@ -16,7 +16,7 @@ import (
 const (
 	maxSourceBytes     = 1 << 20
 	maxExpressionRunes = 4096
-	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one an operation).
+	// maxExpressionCost bounds one evaluation of one comprehension, in CEL cost units (about one for each operation).
 	maxExpressionCost = 1_000_000
 	// maxDocumentCost bounds all comprehensions that are evaluated for one document.
 	maxDocumentCost = 5_000_000
@@ -33,7 +33,7 @@ var ruleTypes = func() typeSystem {
 	return typeSystem{registry}
 }()
 
-// baseEnvironment is the language of expressions that run once a document.
+// baseEnvironment is the language of expressions that run once for each document.
 var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.CustomTypeAdapter(ruleTypes),

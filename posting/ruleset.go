@@ -14,7 +14,7 @@ type RuleSet struct {
 	accounts []string
 }
 
-// rule is one compiled rule; what "like" names is already in place.
+// rule is one compiled rule, with the lines of the rule that "like" names.
 type rule struct {
 	id       string
 	place    Place
@@ -92,7 +92,7 @@ func Compile(source []byte) (*RuleSet, error) {
 	return rs, nil
 }
 
-// inOrder sorts problems by their places and leaves out what is said twice.
+// inOrder sorts problems by their places and leaves out repeated ones.
 func inOrder(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -8,14 +8,14 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// CaseResult is what became of one case.
+// CaseResult is the result of one case.
 type CaseResult struct {
 	// Title and Place are the case's.
 	Title string `json:"title"`
 	Place Place  `json:"place"`
-	// Passed reports whether everything came as expected; then Differences is empty.
+	// Passed reports whether the result is the expected one; then Differences is empty.
 	Passed bool `json:"passed"`
-	// Differences has one line a difference. A line that starts with "-" is an entry that was expected and is missing, one
+	// Differences has one line for each difference. A line that starts with "-" is an entry that was expected and is missing, one
 	// with "+" an entry that was not expected.
 	Differences []string `json:"differences,omitempty"`
 	// Impact is what the rules made of the document; nil: it failed.
@@ -24,8 +24,8 @@ type CaseResult struct {
 	Err error `json:"-"`
 }
 
-// RunCases evaluates the document of each case and compares what comes of it. The results are in the order of the cases.
-// A nil chart, such as the Accounts of a file that has none, stands for every account that the rules name.
+// RunCases evaluates the document of each case and compares the result with the expected one. The results are in the order of the
+// cases. A nil chart, such as the Accounts of a file that has none, has every account that the rules name.
 func RunCases(rules *RuleSet, chart Chart, cases []Case) []CaseResult {
 	if accounts, ok := chart.(Accounts); chart == nil || ok && accounts == nil {
 		chart = NewAccounts(rules.accounts...)
@@ -72,8 +72,8 @@ func (x *Expectation) compare(impact *Impact, err error) []string {
 	return append(differences, x.compareEntries(impact.Entries)...)
 }
 
-// compareEntries matches entries of the same content. An expected entry that names its rule line has the first choice, so
-// that one which names none does not take its match away.
+// compareEntries matches entries of the same content. Expected entries that name their rule line are matched first, so
+// that an entry that names none does not take their match.
 func (x *Expectation) compareEntries(entries []Entry) []string {
 	got := map[ExpectedEntry][]int{} // by content; with the rule line, and without it
 	for i, e := range entries {

@@ -24,11 +24,11 @@ var ruleSetSchemaSource []byte
 var casesSchemaSource []byte
 
 // Schema returns the JSON Schema (draft 2020-12) of a rule set file, for editors and other tools.
-// Compile checks more than it can say: names, types and expressions.
+// Compile checks more than the schema can express: names, types and expressions.
 func Schema() []byte { return bytes.Clone(ruleSetSchemaSource) }
 
 // CaseSchema returns the JSON Schema (draft 2020-12) of a file of test cases, for editors and other tools.
-// ParseCases checks more than it can say.
+// ParseCases checks more than the schema can express.
 func CaseSchema() []byte { return bytes.Clone(casesSchemaSource) }
 
 // schema is one of the embedded schemas, compiled when it is first used.
@@ -57,7 +57,7 @@ func newSchema(source []byte) schema {
 
 var english = message.NewPrinter(language.English)
 
-// check compares the file's structure with the schema and returns one problem a violation.
+// check compares the file's structure with the schema and returns one problem for each violation.
 func (s schema) check(src *source) []Problem {
 	compiled, err := s.compiled()
 	if err != nil {

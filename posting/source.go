@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a file as a tree that knows its places.
+// source is a file as a tree whose nodes have places.
 type source struct {
 	lines []string
 	root  *yaml.Node
@@ -42,7 +42,7 @@ func (s scalar) at(line, column int) Place {
 	}
 }
 
-// parseSource reads YAML. It refuses what neither a rule set nor a case has a use for: several documents, aliases,
+// parseSource reads YAML. It refuses what neither a rule set nor a case needs: several documents, aliases,
 // duplicate keys.
 func parseSource(data []byte) (*source, []Problem) {
 	if len(data) > maxSourceBytes {

@@ -14,11 +14,11 @@ type split struct {
 }
 
 // allocate shares out the amount in proportion to the shares, by the method of the largest remainder: each part is cut to
-// whole minor units, and those that are left go one by one to the parts that lost most, the earlier first where they lost
-// the same. So the parts add up to the amount exactly, none is a whole unit away from its exact value, and a negative
-// amount is shared out as the mirror of the positive one.
+// whole minor units, and the remaining units go one by one to the parts that lost most; of parts that lost the same, the earlier one
+// comes first. So the parts add up to the amount exactly, each differs from its exact value by less than one unit, and a negative
+// amount is split like the positive one, with the sign changed.
 //
-// The shares are greater than zero, and so many and so great that they add up to less than 2⁶³.
+// The shares are greater than zero and add up to less than 2⁶³.
 func allocate(amount int64, shares []uint64) []int64 {
 	magnitude := uint64(amount)
 	if amount < 0 {

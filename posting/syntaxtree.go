@@ -7,7 +7,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// forbidden says what the expression does that no rule may, or returns the empty string.
+// forbidden says what the expression does that rules may not do, or returns the empty string.
 func forbidden(tree *ast.AST) string {
 	for _, t := range tree.TypeMap() {
 		if t.Kind() == types.DoubleKind {

@@ -145,7 +145,7 @@ func ExampleResume() {
 	// false <nil>
 }
 
-// A schedule fires now, once more than it would.
+// A schedule fires once now.
 func ExampleTrigger() {
 	e, temporal := example()
 	defer e.Close()

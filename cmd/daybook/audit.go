@@ -30,7 +30,7 @@ func auditCommand(a *app) *cobra.Command {
 		Long: "Checks in one read-only snapshot that each ready document is posted exactly once or has a job that says why not, that\n" +
 			"debits equal credits, that reversals mirror what they reverse, that chains have no gaps, and that nothing was posted\n" +
 			"into a period after its closing; and that the constraints, keys and triggers that guard the ledger are there. Lists what\n" +
-			"is wrong with its ids and ends with 1 if anything is. It waits for no other transaction and holds up none.",
+			"is wrong with its ids and ends with 1 if anything is. It waits for no other transaction and delays none.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {

@@ -139,7 +139,7 @@ func (r *demoResult) verdict() error {
 	if len(r.Wrong) == 0 {
 		return nil
 	}
-	return tagged(errNotAsExpected, "the result is not what it must be:\n  %s", strings.Join(r.Wrong, "\n  "))
+	return tagged(errNotAsExpected, "the result is not the expected one:\n  %s", strings.Join(r.Wrong, "\n  "))
 }
 
 // show prints the result.

@@ -28,7 +28,7 @@ var (
 	errNotEmpty            = failure.New(failure.NotEmpty, "the database is in use")
 	errNotSound            = failure.New(failure.NotSound, "the ledger is not sound")
 	errNoAccount           = failure.New(failure.AccountNotFound, "no such account")
-	errNotAsExpected       = failure.New(failure.NotAsExpected, "the result is not what it must be")
+	errNotAsExpected       = failure.New(failure.NotAsExpected, "the result is not the expected one")
 )
 
 // classify returns what an error means to the program that called.

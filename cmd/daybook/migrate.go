@@ -56,7 +56,7 @@ func migrateDownCommand(a *app) *cobra.Command {
 			return a.showMigrations(c)
 		},
 	}
-	command.Flags().BoolVar(&all, "all", false, "take every migration back")
+	command.Flags().BoolVar(&all, "all", false, "undo every migration")
 	return command
 }
 

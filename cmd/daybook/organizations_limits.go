@@ -86,7 +86,7 @@ func organizationsCapCommand(a *app) *cobra.Command {
 	}
 	orgs.add(command)
 	command.Flags().IntVar(&most, "max-in-flight", 0, "how many of its jobs may be leased at a time, from 1")
-	command.Flags().BoolVar(&none, "none", false, "any number: take the cap away")
+	command.Flags().BoolVar(&none, "none", false, "remove the cap: any number")
 	return command
 }
 

@@ -27,8 +27,8 @@ type needsFlags struct {
 
 func (n *needsFlags) add(c *cobra.Command) {
 	n.organizationFlags.add(c)
-	c.Flags().BoolVar(&n.ofAll, "default", false, "every organization that names none of its own, also those to come")
-	c.Flags().BoolVar(&n.follow, "follow-default", false, "these organizations name none of their own any more")
+	c.Flags().BoolVar(&n.ofAll, "default", false, "every organization that names none of its own, present or future")
+	c.Flags().BoolVar(&n.follow, "follow-default", false, "let these organizations follow the default again")
 }
 
 func (n *needsFlags) check() error {

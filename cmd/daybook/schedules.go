@@ -21,9 +21,9 @@ func schedulesCommand(a *app) *cobra.Command {
 			func(ctx context.Context, c client.Client, id, _ string) error { return schedules.Delete(ctx, c, id) }),
 		scheduleCommand(a, "pause", "Stop a schedule until it is resumed; firings that it misses are not made up for", "paused", notes,
 			schedules.Pause),
-		scheduleCommand(a, "resume", "Have a paused schedule fire again", "resumed", notes,
+		scheduleCommand(a, "resume", "Let a paused schedule fire again", "resumed", notes,
 			schedules.Resume),
-		scheduleCommand(a, "trigger", "Have a schedule fire now, once more than it would, also while it is paused; twice within a second is once", "triggered", nil,
+		scheduleCommand(a, "trigger", "Fire a schedule once now, also while it is paused; two triggers within a second are one firing", "triggered", nil,
 			func(ctx context.Context, c client.Client, id, _ string) error { return schedules.Trigger(ctx, c, id) }),
 	)
 	return command

@@ -106,9 +106,9 @@ func trialBalanceCommand(a *app) *cobra.Command {
 		Use:   "trial-balance --org ORG|--all",
 		Short: "Sum what was posted by account; debits and credits are equal in each currency",
 		Long: "Sums what was posted by currency and account; the balance is debit less credit. --all adds up the accounts of the same\n" +
-			"code of all organizations. Should debits and credits differ, the command fails.\n\n" +
+			"code of all organizations. If debits and credits differ, the command fails.\n\n" +
 			"With --period, or --from and --to, it shows the opening balance, what was posted in the span, and the closing balance.\n" +
-			"The days are posting dates. Nothing closes the books of a year: every account carries its balance on.",
+			"The days are posting dates. No account is closed at the end of a year: its balance is carried forward.",
 		Example: "  daybook trial-balance --org acme --period 2026-03",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

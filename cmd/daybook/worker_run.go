@@ -24,7 +24,7 @@ func (a *app) workQueues(ctx context.Context, options workers.AccountingOptions)
 			defer func() { err = errors.Join(err, release()) }()
 		}
 		if failed != nil {
-			return fmt.Errorf("set the worker of the queue %s up: %w", q.Name, failed)
+			return fmt.Errorf("set up the worker of the queue %s: %w", q.Name, failed)
 		}
 		defer w.Close()
 		all = append(all, w)

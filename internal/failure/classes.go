@@ -82,7 +82,7 @@ var (
 var (
 	NotSound        = row(Class{Code: "NOT_SOUND", Title: "The ledger is not sound", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	OutOfBalance    = row(Class{Code: "OUT_OF_BALANCE", Title: "Debits and credits differ", Status: http.StatusInternalServerError, Exit: ExitFailure})
-	NotAsExpected   = row(Class{Code: "NOT_AS_EXPECTED", Title: "The result is not what it must be", Status: http.StatusInternalServerError, Exit: ExitFailure})
+	NotAsExpected   = row(Class{Code: "NOT_AS_EXPECTED", Title: "The result is not the expected one", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	PartlyFailed    = row(Class{Code: "PARTLY_FAILED", Title: "Not everything was done", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	TemporalRefuses = row(Class{Code: "TEMPORAL_REFUSES", Title: "Temporal refuses the worker", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
 	// Misuse is a mistake of the program that calls a package, such as a handle without a transaction.

@@ -7,10 +7,10 @@ import (
 )
 
 // allocate rounds exact amounts to whole minor units so that they add up to the total that the document states: all
-// are rounded down, and what is missing goes, one unit each, to those with the greatest remainders.
+// are rounded down, and the missing units go, one each, to those with the greatest remainders.
 //
-// If the total is not that near, the document contradicts itself. Then each amount is rounded half to even on its own
-// and the difference is left for the posting rules to find.
+// If rounding cannot explain the total, the document contradicts itself. Then each amount is rounded half to even separately,
+// and the posting rules find the difference.
 func allocate(exact []*big.Rat, total int64) ([]int64, error) {
 	floors := make([]*big.Int, len(exact))
 	remainders := make([]*big.Rat, len(exact))

@@ -18,10 +18,10 @@ const (
 	maxOpenBytes = 512 << 20
 )
 
-// CSV reads documents from CSV files by a mapping, in two passes. OpenCSV counts the rows of each document; Documents reads
-// the files again and hands a document over as soon as it has all its rows, wherever they stand. So a document whose rows
-// are not all good, or lie in a file that cannot be read to its end, is never handed over in part, and no more is held in
-// memory than the keys of all documents and the rows of those that are not complete yet.
+// CSV reads documents from CSV files by a mapping, in two passes. OpenCSV counts the rows of each document. Documents reads
+// the files again and yields a document as soon as it has all its rows, wherever they are. So a document with a bad row, or with rows in
+// a file that cannot be read to its end, is never yielded in part. Only the keys of all documents and the rows of incomplete documents
+// are held in memory.
 type CSV struct {
 	mapping *Mapping
 	org     string
@@ -35,7 +35,7 @@ type CSV struct {
 type csvFile struct {
 	name string
 	err  error // why none of it is imported
-	// silent: the archive's own error says it.
+	// silent: the error of the archive reports it.
 	silent bool
 }
 
@@ -58,7 +58,7 @@ type CSVDocument struct {
 }
 
 // OpenCSV reads the files that open yields once, to learn which rows belong together. org is the organization whose
-// documents these are; empty: the mapping tells it.
+// documents these are; empty: the mapping names it.
 //
 // The error is ctx's; or it says that nothing can be imported, and wraps ErrInvalid: neither org nor the mapping names an
 // organization, or rows of a document may stand in several files (group.files: joined) and one of those cannot be read.
@@ -95,7 +95,7 @@ func OpenCSV(ctx context.Context, m *Mapping, org string, open func(context.Cont
 	return c, nil
 }
 
-// refuseArchive refuses the files of an archive that turned out to be damaged: its checksum vouches for all of them.
+// refuseArchive refuses all files of a damaged archive, because its checksum covers all of them.
 func (c *CSV) refuseArchive(name string, err error) {
 	for i := range c.files {
 		if f := &c.files[i]; f.err == nil && strings.HasPrefix(f.name, name+"!") {
@@ -137,7 +137,7 @@ func (c *CSV) index(ctx context.Context, source Source) error {
 	}
 }
 
-// key is what the rows of one document share, and those of no other.
+// key is the key of a row's document: the same in all its rows, and in no others.
 func (c *CSV) key(file int, cells []string) string {
 	m := c.mapping
 	var b strings.Builder
@@ -273,7 +273,7 @@ func (p *csvPass) row(g *csvGroup, source Source, row csvRow) error {
 	return nil
 }
 
-// spread says that a document that must stand in one file has rows in two.
+// spread is the error of a document that must be in one file and has rows in two.
 func (p *csvPass) spread(g *csvGroup) error {
 	if first := p.files[g.file]; first.err != nil {
 		return invalid("it has rows in %s too, which cannot be read; see group.files in docs/import.md", first.name)
@@ -281,7 +281,7 @@ func (p *csvPass) spread(g *csvGroup) error {
 	return invalid("it has rows in %s too; if that is one document set group.files to joined, if not to apart", p.files[g.also].name)
 }
 
-// deliver hands over a document that has all its rows, or says why it is refused.
+// deliver yields a document that has all its rows, or the error that says why it is refused.
 func (p *csvPass) deliver(d *draft, key string) {
 	document, err := d.finish()
 	if err != nil {

@@ -51,7 +51,7 @@ func newDraft(m *Mapping, org, id, place string) *draft {
 	return d
 }
 
-// add takes a row. One bad row refuses the document, but all are looked at, so that they can be corrected together.
+// add adds a row. One bad row refuses the document, but all rows are checked, so that they can be corrected together.
 func (d *draft) add(file string, row csvRow) {
 	d.rows++
 	err := row.err
@@ -73,7 +73,7 @@ func (d *draft) add(file string, row csvRow) {
 	}
 }
 
-// text returns what a field comes to in a row.
+// text returns the value of a field in a row.
 func (d *draft) text(f field, cells []string) (string, error) {
 	if f.constantField() {
 		return f.constant, nil
@@ -202,7 +202,7 @@ func (d *draft) date(f dateField, cells []string) (models.Date, error) {
 	return models.NewDate(t.Year(), t.Month(), t.Day()), nil
 }
 
-// agrees checks that a further row says the same about the document as the first.
+// agrees checks that a further row has the same values for the whole document as the first row.
 func (d *draft) agrees(cells []string) error {
 	if !slices.ContainsFunc(d.mapping.shared, func(column int) bool { return cells[column] != d.first[column] }) {
 		return nil

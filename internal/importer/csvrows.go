@@ -120,8 +120,8 @@ func (r *csvRows) read() ([]string, error) {
 	return nil, invalid("it cannot be read to its end: %v", err)
 }
 
-// next returns the next row that is not empty. io.EOF is the end; any other error means that the file cannot be used: some
-// row's document cannot be told.
+// next returns the next row that is not empty. io.EOF is the end. Any other error means that the file cannot be used, because it is
+// unknown to which document some row belongs.
 func (r *csvRows) next() (csvRow, error) {
 	for {
 		record, err := r.read()
@@ -145,7 +145,7 @@ func (r *csvRows) next() (csvRow, error) {
 	}
 }
 
-// place finds out whether it is certain which document the row belongs to. If so, row.err says what else is wrong with it.
+// place returns an error unless it is certain to which document the row belongs. Otherwise row.err says what else is wrong with it.
 func (r *csvRows) place(row *csvRow, record []string) error {
 	m := r.mapping
 	if len(record) != r.width {

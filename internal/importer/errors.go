@@ -14,7 +14,7 @@ var (
 	ErrInvalid = failure.New(failure.InvalidDocument, "invalid document")
 	// ErrInvalidMapping: a mapping file cannot be used. The error in the chain is a *MappingError that lists the problems.
 	ErrInvalidMapping = failure.New(failure.Failure, "invalid mapping")
-	// ErrNoFiles: of all the paths that were named, none leads to a file of the wanted kind.
+	// ErrNoFiles: none of the named paths leads to a file of the wanted kind.
 	ErrNoFiles = failure.New(failure.Failure, "no file to import")
 )
 

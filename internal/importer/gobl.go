@@ -26,7 +26,7 @@ type Imported struct {
 }
 
 // GOBL converts an invoice, credit note or payment in GOBL's JSON format, bare or in an envelope.
-// A document of another kind gives ErrNotBookable, one that cannot be read or booked as it is gives ErrInvalid.
+// For a document of another kind the error is ErrNotBookable; for one that cannot be read or booked as it is, ErrInvalid.
 func GOBL(data []byte) (Imported, error) {
 	body, header, err := goblBody(data)
 	if err != nil {

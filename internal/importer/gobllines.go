@@ -80,7 +80,7 @@ func goblLines(in *goblDocument, digits int) ([]models.Line, error) {
 	return lines, nil
 }
 
-// line describes the charge; its kind follows GOBL's key where that says what it is for.
+// line makes a line of the charge. Its kind follows GOBL's key where that names a purpose.
 func (c goblCharge) line(kind string) models.Line {
 	switch {
 	case kind == "charge" && c.Key == "delivery":

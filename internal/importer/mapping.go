@@ -31,7 +31,7 @@ type Mapping struct {
 	kinds                                    []choice
 }
 
-// grouping says how far a document's key reaches.
+// grouping says in which files rows with the same key belong to the same document.
 type grouping string
 
 const (
@@ -85,7 +85,7 @@ func matching(choices []choice, cells []string) (choice, bool) {
 	return choice{}, false
 }
 
-// ParseMapping reads a mapping from YAML, compares it with MappingSchema and checks what that cannot say: patterns, date
+// ParseMapping reads a mapping from YAML, compares it with MappingSchema and checks what the schema cannot express: patterns, date
 // layouts, currencies. All problems are reported together as a *MappingError.
 func ParseMapping(source []byte) (*Mapping, error) {
 	root, problems := mappingTree(source)

@@ -44,9 +44,9 @@ func TestParseMappingRefuses(t *testing.T) {
 	t.Parallel()
 	parseMapping(t, smallMapping)
 	for change, want := range map[string]string{
-		"Day=>{column: Day, layout: YYYY-DD}":                                    `3:31: "YYYY-DD" is not a layout of a day`,
-		"Day=>{column: Day, layout: YYYY-MM-DD Q}":                               `is not a layout of a day`,
-		"Day=>{column: Day, layout: YYYY-MM-DD MM}":                              `is not a layout of a day`,
+		"Day=>{column: Day, layout: YYYY-DD}":                                    `3:31: "YYYY-DD" is not a layout of a date`,
+		"Day=>{column: Day, layout: YYYY-MM-DD Q}":                               `is not a layout of a date`,
+		"Day=>{column: Day, layout: YYYY-MM-DD MM}":                              `is not a layout of a date`,
 		"date: Day=>dates: Day":                                                  `3:3: unknown key "dates"`,
 		"  date: Day\n=>":                                                        `3:3: missing key "date"`,
 		"{value: EUR}=>{value: EUro}":                                            `4:13: "EUro" is not a currency of ISO 4217`,
@@ -63,7 +63,7 @@ func TestParseMappingRefuses(t *testing.T) {
 		"{value: EUR}=>{value: EUR}\n  attributes: {totals: X}":                  `the attribute "totals" is set by the import`,
 		"{type: invoice}=>{type: invoice}, {type: b}":                            `5:28: no row reaches this: the one at 5:11 matches always`,
 		"{type: invoice}=>{column: C, type: invoice}":                            `the row has a column but no condition`,
-		"{type: invoice}=>{prefix: C, type: invoice}":                            `the row looks at no column: document.number is not one`,
+		"{type: invoice}=>{prefix: C, type: invoice}":                            `the row tests no column: document.number is not a column`,
 		"{type: invoice}=>{column: C, matches: '(', type: b}":                    `5:32: "(" is not a regular expression`,
 		"{type: invoice}=>{column: C, is: a, prefix: b, type: b}":                `keep one`,
 		"{type: invoice}=>{column: C, is: 5, type: b}":                           `5:27: 5 is not a text; put it in quotes`,

@@ -47,7 +47,7 @@ type mappingFile struct {
 	}
 }
 
-// placedText is a text that knows where it stands.
+// placedText is a text with its place in the file.
 type placedText struct {
 	text string
 	at   *yaml.Node
@@ -267,12 +267,12 @@ func (b *mappingBuilder) date(d dateText) dateField {
 	wanted := cmp.Or(d.Layout.text, "YYYY-MM-DD")
 	layout, ok := dateLayout(wanted)
 	if !ok {
-		b.report(d.Layout.at, "%q is not a layout of a day; write it with YYYY, MM or M, DD or D, and hh, mm, ss if there is a time", wanted)
+		b.report(d.Layout.at, "%q is not a layout of a date; write it with YYYY, MM or M, DD or D, and hh, mm, ss if there is a time", wanted)
 	}
 	return dateField{column: b.column(d.Column), layout: layout, wanted: wanted}
 }
 
-// choices copies a table. A row without a column looks at the column of usual, which messages call name.
+// choices copies a table. A row without a column tests the column of usual, which messages call name.
 func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, result func(choiceText) string) []choice {
 	var choices []choice
 	var always *yaml.Node
@@ -286,7 +286,7 @@ func (b *mappingBuilder) choices(rows []choiceText, usual field, name string, re
 		case c.test == nil:
 			always = row.at
 		case row.Column.at == nil && usual.constantField():
-			b.report(row.at, "the row looks at no column: %s is not one; name the column", name)
+			b.report(row.at, "the row tests no column: %s is not a column; name one", name)
 		case row.Column.at == nil:
 			c.column = usual.column
 		}

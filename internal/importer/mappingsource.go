@@ -26,7 +26,7 @@ const maxMappingBytes = 1 << 20
 var mappingSchema []byte
 
 // MappingSchema returns the JSON Schema (draft 2020-12) of a mapping file, for editors and other tools. ParseMapping
-// checks more than it can say.
+// checks more than the schema can express.
 func MappingSchema() []byte { return bytes.Clone(mappingSchema) }
 
 // MappingProblem is one thing that is wrong with a mapping file, with its place counted from 1; 0 is no place.
@@ -40,7 +40,7 @@ type MappingProblem struct {
 // ErrInvalidMapping) holds for it.
 type MappingError struct{ Problems []MappingProblem }
 
-// Error returns one line a problem.
+// Error returns one line for each problem.
 func (e *MappingError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -111,7 +111,7 @@ func yamlProblem(err error) MappingProblem {
 	return p
 }
 
-// treeReader turns YAML into what a JSON decoder would give. It refuses what a mapping has no use for: aliases, keys that
+// treeReader turns YAML into what a JSON decoder would return. It refuses what a mapping does not need: aliases, keys that
 // are not plain names, and the same key twice.
 type treeReader struct{ problems []MappingProblem }
 
@@ -155,7 +155,7 @@ func (t *treeReader) value(n *yaml.Node) any {
 	return unquoted(n.Value)
 }
 
-// unquoted is a number or date that YAML reads from a text without quotes; no key of a mapping wants one.
+// unquoted is a number or date that YAML reads from a text without quotes. No key of a mapping takes one.
 type unquoted string
 
 // schemaProblems returns one problem for each violation of the schema.

@@ -15,7 +15,7 @@ import (
 // MaxLineBytes is the length of the longest line that NDJSON reads.
 const MaxLineBytes = 8 << 20
 
-// record is one line of the format: what a document's author decides. The rest of models.Document is Daybook's.
+// record is one line of the format: the fields of models.Document that a document's author sets. Daybook sets the others.
 type record struct {
 	OrgID     string              `json:"org_id"`
 	ID        string              `json:"id"`

@@ -16,7 +16,7 @@ import (
 type Source struct {
 	// Name is the file's path; within an archive the archive's path, "!" and the path inside.
 	Name string
-	// File is the path below what was named: the path inside the archive or folder, or the file's base name.
+	// File is the path inside the named archive or folder, or the base name of a named file.
 	File string
 	// Reader reads the file once, until the next source is asked for.
 	Reader io.Reader
@@ -37,12 +37,12 @@ type sourceFile struct {
 	archive    archiveKind
 }
 
-// FindSources looks at the paths: a file is taken as it is, in a folder all files below are that have one of the suffixes,
-// and an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .txz) is searched in the same way when it is read. Files come in the
-// order of the paths, those of a folder sorted; each is taken once. Files whose names begin with a dot are left out in
+// FindSources finds the files of the paths: a named file whatever its name, all files below a folder that have one of the suffixes,
+// and the files of an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .txz) that have one, which is searched when it is read. Files are in
+// the order of the paths, those of a folder sorted; each comes once. Files whose names begin with a dot are left out in
 // folders and archives.
 //
-// A path that does not exist is an error; ErrNoFiles says that there is nothing at all.
+// A path that does not exist is an error. ErrNoFiles: there is no file at all.
 func FindSources(paths []string, suffixes ...string) (*Sources, error) {
 	s := &Sources{suffixes: suffixes}
 	seen := map[string]bool{}
@@ -101,7 +101,7 @@ func (s *Sources) below(folder string) ([]sourceFile, error) {
 	return found, err
 }
 
-// wants reports whether a file of a folder or an archive is of the kind that is looked for.
+// wants reports whether a file of a folder or an archive is of the wanted kind.
 func (s *Sources) wants(path string) bool {
 	base := path[strings.LastIndexByte(path, '/')+1:]
 	if strings.HasPrefix(base, ".") {
@@ -121,8 +121,8 @@ func (s *Sources) Files() int {
 	return len(s.files)
 }
 
-// All opens one file after the other; it can be called again. Nothing is unpacked to disk, and of an archive no more is
-// held in memory than its decompressor needs.
+// All opens one file after the other; it can be called again. Nothing is unpacked to disk, and an archive needs only the memory of its
+// decompressor.
 //
 // A file or archive that cannot be opened or read to its end yields an error with its name, and the next one follows. When
 // ctx ends its error is the last.
@@ -151,7 +151,7 @@ func (s *Sources) All(ctx context.Context) iter.Seq2[Source, error] {
 	}
 }
 
-// walk is the way through one file on disk.
+// walk reads one file on disk, which may be an archive.
 type walk struct {
 	sources *Sources
 	ctx     context.Context // ends the reads of this walk

@@ -12,7 +12,7 @@ import (
 const maxIDBytes = 255
 
 // Validate checks what every document must have before it is stored: its ids, a type, a direction, a known currency
-// and an issue date. Errors wrap ErrInvalid. Whether the document can be posted is the rules' to say.
+// and an issue date. Errors wrap ErrInvalid. Whether the document can be posted is decided by the rules.
 func Validate(doc models.Document) error {
 	if err := validateID("org_id", doc.OrgID); err != nil {
 		return err

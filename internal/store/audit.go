@@ -40,7 +40,7 @@ type (
 const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL statement_timeout = 0`
 
 // Audit checks what must hold for the documents, the ledger and the jobs of every queue, independently of the program that wrote them. It reads one
-// snapshot, waits for no other transaction and holds up none. Of documents in other sources than daybook.documents only the impacts and
+// snapshot, waits for no other transaction and delays none. Of documents in other sources than daybook.documents only the impacts and
 // entries are looked at, and the report's Sources say so; ledger.Audit compares those as well.
 func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport, error) {
 	if o.Limit <= 0 {

@@ -31,12 +31,12 @@ func (k *Kind) checks() []auditCheck {
 	return []auditCheck{
 		{
 			"contradictory_row_in_" + k.Name,
-			"a job of " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and failed for a reason, as its state says",
+			"a job of the queue " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and failed for a reason, as its state says",
 			k.sql(auditRows),
 		},
 		{
 			"completed_twice_in_" + k.Name,
-			"a job of " + k.Name + " has completed no more often than it was asked for",
+			"a job of the queue " + k.Name + " has completed no more often than it was asked for",
 			k.sql(auditCompletedTwice),
 		},
 	}

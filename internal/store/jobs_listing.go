@@ -109,7 +109,7 @@ func (l *Listing) JobExists(ctx context.Context, org, id string) error {
 // job reads columns of a job.
 func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
 	return one[models.Job]("read the job", where(l.db.WithContext(ctx).Select(columns).Where("id = ?", id), "org_id = ?", org),
-		fmt.Errorf("%w: %s; check the id, or it was cleaned up", ErrJobNotFound, id))
+		fmt.Errorf("%w: %s; check the id, or a cleanup job has removed it", ErrJobNotFound, id))
 }
 
 // Job reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
