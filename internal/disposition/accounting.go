@@ -38,7 +38,7 @@ const (
 	TreatReschedule
 	// TreatCancel: the job is cancelled.
 	TreatCancel
-	// TreatLost: the attempt ended with its worker; the job goes on elsewhere at once.
+	// TreatLost: the attempt ended with its worker; another worker tries the job again at once.
 	TreatLost
 )
 
@@ -90,8 +90,8 @@ type Verdict struct {
 	Delay time.Duration
 }
 
-// Judge says how the attempt-th attempt (from 1) ends that returned err; nil is success. reads counts how
-// often the document was found not ready, this time included. base is the first backoff.
+// Judge says how attempt number attempt (from 1) ends when it returned err; nil is success. reads counts how
+// often the document was found not ready, this time included. base is the first backoff; zero or less means DefaultRetryBase.
 func Judge(err *models.JobError, attempt, reads int, base time.Duration) Verdict {
 	if err == nil {
 		return Verdict{Outcome: models.OutcomeCompleted}
@@ -108,7 +108,7 @@ func Judge(err *models.JobError, attempt, reads int, base time.Duration) Verdict
 			delay = notReadyBackoff(reads)
 		case models.CodeVersionMismatch:
 			delay = mismatchDelay
-		default: // something is locked
+		default: // the document or the configuration is locked
 		}
 		return Verdict{Outcome: models.OutcomeRescheduled, Delay: delay}
 	case TreatBackoff, TreatLost:
