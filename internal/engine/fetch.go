@@ -52,6 +52,16 @@ type Fetched struct {
 // Cancelled, it gives back what it leased and has fetched nothing. An outage is waited for.
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	e.StartReclaiming()
+	if e.options.Apart && r.Again {
+		// What the fetch worked before is charged, as what a turn worked is. So it is reclaimed by a turn: a fetch charges nothing.
+		f, err := e.workFetched(ctx, Fetched{LeftBehind: r.LeftBehind}, r)
+		switch {
+		case ctx.Err() != nil:
+			return e.unfetch(ctx, r.Turn, r, err)
+		case err != nil || f.Leased > 0:
+			return f, err
+		}
+	}
 	turn := r.Turn
 	var f Fetched
 	ends := time.Now().Add(r.Wait)
