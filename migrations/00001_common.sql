@@ -1,11 +1,11 @@
--- Chapter 1: what both kinds of queue, and the ledger, are built from.
+-- Chapter 1: types and functions that the queues and the ledger share, and the log of attempts.
 --
--- The chapters are read in the order of their numbers, and make the whole schema: every table, function, index and trigger stands
--- in one place. What a chapter uses was made by a chapter before it.
+-- The chapters make the whole schema in the order of their numbers. Every table, function, index and trigger is in one place, and a
+-- chapter uses only what an earlier one made.
 --
--- SQLSTATEs of Daybook's own, which stand beside the function that raises them:
+-- Daybook's own SQLSTATEs; each chapter names those that its functions raise:
 -- DB001 to DB003, DB005, DB006  the ledger refuses a posting (chapter 4)
--- DB004  a row that is kept may not be removed, or one that is append-only not be changed
+-- DB004  a row that is kept may not be removed, and an append-only row may not be changed
 -- DB010 to DB014  a request is invalid, or meets a state that it cannot change (chapters 2, 5, 6, 7, 9 and 10)
 -- DB020 to DB022  a job's payload or idempotency key is refused (chapter 9)
 -- DB030  a table was replaced
@@ -14,7 +14,7 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- The states of a job, in both queues. Which follows which is models.Transitions, and docs/states.md.
+-- The states of a job, in both queues. docs/states.md has the transitions between them.
 CREATE TYPE daybook.job_state AS ENUM ('pending', 'leased', 'completed', 'failed', 'cancelled');
 
 -- What an attempt led to. `lost`: its lease expired, and another turn reclaimed the job.
@@ -56,7 +56,7 @@ BEGIN
 END
 $$;
 
--- Fails unless the table is the one that the caller knows: a restored dump makes another one of the same name.
+-- Fails unless the table is the one that the caller knows: restoring a dump makes another table of the same name.
 CREATE FUNCTION daybook.require_table(name text, table_id oid) RETURNS void
     LANGUAGE plpgsql STABLE
 AS $$
@@ -93,7 +93,7 @@ CREATE SEQUENCE daybook.fence_seq;
 COMMENT ON SEQUENCE daybook.fence_seq IS
     'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
 
--- The log of attempts is one for all kinds. It is read by job, and is kept after its job is removed: no foreign key.
+-- All kinds share one log of attempts. It is read by job. It has no foreign key, because attempts are kept after their job is removed.
 CREATE TABLE daybook.attempts (
     id              bigint GENERATED ALWAYS AS IDENTITY,
     job_id          text COLLATE "C" NOT NULL,
@@ -114,7 +114,7 @@ CREATE TABLE daybook.attempts (
     turn_id         text COLLATE "C" NOT NULL,
     fence           bigint NOT NULL,
     workflow_run_id text NOT NULL DEFAULT '',
-    -- A row may stand for several attempts in a row that came to the same: its other columns are those of the last.
+    -- A row may stand for several consecutive attempts with the same result: its other columns are those of the last one.
     times            integer NOT NULL DEFAULT 1 CHECK (times > 0),
     first_started_at timestamptz,
     PRIMARY KEY (job_id, id),

@@ -1,5 +1,5 @@
--- Chapter 2: organizations and their configuration: what is on record of each, the chart of accounts, rule sets, periods; and the
--- locks under which configuration is changed and used.
+-- Chapter 2: organizations and their configuration (chart of accounts, rule sets, periods), and the locks under which configuration is
+-- changed and used.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -15,7 +15,7 @@ CREATE TABLE daybook.organizations (
     source          text CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
     hooks           text[] CHECK (array_to_string(hooks, '/', ' ') ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'),
     closed_period_policy daybook.closed_period_policy NOT NULL DEFAULT 'fail',
-    -- What its jobs may take of the workers, in both queues.
+    -- Limits of its jobs, in both queues.
     paused_at       timestamptz,
     max_in_flight   integer CHECK (max_in_flight > 0),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -26,13 +26,13 @@ COMMENT ON COLUMN daybook.organizations.config_version IS
 COMMENT ON COLUMN daybook.organizations.source IS
     'The source that its documents are read from: only workers that read it lease its jobs; null: that of daybook.defaults';
 COMMENT ON COLUMN daybook.organizations.hooks IS
-    'The AfterPosting hooks that its postings are told to: only workers that have all of them lease its jobs; null: those of daybook.defaults';
+    'The hooks that are called with its postings: only workers that have all of them lease its jobs; null: those of daybook.defaults';
 COMMENT ON COLUMN daybook.organizations.closed_period_policy IS
     'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
 COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
 COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
 
--- What holds for every organization that does not say otherwise, also for those without a row. It has one row.
+-- The source and hooks of organizations that name none, also of those without a row. The table has one row.
 CREATE TABLE daybook.defaults (
     one    boolean PRIMARY KEY DEFAULT true CHECK (one),
     source text NOT NULL DEFAULT 'daybook' CHECK (source ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
@@ -56,7 +56,7 @@ CREATE TABLE daybook.accounts (
 );
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
 
--- What is cached of an organization's chart is cached under its config_version, so that accounts may be changed by SQL too.
+-- Workers cache an organization's chart under its config_version. This trigger raises it, so that accounts may be changed by SQL too.
 CREATE FUNCTION daybook.account_changed() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -89,7 +89,7 @@ CREATE TABLE daybook.periods (
     starts_on  date NOT NULL,
     ends_on    date NOT NULL,
     state      daybook.period_state NOT NULL DEFAULT 'open',
-    -- When it was closed last; null: it is open.
+    -- When it was last closed; null: it is open.
     closed_at  timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -119,8 +119,8 @@ CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods
 -- one. Advisory locks queue fairly: what waits to change it is not overtaken by what uses it.
 --
 -- A transaction that posts for 500 organizations must not take 500 places in the server's lock table. So organizations share 64 locks,
--- and only one whose shared lock is not to be had is locked by itself: its neighbours do not notice a change. Posting never waits for
--- these locks; changes take the shared lock first, so they cannot lock each other out.
+-- and only when the lock that it shares is taken, an organization is locked by a lock of its own: a change of one does not hold up the
+-- others that share the lock. Posting never waits for these locks. Changes take the shared lock first, so that they do not deadlock.
 CREATE FUNCTION daybook.lock_configuration(org_id text) RETURNS void
     LANGUAGE sql
 AS $$
@@ -130,8 +130,8 @@ $$;
 COMMENT ON FUNCTION daybook.lock_configuration IS
     'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
 
--- Returns those of the organizations that may be posted for until the transaction ends. Of those that have to be locked by themselves it
--- takes 64: the others come later.
+-- Returns those of the organizations that may be posted for until the transaction ends. It takes at most 64 locks of single organizations;
+-- the others are left for later transactions.
 CREATE FUNCTION daybook.try_use_configurations(org_ids text[]) RETURNS SETOF text
     LANGUAGE plpgsql
 AS $$

@@ -1,4 +1,4 @@
--- Chapter 3: the accounting queue: documents, and one job for each document that is to be posted.
+-- Chapter 3: the accounting queue: documents, and one job for each document.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -52,13 +52,13 @@ CREATE TABLE daybook.accounting_work_queue (
     finished_at       timestamptz,
     -- Requests: each raises generation; a completion finishes a job only if it is the one that was leased.
     generation        bigint NOT NULL DEFAULT 0,
-    -- A deliberate repost under unchanged versions is a new epoch.
+    -- Grows with each deliberate repost under unchanged versions.
     epoch             integer NOT NULL DEFAULT 0,
     cancel_requested  boolean NOT NULL DEFAULT false,
-    -- The version in which the document was deleted (mark_document_deleted): while it is version_hint, a source that does not
-    -- know the document any more says nothing new.
+    -- The version in which the document was deleted (mark_document_deleted). While it is version_hint, a source may answer that it does not
+    -- know the document: it counts as deleted.
     deleted_version   bigint,
-    -- Attempts in a row that found the document not ready; the more, the later the next one.
+    -- Consecutive attempts that found the document not ready; the delay of the next one grows with them.
     not_ready_count   integer NOT NULL DEFAULT 0,
     -- The lease. last_attempted_at is when it was taken or renewed.
     turn_id           text COLLATE "C",
@@ -68,7 +68,7 @@ CREATE TABLE daybook.accounting_work_queue (
     attempt_started_at timestamptz,
     -- Set while the row alone is being worked: when its lease is reclaimed, the lost attempt counts.
     working           boolean NOT NULL DEFAULT false,
-    -- Held by its process, under a turn of its own that no activity works.
+    -- Held by its process beyond its turn, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
     -- Reclaims since the last completion: the more, the smaller the chunk.
     reclaims         integer NOT NULL DEFAULT 0,
@@ -126,14 +126,14 @@ ALTER TABLE daybook.accounting_work_queue ADD CONSTRAINT sound CHECK (daybook.is
 
 -- The lease query: one range a priority and organization, oldest first.
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
--- Scans: what has fallen due lately, whichever organization it is of.
+-- Recent scans: what has fallen due lately, of all organizations.
 CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue (ready_at) WHERE state = 'pending';
--- Reclaim by turn, and stale leases by age.
+-- Leases of a turn, and stale leases by age.
 CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue (turn_id, last_attempted_at) WHERE state = 'leased';
 CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue (last_attempted_at) WHERE state = 'leased';
 -- The caps of organizations.
 CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE state = 'leased' AND capped;
--- What waits for a person, newest first; and what comes back when its cause is gone.
+-- Failed jobs: those that wait for a person, newest first; and those that return when their cause is gone.
 CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
 CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code) WHERE state = 'failed';
 

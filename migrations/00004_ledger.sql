@@ -1,4 +1,4 @@
--- Chapter 4: the ledger. Impacts, their entries and their confirmations are append-only, and checked when they are inserted.
+-- Chapter 4: the ledger. Impacts, entries and confirmations are append-only, and checked when they are inserted.
 --
 -- SQLSTATEs: DB001 to DB003 and DB006 (check_entries, check_impacts), DB005 the posting date lies in a closed period.
 
@@ -13,7 +13,7 @@ CREATE TABLE daybook.impacts (
     org_id           text COLLATE "C" NOT NULL,
     document_id      text COLLATE "C" NOT NULL,
     document_version bigint NOT NULL,
-    -- The chain of a document: post, reverse, post … The last link is live when it posts.
+    -- The chain of a document: post, reverse, post … Its last impact is live when it posts.
     seq              integer NOT NULL CHECK (seq > 0),
     previous_seq     integer GENERATED ALWAYS AS (NULLIF(seq - 1, 0)) STORED,
     kind             daybook.impact_kind NOT NULL,
@@ -23,7 +23,7 @@ CREATE TABLE daybook.impacts (
     document_date    date NOT NULL,
     posting_date     date NOT NULL,
     entry_count      integer NOT NULL CHECK (entry_count >= 0),
-    -- SHA-256 of what the rules made of the document, before periods: a new version with the same hash posts nothing.
+    -- SHA-256 of what the rules made of the document, before periods are applied: a new version with the same hash posts nothing.
     content_hash     bytea CHECK (octet_length(content_hash) = 32),
     job_id           text COLLATE "C" NOT NULL,
     attempt          integer NOT NULL,
@@ -74,8 +74,8 @@ CREATE TABLE daybook.confirmations (
 CREATE TRIGGER confirmations_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON daybook.confirmations
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
--- Impacts and their entries are inserted by one statement (a WITH), at whose end both checks see all of it. So no impact
--- is ever without an entry that it announces, and none can get another later. One call a statement, not one a line.
+-- An impact and its entries are inserted by one statement (a WITH), at whose end both checks see all rows. So an impact always has
+-- the entries that it announces, and can get no other later. The checks run once for a statement, not once for a row.
 --
 -- SQLSTATEs: DB001 an impact does not balance, DB002 it has not the entries that it announces, DB003 an account is unknown or does
 -- not take the currency, DB006 a reversal does not mirror the impact before it.
@@ -110,8 +110,8 @@ BEGIN
             USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
     END IF;
 
-    -- The chart is looked at as it is now, for all lines at once. A reversal is held to what it mirrors (check_impacts), not to the
-    -- chart: only a set with a bad line pays for finding out which lines reverse.
+    -- All lines are compared with the present chart at once. Reversals are compared with what they mirror (check_impacts) and not with
+    -- the chart; which lines belong to reversals is only read when a line does not fit the chart.
     IF EXISTS (SELECT 1
                  FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
                  LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
@@ -138,7 +138,7 @@ CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries
     REFERENCING NEW TABLE AS new_entries
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
 
--- An impact's entries are complete if it has any: that is checked with the entries.
+-- Whether an impact with entries has all of them is checked with the entries; here are those without any.
 CREATE FUNCTION daybook.check_impacts() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -194,9 +194,8 @@ CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts
     REFERENCING NEW TABLE AS new_impacts
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_impacts();
 
--- Versions never go back, whatever happens to a document's row: one that is inserted anew goes on after the highest version that
--- the queue or the ledger knows of the document, so that what is asked of it is newer than what was done. INSERT … RETURNING tells
--- the version.
+-- A document's version never decreases: a row that is inserted anew continues after the highest version that the queue or the ledger
+-- knows of the document, so that a new request is newer than everything that was done. INSERT … RETURNING returns the version.
 CREATE FUNCTION daybook.continue_versions() RETURNS trigger
     LANGUAGE plpgsql
 AS $$

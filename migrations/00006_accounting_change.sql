@@ -1,5 +1,5 @@
--- Chapter 6: what else may be asked of the accounting queue: to try a document again, to post it anew, to cancel its job; and the three
--- ways in which a document's readiness changes.
+-- Chapter 6: further requests to the accounting queue: to try a document again, to post it anew, to cancel its job; and the three
+-- functions that change a document's readiness.
 --
 -- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed, DB013 there is no such document,
 -- DB014 the document is deleted.
@@ -134,7 +134,7 @@ $$;
 COMMENT ON FUNCTION daybook.cancel_accounting_job IS
     'Asks that a document not be posted. result: cancelled, cancelling (after the running attempt, which commits nothing) or unchanged';
 
--- The three ways in which a document's readiness changes. Each raises the version and enqueues it in the same statement.
+-- The functions that change a document's readiness. Each raises the version and enqueues it in the same statement.
 CREATE FUNCTION daybook.mark_document_ready(
     org_id      text,
     document_id text,
@@ -204,14 +204,14 @@ AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM daybook.check_accounting_request(mark_document_deleted.org_id, mark_document_deleted.document_id, 0, 2);
-    -- Deleting twice is one deletion.
+    -- A second deletion changes nothing.
     UPDATE daybook.documents d
        SET accounting_ready_version = d.accounting_ready_version + CASE WHEN d.deleted_at IS NULL THEN 1 ELSE 0 END,
            deleted_at = coalesce(d.deleted_at, clock_timestamp()), updated_at = clock_timestamp()
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN
-        -- A row that was removed already is deleted as well, if the caller says so: its job knows the version.
+        -- The row may have been removed already: then the job knows the version.
         SELECT q.version_hint + CASE WHEN q.deleted_version = q.version_hint THEN 0 ELSE 1 END INTO version
           FROM daybook.accounting_work_queue q
          WHERE q.org_id = mark_document_deleted.org_id AND q.document_id = mark_document_deleted.document_id
@@ -223,7 +223,7 @@ BEGIN
     END IF;
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_deleted.org_id, mark_document_deleted.document_id, version) e;
-    -- On record beside the job, so that the row may be removed before a worker has looked at it.
+    -- Recorded in the job, so that the row may be removed before a worker has read it.
     UPDATE daybook.accounting_work_queue q
        SET deleted_version = mark_document_deleted.version
      WHERE q.id = mark_document_deleted.job_id AND q.version_hint = mark_document_deleted.version

@@ -1,6 +1,6 @@
--- Chapter 7: the source and the hooks of organizations (chapter 2). Each function changes nothing, and waits for nothing, when all is
--- so already: a program may call it each time that it starts. Otherwise it waits until no transaction posts by what was so
--- before, and jobs come back that failed because the source before did not know their documents.
+-- Chapter 7: functions that set the source and the hooks of organizations (chapter 2). A call that changes nothing waits for nothing, so
+-- that a program may make it each time it starts. Otherwise the function waits until no transaction posts by the old record, and makes jobs
+-- pending again that failed because the old source did not know their documents.
 --
 -- SQLSTATE: DB010 the request is invalid.
 
@@ -101,7 +101,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.set_hooks IS
-    'Puts on record which AfterPosting hooks an organization''s postings are told to; null: those of daybook.defaults; empty: none';
+    'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
 
 -- The defaults are locked as the configuration of the organization '', which each posting transaction uses as well.
 CREATE FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer)
@@ -119,7 +119,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION daybook.set_default_source IS 'Puts on record which source documents are read from of organizations that name none';
+COMMENT ON FUNCTION daybook.set_default_source IS 'Puts on record from which source the documents of organizations that name none are read';
 
 CREATE FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean)
     LANGUAGE plpgsql
@@ -137,7 +137,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION daybook.set_default_hooks IS 'Puts on record which AfterPosting hooks are told of organizations that name none';
+COMMENT ON FUNCTION daybook.set_default_hooks IS 'Puts on record which hooks are called with the postings of organizations that name none';
 
 -- +goose StatementEnd
 

@@ -1,4 +1,4 @@
--- Chapter 8: background jobs: their queue, a table that works like accounting_work_queue, and what belongs to a job.
+-- Chapter 8: background jobs: their queue, a table that works like accounting_work_queue, and the tables that belong to it.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -35,7 +35,7 @@ CREATE TABLE daybook.jobs (
     worker            text,
     attempt_started_at timestamptz,
     working           boolean NOT NULL DEFAULT false,
-    -- Held by its process, under a turn of its own that no activity works.
+    -- Held by its process beyond its turn, under a turn of its own that no activity works.
     detached          boolean NOT NULL DEFAULT false,
     reclaims         integer NOT NULL DEFAULT 0,
     -- What the lease counts towards: its organization's cap, its type's limit.
@@ -91,15 +91,15 @@ ALTER TABLE daybook.jobs ADD CONSTRAINT sound CHECK (daybook.is_sound_job(jobs))
 
 -- The lease query: one range a priority, organization and type, oldest first.
 CREATE INDEX jobs_due ON daybook.jobs (priority, org_id, type, ready_at, id) WHERE state = 'pending';
--- Scans: what has fallen due lately, whichever organization and type it is of.
+-- Recent scans: what has fallen due lately, of all organizations and types.
 CREATE INDEX jobs_ready ON daybook.jobs (ready_at) WHERE state = 'pending';
--- Reclaim by turn, and stale leases by age.
+-- Leases of a turn, and stale leases by age.
 CREATE INDEX jobs_turn ON daybook.jobs (turn_id, last_attempted_at) WHERE state = 'leased';
 CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'leased';
 -- The caps of organizations, and the limits of types over all workers.
 CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE state = 'leased' AND capped;
 CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE state = 'leased' AND counted;
--- Dead letters, newest first, of all organizations and of one; and those that come back when their cause is gone.
+-- Dead letters, newest first, of all organizations and of one; and those that return when their cause is gone.
 CREATE INDEX jobs_failed ON daybook.jobs (finished_at DESC, id) WHERE state = 'failed';
 CREATE INDEX jobs_failed_org ON daybook.jobs (org_id, finished_at DESC, id) WHERE state = 'failed';
 CREATE INDEX jobs_failed_code ON daybook.jobs (last_error_code, type) WHERE state = 'failed';
@@ -120,7 +120,7 @@ BEGIN
 END
 $$;
 
--- What a job is about, to find it by.
+-- What a job is about: pairs of words by which it is found.
 CREATE TABLE daybook.job_links (
     job_id text COLLATE "C" NOT NULL REFERENCES daybook.jobs ON DELETE CASCADE,
     kind   text COLLATE "C" NOT NULL CHECK (kind <> '' AND octet_length(kind) <= 64),
@@ -130,7 +130,7 @@ CREATE TABLE daybook.job_links (
 -- The links of a job, also when it is removed.
 CREATE INDEX job_links_job ON daybook.job_links (job_id);
 
--- Which worker has handlers for which types: a worker leaves alone what it has none for.
+-- Which worker has handlers for which types.
 CREATE TABLE daybook.job_workers (
     id         text COLLATE "C" PRIMARY KEY,
     name       text NOT NULL,
@@ -138,7 +138,7 @@ CREATE TABLE daybook.job_workers (
     first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_seen  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs says every minute that it lives; after a day without that its row is removed';
+COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
 
 -- Receipts of webhooks. They stay when their job is purged.
 CREATE TABLE daybook.webhook_deliveries (

@@ -1,11 +1,11 @@
--- Chapter 10: what else may be asked of jobs: to try them again and to cancel them, one by one or many.
+-- Chapter 10: further requests for jobs: to try them again and to cancel them, one by one or many.
 --
 -- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB012 the job is completed.
 
 -- +goose Up
 -- +goose StatementBegin
 
--- When a job is due that is tried again; raises when mode or delay is wrong.
+-- Returns when a job that is tried again is due; raises when mode or delay is wrong.
 CREATE FUNCTION daybook.retry_due(mode text, delay_seconds double precision) RETURNS timestamptz
     LANGUAGE plpgsql
 AS $$
@@ -42,7 +42,7 @@ BEGIN
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
         WHEN 'leased' THEN
-            -- It is being tried; but a cancellation is taken back, as if it had never been asked for.
+            -- It is being worked; only a requested cancellation is withdrawn.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
@@ -69,7 +69,7 @@ BEGIN
                updated_at      = clock_timestamp()
          WHERE j.id = job.id;
     EXCEPTION WHEN unique_violation THEN
-        -- It is to be unique, and another one with its payload is open: that does its work.
+        -- It is unique, and another job with its payload is open, which does its work.
         result := 'unchanged';
         RETURN;
     END;
@@ -167,8 +167,8 @@ $$;
 COMMENT ON FUNCTION daybook.cancel_job IS
     'Asks that a job not be worked. result: cancelled, cancelling (after the running attempt) or unchanged';
 
--- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it; any other one at once, also when it is
--- leased: its worker finds at the begin that it is gone.
+-- cancel_job for many, as retry_jobs. A job whose attempt has begun is cancelled after it. Any other is cancelled at once, also when it is
+-- leased: its worker notices that before it begins the job.
 CREATE FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) RETURNS integer
     LANGUAGE sql
 AS $$
@@ -201,8 +201,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION daybook.cancel_jobs IS 'cancel_job for many: those in one of the states that no other transaction has locked';
 
--- Requests that change many jobs. The jobs are chosen when the request is made; each batch of them is changed, counted and removed
--- in one transaction, so that what was begun can be gone on with.
+-- Requests that change many jobs. The jobs are chosen when the request is made. Each batch is changed, counted and removed
+-- in one transaction, so that an interrupted request can be continued.
 CREATE TABLE daybook.bulk_operations (
     id            text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
     org_id        text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
@@ -218,8 +218,8 @@ CREATE TABLE daybook.bulk_operations (
     finished_at   timestamptz,
     CHECK ((action = 'retry') = (mode IS NOT NULL))
 );
-COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are meant; null: those of all';
--- Operations that were begun and are not done.
+COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
+-- Operations that are not finished.
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations (updated_at) WHERE finished_at IS NULL;
 
 CREATE TABLE daybook.bulk_batches (

@@ -1,4 +1,4 @@
--- Chapter 11: jobs to look at: by type and state, and under the names of a table async_operations.
+-- Chapter 11: views of jobs: by type and state, and under the names of a table async_operations.
 
 -- +goose Up
 -- +goose StatementBegin

@@ -18,7 +18,7 @@ CREATE TABLE daybook.api_tokens (
     jobs_per_minute     integer CHECK (jobs_per_minute BETWEEN 1 AND 1000000),
     run_by_get   boolean NOT NULL DEFAULT false CHECK (NOT run_by_get OR 'operate' = ANY (scopes))
 );
-COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it is good for; null: all';
+COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it may reach; null: all';
 COMMENT ON COLUMN daybook.api_tokens.types IS
     'The types of background jobs that it may enqueue; null: all, but cleanup and db_function only with the scope operate';
 COMMENT ON COLUMN daybook.api_tokens.requests_per_minute IS 'How many requests each server takes from it in a minute; null: no limit';

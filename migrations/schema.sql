@@ -254,8 +254,8 @@ BEGIN
             USING ERRCODE = 'DB002', HINT = 'insert all entries of an impact in one statement, beside the impact; none can be added later';
     END IF;
 
-    -- The chart is looked at as it is now, for all lines at once. A reversal is held to what it mirrors (check_impacts), not to the
-    -- chart: only a set with a bad line pays for finding out which lines reverse.
+    -- All lines are compared with the present chart at once. Reversals are compared with what they mirror (check_impacts) and not with
+    -- the chart; which lines belong to reversals is only read when a line does not fit the chart.
     IF EXISTS (SELECT 1
                  FROM (SELECT DISTINCT org_id, account_code, currency FROM new_entries) n
                  LEFT JOIN daybook.accounts a ON a.org_id = n.org_id AND a.code = n.account_code
@@ -1255,14 +1255,14 @@ CREATE FUNCTION daybook.mark_document_deleted(org_id text, document_id text, OUT
 #variable_conflict use_column
 BEGIN
     PERFORM daybook.check_accounting_request(mark_document_deleted.org_id, mark_document_deleted.document_id, 0, 2);
-    -- Deleting twice is one deletion.
+    -- A second deletion changes nothing.
     UPDATE daybook.documents d
        SET accounting_ready_version = d.accounting_ready_version + CASE WHEN d.deleted_at IS NULL THEN 1 ELSE 0 END,
            deleted_at = coalesce(d.deleted_at, clock_timestamp()), updated_at = clock_timestamp()
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN
-        -- A row that was removed already is deleted as well, if the caller says so: its job knows the version.
+        -- The row may have been removed already: then the job knows the version.
         SELECT q.version_hint + CASE WHEN q.deleted_version = q.version_hint THEN 0 ELSE 1 END INTO version
           FROM daybook.accounting_work_queue q
          WHERE q.org_id = mark_document_deleted.org_id AND q.document_id = mark_document_deleted.document_id
@@ -1274,7 +1274,7 @@ BEGIN
     END IF;
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_deleted.org_id, mark_document_deleted.document_id, version) e;
-    -- On record beside the job, so that the row may be removed before a worker has looked at it.
+    -- Recorded in the job, so that the row may be removed before a worker has read it.
     UPDATE daybook.accounting_work_queue q
        SET deleted_version = mark_document_deleted.version
      WHERE q.id = mark_document_deleted.job_id AND q.version_hint = mark_document_deleted.version
@@ -1441,7 +1441,7 @@ BEGIN
         WHEN 'completed' THEN
             RAISE EXCEPTION 'job % is completed', job.id USING ERRCODE = 'DB012', HINT = 'enqueue a new one';
         WHEN 'leased' THEN
-            -- It is being tried; but a cancellation is taken back, as if it had never been asked for.
+            -- It is being worked; only a requested cancellation is withdrawn.
             result := CASE WHEN job.cancel_requested THEN 'coalesced' ELSE 'unchanged' END;
             IF job.cancel_requested THEN
                 UPDATE daybook.jobs j
@@ -1468,7 +1468,7 @@ BEGIN
                updated_at      = clock_timestamp()
          WHERE j.id = job.id;
     EXCEPTION WHEN unique_violation THEN
-        -- It is to be unique, and another one with its payload is open: that does its work.
+        -- It is unique, and another job with its payload is open, which does its work.
         result := 'unchanged';
         RETURN;
     END;
@@ -1588,7 +1588,7 @@ $$;
 
 -- Name: FUNCTION set_default_hooks(hooks text[], OUT changed boolean); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean) IS 'Puts on record which AfterPosting hooks are told of organizations that name none';
+COMMENT ON FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with the postings of organizations that name none';
 
 -- Name: set_default_source(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1610,7 +1610,7 @@ $$;
 
 -- Name: FUNCTION set_default_source(source text, OUT changed boolean, OUT returned integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source documents are read from of organizations that name none';
+COMMENT ON FUNCTION daybook.set_default_source(source text, OUT changed boolean, OUT returned integer) IS 'Puts on record from which source the documents of organizations that name none are read';
 
 -- Name: set_hooks(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1634,7 +1634,7 @@ $$;
 
 -- Name: FUNCTION set_hooks(org_id text, hooks text[], OUT changed boolean); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which AfterPosting hooks an organization''s postings are told to; null: those of daybook.defaults; empty: none';
+COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
 
 -- Name: set_source(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1784,7 +1784,7 @@ CREATE TABLE daybook.api_tokens (
 
 -- Name: COLUMN api_tokens.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it is good for; null: all';
+COMMENT ON COLUMN daybook.api_tokens.org_id IS 'The organization that it may reach; null: all';
 
 -- Name: COLUMN api_tokens.types; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1963,7 +1963,7 @@ CREATE TABLE daybook.bulk_operations (
 
 -- Name: COLUMN bulk_operations.org_id; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are meant; null: those of all';
+COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
 
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
@@ -2130,7 +2130,7 @@ CREATE TABLE daybook.job_workers (
 
 -- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs says every minute that it lives; after a day without that its row is removed';
+COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
 
 -- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
 
@@ -2162,7 +2162,7 @@ COMMENT ON COLUMN daybook.organizations.source IS 'The source that its documents
 
 -- Name: COLUMN organizations.hooks; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.organizations.hooks IS 'The AfterPosting hooks that its postings are told to: only workers that have all of them lease its jobs; null: those of daybook.defaults';
+COMMENT ON COLUMN daybook.organizations.hooks IS 'The hooks that are called with its postings: only workers that have all of them lease its jobs; null: those of daybook.defaults';
 
 -- Name: COLUMN organizations.closed_period_policy; Type: COMMENT; Schema: daybook; Owner: -
 

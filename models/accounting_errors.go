@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxAttempts is how often an accounting job is tried before it is failed.
+// MaxAttempts is after how many counted attempts an accounting job is failed.
 const MaxAttempts = 6
 
 // DefaultRetryBase is the delay after the first attempt that failed; each later one is three times as long.
@@ -38,7 +38,7 @@ type JobError struct {
 	Version int64
 }
 
-// Error implements error. A nil JobError that was returned as an error, which is easily done, says so.
+// Error implements error. For a nil *JobError, which is easily returned as an error by mistake, the text says so.
 func (e *JobError) Error() string {
 	if e == nil {
 		return "nil *models.JobError"

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// StaleAfter is the age at which a lease expires that its holder has not renewed: then any worker reclaims it.
+	// StaleAfter is how long after its last renewal a lease expires. Any worker may reclaim an expired lease.
 	StaleAfter = 10 * time.Second
 	// RenewEvery is the pause between two renewals of a lease.
 	RenewEvery = 3 * time.Second

@@ -14,7 +14,7 @@ const (
 // that sends it, its commit and this process more than a scan costs that finds several jobs. It knows no clock.
 type wakerPace struct {
 	interval time.Duration
-	// heard are the last notifications, in a ring; next is the oldest of them.
+	// heard are the times of the last notifications; next is the oldest of them, which the next notification replaces.
 	heard [busyAfter]time.Time
 	next  int
 	// misses is how many scans in a row have found nothing.
