@@ -30,6 +30,24 @@ AS $$
 $$;
 COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
 
+-- As many such ids as are asked for, each later than the one before it, for a statement with many rows: a call of new_id for each takes
+-- thrice the time. What is random in new_id comes from one seed here. An id is no secret.
+CREATE FUNCTION daybook.new_ids(total integer) RETURNS text[]
+    LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    first CONSTANT bigint := date_part('epoch', clock_timestamp()) * 4096000;
+    seed  CONSTANT text := gen_random_uuid()::text;
+BEGIN
+    -- 48 bits of milliseconds, the version 7, and 12 bits of 4096ths of one; then the variant (binary 10), and 62 bits of the hash.
+    RETURN ARRAY(
+        SELECT encode(int8send(((t & -4096) << 4) | 28672 | (t & 4095))
+                      || int8send((hashtextextended(seed, t) & 4611686018427387903) | -9223372036854775808), 'hex')::uuid::text
+          FROM generate_series(first, first + total - 1) AS t);
+END
+$$;
+COMMENT ON FUNCTION daybook.new_ids(integer) IS 'UUIDs version 7 as text, in ascending order';
+
 -- Whether a worker that waits has to be woken for what is due then. It looks at its queue every minute by itself, and learns then when
 -- the next job is due; before that a request wakes it. While it waits it holds the exclusive lock of its queue, so that the shared one is
 -- not to be had. queue is 1 for accounting, 2 for jobs. One expression, so that the planner can inline it.
@@ -134,5 +152,5 @@ COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of severa
 -- +goose Down
 DROP TABLE daybook.attempts;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_id;
+DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_ids, daybook.new_id;
 DROP TYPE daybook.attempt_outcome, daybook.job_state;

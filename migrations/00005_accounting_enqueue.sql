@@ -227,7 +227,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
                      JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
         -- Sorted before they get their ids: so the ids grow in the order in which they are inserted.
-        SELECT array_agg(r.n) AS ordinals, array_agg(daybook.new_id()) AS ids, array_agg(r.o) AS orgs, array_agg(r.d) AS documents,
+        SELECT array_agg(r.n) AS ordinals, daybook.new_ids(total) AS ids, array_agg(r.o) AS orgs, array_agg(r.d) AS documents,
                array_agg(r.v) AS versions, array_agg(r.t) AS times, array_agg(r.p) AS priorities
           INTO made
           FROM (SELECT x.*

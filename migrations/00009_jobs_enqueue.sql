@@ -301,7 +301,7 @@ BEGIN
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
-    ids := ARRAY(SELECT daybook.new_id() FROM generate_series(1, total));
+    ids := daybook.new_ids(total);
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
     -- OFFSET 0 keeps the text of a payload from being made each time that it is used.

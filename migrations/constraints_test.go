@@ -186,21 +186,34 @@ func TestOtherConstraints(t *testing.T) {
 func TestNewID(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	rows, err := db.Pool.Query(t.Context(), `SELECT daybook.new_id() FROM generate_series(1, 1000)`)
-	require.NoError(t, err)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	seen := map[string]bool{}
-	for i, id := range ids {
-		assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id, "a UUID of version 7")
-		seen[id] = true
-		if i > 0 {
-			assert.LessOrEqual(t, ids[i-1][:18], id[:18], "ordered by the millisecond and its 4096ths")
+	for name, stmt := range map[string]string{
+		"one by one": `SELECT daybook.new_id() FROM generate_series(1, 1000)`,
+		"at once":    `SELECT unnest(daybook.new_ids(10000))`,
+	} {
+		rows, err := db.Pool.Query(t.Context(), stmt)
+		require.NoError(t, err)
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		require.NotEmpty(t, ids)
+		seen, tails := map[string]bool{}, map[string]bool{}
+		for i, id := range ids {
+			require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id, "%s: a UUID of version 7", name)
+			seen[id], tails[id[19:]] = true, true
+			if i > 0 {
+				require.LessOrEqual(t, ids[i-1][:18], id[:18], "%s: ordered by the millisecond and its 4096ths", name)
+			}
 		}
+		assert.Len(t, seen, len(ids), name)
+		assert.Len(t, tails, len(ids), "%s: what is random differs", name)
 	}
-	assert.Len(t, seen, len(ids))
-	var off float64
-	require.NoError(t, db.Pool.QueryRow(t.Context(), `
-SELECT abs(('x' || lpad(replace(substr(daybook.new_id(), 1, 13), '-', ''), 16, '0'))::bit(64)::bigint / 1000.0 - extract(epoch FROM clock_timestamp()))::float8`).Scan(&off))
-	assert.Less(t, off, 5.0, "the time in the id is the clock's")
+	var first, again, none []string
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT daybook.new_ids(1), daybook.new_ids(1), daybook.new_ids(0)`).Scan(&first, &again, &none))
+	assert.NotEqual(t, first, again, "each call has a seed of its own")
+	assert.Empty(t, none)
+	for _, id := range []string{"daybook.new_id()", "(daybook.new_ids(1))[1]"} {
+		var off float64
+		require.NoError(t, db.Pool.QueryRow(t.Context(), `
+SELECT abs(('x' || lpad(replace(substr(`+id+`, 1, 13), '-', ''), 16, '0'))::bit(64)::bigint / 1000.0 - extract(epoch FROM clock_timestamp()))::float8`).Scan(&off))
+		assert.Less(t, off, 5.0, "the time in the id is the clock's: %s", id)
+	}
 }
