@@ -37,3 +37,33 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--all-orgs", "--create").exit)
 	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--org", "").exit)
 }
+
+// Whatever SQL has written of an organization makes it known to every command.
+func TestCommandsKnowOrganizationsThatOnlySQLHasWritten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `
+INSERT INTO daybook.documents (org_id, id, type, direction, issue_date, currency, content)
+VALUES ('documents', 'd', 'invoice', 'out', '2026-03-01', 'EUR', '{}');
+SELECT daybook.enqueue_accounting_job('accounting', 'd', 1);
+SELECT daybook.enqueue_job('jobs', 'cleanup', '{}')`)
+	require.NoError(t, err)
+	for _, org := range []string{"documents", "accounting", "jobs"} {
+		for _, args := range [][]string{
+			{"rules", "list", "--org", org},
+			{"accounts", "list", "--org", org},
+			{"periods", "list", "--org", org},
+			{"entries", "--org", org},
+			{"trial-balance", "--org", org},
+			{"audit", "--org", org},
+			{"export", "--org", org, "--format", "hledger"},
+			{"organizations", "pause", "--org", org},
+		} {
+			r := b.run(args...)
+			assert.Zero(t, r.exit, "%v: %s", args, r.err)
+		}
+	}
+	r := b.run("periods", "list", "--org", "nothing")
+	assert.Equal(t, failure.ExitNotFound, r.exit)
+	assert.Contains(t, r.err, "no such organization")
+}

@@ -58,11 +58,37 @@ func newRoot(a *app) *cobra.Command {
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a), serveCommand(a), tokensCommand(a), devCommand(a), demoCommand(a), versionCommand(a),
 	)
 	watchBegin(a, root)
+	root.SetHelpCommand(helpCommand(root))
 	return root
 }
 
-// watchBegin notes when a command's own code begins, and makes commands that only group others refuse unknown names.
+// helpCommand shows the help of a command. Cobra's own takes a name that it does not know for a success.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			command, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command %s", strings.Join(args, " "))
+			}
+			command.InitDefaultHelpFlag()
+			return command.Help()
+		},
+	}
+}
+
+// watchBegin notes when a command's own code begins, has those that refuse their arguments say what they want, and makes commands that only
+// group others refuse unknown names.
 func watchBegin(a *app, command *cobra.Command) {
+	if check := command.Args; check != nil {
+		command.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usagef("%s: want `%s`", err, c.UseLine())
+			}
+			return nil
+		}
+	}
 	if inner := command.RunE; inner != nil {
 		command.RunE = func(c *cobra.Command, args []string) error {
 			a.begun = true

@@ -19,15 +19,14 @@ import (
 
 // Errors of reading.
 var (
-	// ErrOrganizationNotFound: Daybook does not know the organization; applying rules, adding accounts or importing a
-	// document makes it known.
+	// ErrOrganizationNotFound: the database has nothing of the organization: no configuration, no document and no job.
 	ErrOrganizationNotFound = failure.New(failure.OrganizationNotFound, "no such organization")
 	// ErrNoRuleSet: the organization has no active rule set; apply one.
 	ErrNoRuleSet = failure.New(failure.NoRuleSet, "no active rule set")
 )
 
 func noOrganization(id string) error {
-	return fmt.Errorf("%w: %s; it is known from its first rules, accounts or import on", ErrOrganizationNotFound, id)
+	return fmt.Errorf("%w: %s; it is known from its first rules, account, document or job on", ErrOrganizationNotFound, id)
 }
 
 // DefaultLimit is how many rows a list has when its filter does not say.
@@ -35,8 +34,9 @@ const DefaultLimit = 100
 
 // Listing reads what people and programs look at: lists, searches and single rows. It locks and changes nothing.
 type Listing struct {
-	sql *sql.DB
-	db  *gorm.DB
+	pool *pgxpool.Pool
+	sql  *sql.DB
+	db   *gorm.DB
 }
 
 // NewListing returns a listing on pool, which stays the caller's to close. Close the listing first.
@@ -48,7 +48,7 @@ func NewListing(pool *pgxpool.Pool) (*Listing, error) {
 	if err != nil {
 		return nil, errors.Join(wrap("open the listing", err), handle.Close())
 	}
-	return &Listing{sql: handle, db: db}, nil
+	return &Listing{pool: pool, sql: handle, db: db}, nil
 }
 
 // Close ends the listing; the pool stays open.
@@ -153,9 +153,21 @@ func (l *Listing) Organizations(ctx context.Context) ([]models.Organization, err
 	return find[models.Organization]("list organizations", l.db.WithContext(ctx).Order("id"))
 }
 
-// Organization reads one organization, or returns ErrOrganizationNotFound.
+// Organization reads one organization, or returns ErrOrganizationNotFound. One that has documents or jobs alone, which SQL may have written,
+// has the defaults of a configuration.
 func (l *Listing) Organization(ctx context.Context, id string) (models.Organization, error) {
-	return one[models.Organization]("read the organization", l.db.WithContext(ctx).Where("id = ?", id), noOrganization(id))
+	o, err := one[models.Organization]("read the organization", l.db.WithContext(ctx).Where("id = ?", id), noOrganization(id))
+	if !errors.Is(err, ErrOrganizationNotFound) {
+		return o, err
+	}
+	unknown, otherErr := UnknownOrganizations(ctx, l.pool, []string{id})
+	if otherErr != nil {
+		return o, otherErr
+	}
+	if len(unknown) > 0 {
+		return o, err
+	}
+	return models.Organization{ID: id, ClosedPeriodPolicy: models.PolicyFail}, nil
 }
 
 // Accounts lists an organization's chart of accounts in the order of the codes.
