@@ -39,6 +39,9 @@ func classify(ctx context.Context, err error) *failure.Class {
 	if class := failure.Of(err); class != nil {
 		return class
 	}
+	if store.RefusesConnection(err) {
+		return failure.DatabaseRefuses
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return failure.FileNotFound
 	}
@@ -57,6 +60,8 @@ func (a *app) report(ctx context.Context, err error, command string) int {
 		message += "\nSee `" + command + " --help`."
 	case failure.DatabaseUnavailable:
 		message += "\nCheck that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it, then try again."
+	case failure.DatabaseRefuses:
+		message += "\nCheck the user, the password and the database's name in DAYBOOK_DATABASE_URL."
 	case failure.Interrupted:
 		message = "interrupted"
 	}

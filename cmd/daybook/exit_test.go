@@ -115,7 +115,7 @@ func TestDatabaseAwayTellsNoPassword(t *testing.T) {
 		exit int
 	}{
 		"no answer":      {"postgres://u:geheim@" + address + "/x", failure.ExitUnavailable},
-		"wrong password": {live.String(), failure.ExitUnavailable},
+		"wrong password": {live.String(), failure.ExitFailure},
 		"not an address": {"postgres://u:geheim@h:port/x", failure.ExitUsage},
 		"odd password":   {"postgres://u:geheim/7@h/x", failure.ExitUsage},
 		"not a setting":  {"password=geheim geheim", failure.ExitUsage},
@@ -126,6 +126,34 @@ func TestDatabaseAwayTellsNoPassword(t *testing.T) {
 			assert.NotContains(t, r.err+r.out, "geheim", "%s: %s", command, name)
 			assert.Contains(t, r.err, "DAYBOOK_DATABASE_URL", "%s: %s", command, name) // what to do next
 		}
+	}
+}
+
+// TestWorkerEndsWhenTheDatabaseRefusesIt: what would be refused again for ever is an error at the start.
+func TestWorkerEndsWhenTheDatabaseRefusesIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for name, change := range map[string]func(u *url.URL){
+		"wrong password":   func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "geheim") },
+		"unknown user":     func(u *url.URL) { u.User = url.UserPassword("no_such_user", "geheim") },
+		"unknown database": func(u *url.URL) { u.Path = "/no_such_database" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address, err := url.Parse(b.URL)
+			require.NoError(t, err)
+			change(address)
+			for _, command := range []string{"worker", "serve", "status", "migrate"} {
+				args := []string{"--json", "--database-url", address.String(), command}
+				if command == "migrate" {
+					args = append(args, "up")
+				}
+				r := call(t.Context(), "", args...)
+				assert.Equal(t, failure.ExitFailure, r.exit, "%s: %s", command, r.err)
+				assert.Contains(t, r.err, `"code":"DATABASE_REFUSES"`, command)
+				assert.NotContains(t, r.err, "geheim", command)
+			}
+		})
 	}
 }
 

@@ -31,6 +31,15 @@ var builtinPayloads = []queue.Payload{handlers.Webhook{}, handlers.Email{}, hand
 
 // checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.
 func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
+	builtin, err := checkBuiltinType(jobType, raw)
+	if !builtin {
+		a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType)
+	}
+	return err
+}
+
+// checkBuiltinType checks the payload of a built-in type. It reports false for every other type.
+func checkBuiltinType(jobType string, raw json.RawMessage) (builtin bool, err error) {
 	if jobType == handlers.WebhookPolicy().Aliases[0] {
 		jobType = handlers.Webhook{}.JobType()
 	}
@@ -39,13 +48,18 @@ func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
 			continue
 		}
 		schema, err := payload.SchemaFor(reflect.TypeOf(p))
-		if err != nil {
-			return err
+		if err == nil {
+			err = schema.Validate(raw)
 		}
-		return schema.Validate(raw)
+		return true, err
 	}
-	a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType)
-	return nil
+	return false, nil
+}
+
+// checkBuiltinPayload checks payloads for the HTTP API, also of types that this process does not work.
+func checkBuiltinPayload(jobType string, raw json.RawMessage) error {
+	_, err := checkBuiltinType(jobType, raw)
+	return err
 }
 
 // dueJobs lets the HTTP API work due jobs.

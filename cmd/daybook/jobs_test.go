@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // background enqueues a background job and returns its id.
@@ -90,6 +92,24 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 
 	r := enqueue("webhook")
 	assert.Contains(t, r.err, "uri")
+	for _, wrong := range []struct{ jobType, payload, says string }{
+		{"webhook", `{}`, "field /url: it is missing: give url or webhookUrl"},
+		{"webhook_delivery", `{"url":"ftp://x"}`, "url must begin with"},
+		{"email", `{}`, `missing field "to"`},
+		{"email", `{"to":[],"subject":"s","text":"t"}`, "field /to: it is empty"},
+		{"email", `{"to":["a@example.com"],"subject":"s"}`, "field /text: it is missing"},
+		{"report", `{"kind":"account_ledger"}`, "account is required"},
+		{"db_function", `{"function":"refresh"}`, "field /function"},
+	} {
+		r := b.run("jobs", "enqueue", wrong.jobType, "--org", "acme", "--payload", wrong.payload, "--json")
+		assert.Equal(t, failure.ExitUsage, r.exit, wrong)
+		assert.Contains(t, r.err, `"PAYLOAD_INVALID"`, wrong)
+		var said struct{ Error struct{ Message string } }
+		require.NoError(t, json.Unmarshal([]byte(r.err), &said))
+		assert.Contains(t, said.Error.Message, wrong.says)
+		err := checkBuiltinPayload(wrong.jobType, json.RawMessage(wrong.payload))
+		require.ErrorIs(t, err, queue.ErrPayloadInvalid, "the HTTP API refuses it as well: %v", wrong)
+	}
 	r = enqueue("webhook", "--skip-validation")
 	assert.Zero(t, r.exit, r.err)
 	assert.Empty(t, r.err)

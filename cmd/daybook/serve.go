@@ -110,7 +110,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	defer background.Wait()
 	defer stop()
 	handler := httpapi.New(httpapi.Options{
-		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: registry.CheckPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
+		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
 	})
 	return httpapi.Serve(ctx, listener, handler, a.log)
 }

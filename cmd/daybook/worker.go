@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -73,8 +74,8 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 		return err
 	}
 	defer pool.Close()
-	// A wrong schema is told at once; while the database is unavailable, the worker waits for it.
-	if err := migrations.Verify(ctx, pool); migrations.Wrong(err) {
+	// A wrong schema, user, password or database is told at once; while the database is unavailable, the worker waits for it.
+	if err := migrations.Verify(ctx, pool); migrations.Wrong(err) || store.RefusesConnection(err) {
 		return err
 	}
 	c, err := client.NewLazyClient(temporal)

@@ -85,6 +85,7 @@ var (
 	NotAsExpected   = row(Class{Code: "NOT_AS_EXPECTED", Title: "The result is not the expected one", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	PartlyFailed    = row(Class{Code: "PARTLY_FAILED", Title: "Not everything was done", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	TemporalRefuses = row(Class{Code: "TEMPORAL_REFUSES", Title: "Temporal refuses the worker", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
+	DatabaseRefuses = row(Class{Code: "DATABASE_REFUSES", Title: "The database refuses the connection", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
 	// Misuse is a mistake of the program that calls a package, such as a handle without a transaction.
 	Misuse = row(Class{Code: "MISUSE", Title: "The program calls a function wrongly", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
 	// Failure is what the command line says of an error without a class, Internal what the HTTP API and the activities say of it:

@@ -22,7 +22,13 @@ type Schema struct {
 	json     []byte
 	compiled *jsonschema.Schema
 	shape    *shape
+	// checks is the payload's type if that is a Checker, and nil otherwise.
+	checks reflect.Type
 }
+
+// Checker is a payload that knows what is wrong with it that no schema says, such as that one of two fields is required. The error names
+// the field.
+type Checker interface{ Check() error }
 
 // cache holds a Schema, or the error instead, for each type that was asked for.
 var cache sync.Map
@@ -61,7 +67,7 @@ func (s *Schema) Decode(raw []byte, into any) error {
 	if s.shape.fitsJSON(raw) && json.Unmarshal(raw, into) == nil {
 		return nil
 	}
-	if err := s.Validate(raw); err != nil {
+	if err := s.validate(raw); err != nil {
 		return err
 	}
 	// The schema lets more through than the type can hold: 1.0 for an integer, a text that is no time.
@@ -75,8 +81,23 @@ func (s *Schema) Decode(raw []byte, into any) error {
 	return nil
 }
 
-// Validate refuses a payload that is not what the schema asks for. The error is an *Error.
+// Validate refuses a payload that is not what the schema asks for, or that its Checker refuses. The error is an *Error.
 func (s *Schema) Validate(raw []byte) error {
+	if err := s.validate(raw); err != nil || s.checks == nil {
+		return err
+	}
+	value := reflect.New(s.checks).Interface()
+	if json.Unmarshal(raw, value) != nil {
+		return nil // Decode says so
+	}
+	err := value.(Checker).Check()
+	if _, own := errors.AsType[*Error](err); err != nil && !own {
+		return invalid("", err.Error())
+	}
+	return err
+}
+
+func (s *Schema) validate(raw []byte) error {
 	if s.shape.fitsJSON(raw) && json.Valid(raw) {
 		return nil
 	}
@@ -168,7 +189,11 @@ func derive(t reflect.Type) (*Schema, error) {
 		return nil, err
 	}
 	compiled, err := c.Compile("payload.json")
-	return &Schema{json: raw, compiled: compiled, shape: shapeOf(s)}, err
+	out := &Schema{json: raw, compiled: compiled, shape: shapeOf(s)}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[Checker]()) {
+		out.checks = t
+	}
+	return out, err
 }
 
 // nullable lets maps be null, as encoding/json writes a nil one.

@@ -126,6 +126,13 @@ func isConnectError(err error) bool {
 	return ok
 }
 
+// RefusesConnection reports whether no connection could be made because of who asks, or for which database: the user, the password, the
+// server's rules of access, or the database's name is wrong.
+func RefusesConnection(err error) bool {
+	state := SQLState(err)
+	return isConnectError(err) && (strings.HasPrefix(state, "28") || state == "3D000" || state == "42501")
+}
+
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
 	if pg := pgError(err); pg != nil {

@@ -1,0 +1,46 @@
+package handlers
+
+import (
+	"github.com/daybook-dev/daybook/internal/payload"
+)
+
+// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+func (p Webhook) Check() error {
+	if p.URL == "" && p.WebhookURL == "" {
+		return payload.Invalid("/url", "it is missing: give url or webhookUrl")
+	}
+	if _, err := p.target(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+func (p Email) Check() error {
+	switch {
+	case len(p.To) == 0:
+		return payload.Invalid("/to", "it is empty: name a recipient")
+	case p.Text == "" && p.HTML == "":
+		return payload.Invalid("/text", "it is missing: give text, html or both")
+	}
+	for field, texts := range map[string][]string{"to": p.To, "cc": p.Cc} {
+		if _, err := addresses(field, texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+func (p Report) Check() error {
+	_, _, err := p.span()
+	return err
+}
+
+// Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
+func (p DBFunction) Check() error {
+	if !functionName.MatchString(p.Function) {
+		return payload.Invalid("/function", "it is not like schema.name, in lower-case letters, digits and _")
+	}
+	return nil
+}
