@@ -26,9 +26,9 @@ func objects(t *testing.T, db *pgtest.DB) []string {
 	t.Helper()
 	rows, err := db.Pool.Query(t.Context(), `
 SELECT 'relation ' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE n.nspname = 'daybook' AND c.relname NOT LIKE 'schema_migrations%' AND c.relname NOT LIKE 'schema_texts%'
+ WHERE n.nspname IN ('daybook', 'queues', 'internal') AND c.relname NOT LIKE 'schema_migrations%' AND c.relname NOT LIKE 'schema_texts%'
 UNION ALL
-SELECT 'function ' || p.oid::regprocedure FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'daybook'
+SELECT 'function ' || p.oid::regprocedure FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname IN ('daybook', 'queues', 'internal')
 UNION ALL
 SELECT 'enum ' || t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname = 'daybook' AND t.typtype = 'e'
  ORDER BY 1`)
@@ -113,7 +113,7 @@ func TestEachObjectIsMadeOnce(t *testing.T) {
 	files, err := filepath.Glob("0*.sql")
 	require.NoError(t, err)
 	made := map[string]string{}
-	create := regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE |UNIQUE |CONSTRAINT )*(TABLE|FUNCTION|TYPE|VIEW|INDEX|SEQUENCE|TRIGGER) (?:daybook\.)?([a-z_]+)`)
+	create := regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE |UNIQUE |CONSTRAINT )*(TABLE|FUNCTION|TYPE|VIEW|INDEX|SEQUENCE|TRIGGER) (?:daybook\.)?([a-z_.]+)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)

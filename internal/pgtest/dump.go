@@ -14,7 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Dump returns schema daybook of the database as pg_dump writes it, without rows, and without the tables in which the migrations keep
+// Dump returns the schemas daybook, queues and internal of the database as pg_dump writes them, without rows, and without the tables in which the migrations keep
 // their own books.
 func (db *DB) Dump(tb testing.TB) string {
 	tb.Helper()
@@ -22,7 +22,7 @@ func (db *DB) Dump(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	command := exec.CommandContext(tb.Context(), program, "--schema-only", "--schema=daybook", "--exclude-table=daybook.schema_*", "--dbname="+db.URL)
+	command := exec.CommandContext(tb.Context(), program, "--schema-only", "--schema=daybook", "--schema=queues", "--schema=internal", "--exclude-table=daybook.schema_*", "--dbname="+db.URL)
 	// The session does not take the application's settings from the environment.
 	command.Env = append(os.Environ(), "PGOPTIONS=")
 	var problems bytes.Buffer

@@ -1,0 +1,435 @@
+-- Chapter 14: claiming tasks and ending the claim. docs/decisions/0030-tasks.md says why nothing here is slower with more history.
+--
+-- Each function reads the front of an order from a cursor on. Three places together hold all that is in the order: the index from the cursor
+-- on; what arrived since the cursor's snapshot; and the few tasks that the cursor passed and names.
+--
+-- Each condition leaves one index that bounds the scan, so that no statistics lead to a walk over what is gone: each index has its own words for
+-- ready and leased, OFFSET 0 keeps other conditions out of a scan, and coalesce(task_lease_id, 0) says of a row that was found by its id whether
+-- it is leased. An empty array is joined, not compared: to the planner a comparison with one fits every index.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- The last cursor of a scope; one that hides nothing when there is none. A cursor whose snapshot lies in the future is another server's:
+-- it came with a dump, and means nothing here.
+CREATE FUNCTION queues.last_cursor(_scope text) RETURNS queues.task_cursor
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    c queues.task_cursor;
+BEGIN
+    SELECT * INTO c FROM queues.task_cursor t WHERE t.scope = _scope ORDER BY t.cursor_no DESC LIMIT 1;
+    IF c.seen_to > pg_snapshot_xmax(pg_current_snapshot()) THEN
+        DELETE FROM queues.task_cursor t WHERE t.scope = _scope;
+        c := NULL;
+    END IF;
+    IF c.scope IS NULL THEN
+        c := ROW(_scope, 0, '-infinity', '18446744073709551615', '{0}', '-infinity', 0, '{}');
+    END IF;
+    RETURN c;
+END
+$$;
+
+-- The tasks before the cursor that are ready all the same: what the cursor names, and what arrived since. _type null: of every type.
+CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _most integer) RETURNS TABLE (task_id bigint, scheduled_at timestamptz)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT r.task_id, r.scheduled_at
+      FROM ((SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to OFFSET 0)
+            UNION ALL
+            SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
+             WHERE u.arrived < c.seen_to
+            UNION ALL
+            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+             WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
+     WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type)
+     ORDER BY r.scheduled_at, r.task_id
+     LIMIT _most
+$$;
+
+-- Notes how far the order of ready tasks is gone, at most up to (_to_at, _to_id): after a dequeue that got what it asked for the last task
+-- that it got, else everything that is due. A cursor names 64 tasks, which other transactions hold; it goes no further than the last of these.
+CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _to_at timestamptz, _to_id bigint) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    to_at CONSTANT timestamptz := CASE WHEN (_to_at, _to_id) > (c.last_at, c.last_id) THEN _to_at ELSE c.last_at END;
+    to_id CONSTANT bigint := CASE WHEN (_to_at, _to_id) > (c.last_at, c.last_id) THEN _to_id ELSE c.last_id END;
+BEGIN
+    -- One statement: its snapshot is the one that is noted.
+    IF _type IS NULL THEN
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
+               CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
+               coalesce(v.ids[1:64], '{}')
+          FROM (SELECT pg_current_snapshot() AS now) s,
+               (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
+                  FROM (SELECT u.* FROM (
+                            (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
+                              WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              ORDER BY o.scheduled_at, o.task_id LIMIT 65)
+                            UNION ALL
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, NULL, 65) b) u
+                         WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
+                         ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
+    ELSE
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
+               CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
+               coalesce(v.ids[1:64], '{}')
+          FROM (SELECT pg_current_snapshot() AS now) s,
+               (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
+                  FROM (SELECT u.* FROM (
+                            (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
+                              WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              ORDER BY o.scheduled_at, o.task_id LIMIT 65)
+                            UNION ALL
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, 65) b) u
+                         WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
+                         ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
+    END IF;
+    PERFORM queues.forget_cursors(c);
+END
+$$;
+
+-- Removes cursors that are of no more use, in a window of numbers, so that it walks few dead rows. What another transaction removes is left to it.
+CREATE FUNCTION queues.forget_cursors(c queues.task_cursor) RETURNS void
+    LANGUAGE sql
+AS $$
+    DELETE FROM queues.task_cursor d
+     WHERE d.scope = c.scope AND d.cursor_no IN (
+        SELECT t.cursor_no FROM queues.task_cursor t
+         WHERE t.scope = c.scope AND t.cursor_no BETWEEN c.cursor_no - 100 AND c.cursor_no - 1
+           FOR UPDATE SKIP LOCKED)
+$$;
+
+-- Whether the cursor is worth moving: a tenth of a second after it was made, when something has arrived or was leased since.
+CREATE FUNCTION queues.cursor_is_old(c queues.task_cursor) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF c.made_at > clock_timestamp() - interval '100 milliseconds' AND c.made_at < clock_timestamp() THEN
+        RETURN false;
+    END IF;
+    RETURN c.cursor_no = 0
+        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL
+        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL;
+END
+$$;
+
+-- The leases that end before the cursor: what the cursor names, and what was leased since.
+CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE (task_id bigint, leased_until timestamptz)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT r.task_id, r.leased_until
+      FROM ((SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to OFFSET 0)
+            UNION ALL
+            SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
+             WHERE u.arrived < c.seen_to
+            UNION ALL
+            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+             WHERE p.leased_until IS NOT NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
+     WHERE r.leased_until < c.last_at
+$$;
+
+-- Notes where the leases begin. Those that have expired and that other transactions hold are named, 64 at most; the cursor is the first
+-- of all others, which may end in the future: then the next lease to expire is found without a walk.
+CREATE FUNCTION queues.move_lease_cursor(c queues.task_cursor, _now timestamptz) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+    SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
+           CASE WHEN cardinality(v.ids) > 64 THEN v.times[65] ELSE coalesce(f.first, 'infinity') END, 0,
+           coalesce(CASE WHEN cardinality(v.ids) > 64 THEN v.ids[1:64] ELSE v.ids END, '{}')
+      FROM (SELECT pg_current_snapshot() AS now) s,
+           (SELECT array_agg(x.task_id ORDER BY x.leased_until, x.task_id) AS ids, array_agg(x.leased_until ORDER BY x.leased_until, x.task_id) AS times
+              FROM (SELECT u.* FROM (
+                        (SELECT o.task_id, o.leased_until FROM queues.open_task o
+                          WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until <= _now ORDER BY o.leased_until LIMIT 65)
+                        UNION ALL
+                        SELECT b.task_id, b.leased_until FROM queues.leased_before(c) b WHERE b.leased_until <= _now) u
+                     ORDER BY u.leased_until, u.task_id LIMIT 65) x) v,
+           (SELECT min(u.leased_until) AS first
+              FROM ((SELECT o.leased_until FROM queues.open_task o
+                      WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until > _now ORDER BY o.leased_until LIMIT 1)
+                    UNION ALL
+                    SELECT b.leased_until FROM queues.leased_before(c) b WHERE b.leased_until > _now) u) f;
+    PERFORM queues.forget_cursors(c);
+END
+$$;
+
+-- Makes tasks ready again whose leases have expired, 1,000 at once, and says how many. Each goes back to its place in the order.
+CREATE FUNCTION queues.reclaim_expired(_now timestamptz) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    c CONSTANT queues.task_cursor := queues.last_cursor('@');
+    ids bigint[];
+    n   integer := 0;
+BEGIN
+    ids := ARRAY(
+        (SELECT o.task_id FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until <= _now
+          ORDER BY o.leased_until LIMIT 1000)
+        UNION ALL
+        (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
+    IF cardinality(ids) > 0 THEN
+        UPDATE queues.open_task o
+           SET leased_until = NULL, task_lease_id = NULL, arrived = pg_current_xact_id()
+         WHERE o.task_id IN (SELECT e.task_id FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED);
+        GET DIAGNOSTICS n = ROW_COUNT;
+    END IF;
+    IF queues.cursor_is_old(c) THEN
+        PERFORM queues.move_lease_cursor(c, _now);
+    END IF;
+    RETURN n;
+END
+$$;
+
+-- Leases up to _limit ready tasks of one type, null: of every type, for five minutes, in the order (scheduled_at, task_id). What other
+-- transactions hold is passed over.
+CREATE FUNCTION queues.claim_tasks(_limit integer, _type text) RETURNS TABLE (task_id bigint, task_lease_id bigint, leases integer, leased_at timestamptz, expires_at timestamptz)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    clock CONSTANT timestamptz := clock_timestamp();
+    c     CONSTANT queues.task_cursor := queues.last_cursor(coalesce(_type, '*'));
+    early bigint[];
+    ids   bigint[] := '{}';
+    more  bigint[];
+    to_at timestamptz := clock;
+    to_id bigint := 9223372036854775807;
+BEGIN
+    -- What is before the cursor comes first. Other transactions may hold some of it.
+    early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, _limit + 1000) b WHERE b.scheduled_at <= clock);
+    IF cardinality(early) > 0 THEN
+        ids := ARRAY(SELECT o.task_id FROM queues.open_task o
+                      WHERE o.task_id = ANY (early) AND coalesce(o.task_lease_id, 0) = 0
+                      ORDER BY o.scheduled_at, o.task_id LIMIT _limit FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF cardinality(ids) < _limit THEN
+        IF _type IS NULL THEN
+            more := ARRAY(SELECT o.task_id FROM queues.open_task o
+                           WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
+        ELSE
+            more := ARRAY(SELECT o.task_id FROM queues.open_task o
+                           WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
+        END IF;
+        ids := ids || more;
+    END IF;
+    IF cardinality(ids) > 0 THEN
+        RETURN QUERY
+        WITH added AS (
+            INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
+            SELECT i.id, clock, clock + interval '5 minutes' FROM unnest(ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n
+            RETURNING task_id, task_lease_id
+        )
+        UPDATE queues.open_task o
+           SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id()
+          FROM added a
+         WHERE o.task_id = a.task_id
+        RETURNING o.task_id, o.task_lease_id, o.leases, clock, o.leased_until;
+    END IF;
+    IF queues.cursor_is_old(c) THEN
+        IF cardinality(ids) = _limit THEN
+            SELECT t.scheduled_at, t.task_id INTO to_at, to_id FROM queues.open_task t WHERE t.task_id = ids[_limit];
+        END IF;
+        PERFORM queues.move_ready_cursor(c, _type, to_at, to_id);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION queues.dequeue_next_available_task() RETURNS queues.task
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+DECLARE
+    leased queues.task;
+BEGIN
+    PERFORM queues.reclaim_expired(clock_timestamp());
+    SELECT t.* INTO leased FROM queues.claim_tasks(1, NULL) c JOIN queues.task t USING (task_id);
+    RETURN leased;
+END
+$$;
+COMMENT ON FUNCTION queues.dequeue_next_available_task IS
+    'Leases the first task that is due for five minutes, and returns it; all columns are null when there is none. Commit before you process it';
+
+-- As dequeue_next_available_task, for many tasks. With types the tasks of these alone, up to _limit of each: what waits of other types is
+-- not read. attempt is 1 when a task is handed out for the first time.
+CREATE FUNCTION queues.dequeue_available_tasks(_limit integer, _task_types text[] DEFAULT NULL) RETURNS TABLE (
+    task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, scheduled_at timestamptz,
+    task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, attempt integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    kind text;
+BEGIN
+    IF _limit IS NULL OR _limit NOT BETWEEN 1 AND 10000 THEN
+        RAISE EXCEPTION 'from 1 to 10000 tasks are leased at once, not %', _limit USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM queues.reclaim_expired(clock_timestamp());
+    IF _task_types IS NULL THEN
+        RETURN QUERY
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
+          FROM queues.claim_tasks(_limit, NULL) c JOIN queues.task t USING (task_id)
+         ORDER BY t.scheduled_at, t.task_id;
+        RETURN;
+    END IF;
+    -- In the order of their names, so that two callers do not wait for each other.
+    FOR kind IN SELECT DISTINCT x FROM unnest(_task_types) AS x WHERE x IS NOT NULL ORDER BY x LOOP
+        RETURN QUERY
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
+          FROM queues.claim_tasks(_limit, kind) c JOIN queues.task t USING (task_id)
+         ORDER BY t.scheduled_at, t.task_id;
+    END LOOP;
+END
+$$;
+
+-- When the next task falls due, or the next lease expires, whichever is first; null: nothing is open. A time in the past: now, or as soon
+-- as another transaction ends that holds the task.
+CREATE FUNCTION queues.next_task_due(_task_types text[] DEFAULT NULL) RETURNS timestamptz
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+DECLARE
+    c     queues.task_cursor := queues.last_cursor('@');
+    kind  text;
+    due   timestamptz;
+    ready timestamptz;
+BEGIN
+    due := least((SELECT o.leased_until FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at ORDER BY o.leased_until LIMIT 1),
+                 (SELECT min(b.leased_until) FROM queues.leased_before(c) b));
+    FOREACH kind IN ARRAY coalesce(_task_types, ARRAY['*']) LOOP
+        c := queues.last_cursor(kind);
+        IF kind = '*' THEN
+            ready := (SELECT o.scheduled_at FROM queues.open_task o
+                       WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
+        ELSE
+            ready := (SELECT o.scheduled_at FROM queues.open_task o
+                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
+                       ORDER BY o.scheduled_at, o.task_id LIMIT 1);
+        END IF;
+        due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), 1) b));
+    END LOOP;
+    RETURN due;
+END
+$$;
+
+-- Gives tasks a new lease of five minutes where the caller still has the one that it names. The claim keeps its id.
+CREATE FUNCTION queues.renew_task_leases(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS TABLE (task_id bigint, expires_at timestamptz)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    clock CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    RETURN QUERY
+    WITH held AS (
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
+         ORDER BY o.task_id FOR UPDATE OF o
+    ), renewed AS (
+        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h WHERE o.task_id = h.task_id
+        RETURNING o.task_id, o.leased_until
+    ), added AS (
+        INSERT INTO queues.task_lease (task_id, leased_at, expires_at) SELECT r.task_id, clock, r.leased_until FROM renewed r
+    )
+    SELECT r.task_id, r.leased_until FROM renewed r;
+END
+$$;
+
+-- Makes tasks ready again before their leases expire, where the caller still has the one that it names, and returns which. Their leases stay on
+-- record as they were; the tasks do not count as handed out.
+CREATE FUNCTION queues.give_back_tasks(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH held AS (
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
+         ORDER BY o.task_id FOR UPDATE OF o
+    )
+    UPDATE queues.open_task o SET leased_until = NULL, task_lease_id = NULL, leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
+      FROM held h WHERE o.task_id = h.task_id
+    RETURNING o.task_id;
+END
+$$;
+
+CREATE FUNCTION queues.complete_task(_task_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM queues.open_task o WHERE o.task_id = _task_id;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM queues.task t WHERE t.task_id = _task_id) THEN
+        RAISE EXCEPTION 'there is no task %', coalesce(_task_id::text, 'null') USING ERRCODE = 'DB010', HINT = 'list the tasks in queues.task';
+    END IF;
+    INSERT INTO queues.task_completed (task_id) VALUES (_task_id) ON CONFLICT DO NOTHING;
+END
+$$;
+COMMENT ON FUNCTION queues.complete_task IS 'Says that a task is done with, whether it succeeded or failed; a second call does nothing';
+
+-- Completes tasks, and returns those that were open until then. With _task_lease_ids only those of which the caller still has the lease that it names.
+CREATE FUNCTION queues.complete_tasks(_task_ids bigint[], _task_lease_ids bigint[] DEFAULT NULL) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+BEGIN
+    IF cardinality(_task_lease_ids) <> cardinality(_task_ids) THEN
+        RAISE EXCEPTION 'there must be as many leases as tasks, or null' USING ERRCODE = 'DB010';
+    END IF;
+    RETURN QUERY
+    WITH held AS (
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease)
+          JOIN queues.open_task o ON o.task_id = x.id AND (_task_lease_ids IS NULL OR o.task_lease_id = x.lease)
+         ORDER BY o.task_id FOR UPDATE OF o
+    ), closed AS (
+        DELETE FROM queues.open_task o USING (SELECT DISTINCT h.task_id FROM held h) h WHERE o.task_id = h.task_id RETURNING o.task_id
+    )
+    INSERT INTO queues.task_completed AS t (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING RETURNING t.task_id;
+END
+$$;
+
+CREATE FUNCTION queues.fail_task(_task_id bigint, _error_message text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM queues.task t WHERE t.task_id = _task_id) THEN
+        RAISE EXCEPTION 'there is no task %', coalesce(_task_id::text, 'null') USING ERRCODE = 'DB010', HINT = 'list the tasks in queues.task';
+    END IF;
+    INSERT INTO queues.error (task_id, error_message) VALUES (_task_id, coalesce(_error_message, ''));
+END
+$$;
+COMMENT ON FUNCTION queues.fail_task IS 'Notes what went wrong with a task. The task stays open until queues.complete_task';
+
+CREATE FUNCTION queues.fail_tasks(_task_ids bigint[], _error_messages text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+BEGIN
+    IF cardinality(_error_messages) IS DISTINCT FROM cardinality(_task_ids) THEN
+        RAISE EXCEPTION 'there must be as many messages as tasks' USING ERRCODE = 'DB010';
+    END IF;
+    INSERT INTO queues.error (task_id, error_message)
+    SELECT t.task_id, coalesce(x.message, '') FROM unnest(_task_ids, _error_messages) AS x (id, message) JOIN queues.task t ON t.task_id = x.id;
+END
+$$;
+
+REVOKE ALL ON FUNCTION queues.last_cursor, queues.ready_before, queues.move_ready_cursor, queues.forget_cursors, queues.cursor_is_old, queues.reclaim_expired,
+    queues.leased_before, queues.move_lease_cursor, queues.claim_tasks, queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due,
+    queues.renew_task_leases, queues.give_back_tasks, queues.complete_task, queues.complete_tasks, queues.fail_task, queues.fail_tasks FROM PUBLIC;
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION queues.fail_tasks, queues.fail_task, queues.complete_tasks, queues.complete_task, queues.give_back_tasks, queues.renew_task_leases;
+DROP FUNCTION queues.next_task_due, queues.dequeue_available_tasks, queues.dequeue_next_available_task, queues.claim_tasks, queues.reclaim_expired;
+DROP FUNCTION queues.move_lease_cursor, queues.leased_before, queues.cursor_is_old, queues.forget_cursors, queues.move_ready_cursor, queues.ready_before;
+DROP FUNCTION queues.last_cursor;
