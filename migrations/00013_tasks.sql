@@ -118,6 +118,7 @@ CREATE TABLE queues.task_cursor (
     scope     text COLLATE "C" NOT NULL,
     cursor_no bigint GENERATED ALWAYS AS IDENTITY,
     made_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    server    bigint NOT NULL DEFAULT ((pg_control_system()).system_identifier),
     seen_to   xid8 NOT NULL,
     unseen    xid8[] NOT NULL,
     last_at   timestamptz NOT NULL,
@@ -126,6 +127,7 @@ CREATE TABLE queues.task_cursor (
     PRIMARY KEY (scope, cursor_no)
 );
 COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; @: leases, by leased_until';
+COMMENT ON COLUMN queues.task_cursor.server IS 'The server whose transactions are counted';
 COMMENT ON COLUMN queues.task_cursor.unseen IS 'The transactions below seen_to that had not ended, and the one that made the row';
 
 -- As wake_job_queue: a worker that waits for tasks holds the exclusive lock of queue 3.

@@ -1727,6 +1727,18 @@ BEGIN
 END
 $$;
 
+-- Name: wake_task_queue(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.wake_task_queue() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF daybook.must_wake(3, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+        PERFORM pg_notify('daybook_tasks', '');
+    END IF;
+END
+$$;
+
 -- Name: work_bulk_batch(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.work_bulk_batch(operation_id text) RETURNS boolean

@@ -92,19 +92,29 @@ func TestRebuildOpenTasks(t *testing.T) {
 	assert.Equal(t, []int64{4, 3}, dequeueTasks(t, db.Pool, 10))
 }
 
-// A cursor that came with a dump from another server, whose transactions have higher numbers, hides nothing here.
+// A cursor that came with a dump counts the transactions of another server. It hides nothing here.
 func TestCursorOfAnotherServer(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
-	const foreign = `
-INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
-SELECT scope, '1000000000000', '{}', 'infinity', 9223372036854775807, '{}' FROM unnest(ARRAY['*', '@', 'email']) AS scope`
-	_, err := db.Pool.Exec(t.Context(), foreign)
-	require.NoError(t, err)
-	enqueueDue(t, db.Pool, 2)
-	assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
-	assert.Equal(t, []int64{2}, dequeueTasks(t, db.Pool, 1, "email"))
-	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor WHERE seen_to = '1000000000000' AND scope <> 'sms'`))
+	for name, values := range map[string]string{
+		"whose transactions have higher numbers": `(pg_control_system()).system_identifier, '1000000000000'`,
+		"of another name":                        `1, '3'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			enqueueDue(t, db.Pool, 2)
+			_, err := db.Pool.Exec(t.Context(), `UPDATE queues.open_task SET arrived = '1'`)
+			require.NoError(t, err)
+			const foreign = `
+INSERT INTO queues.task_cursor (scope, server, seen_to, unseen, last_at, last_id, passed)
+SELECT scope, %s, '{}', 'infinity', 9223372036854775807, '{}' FROM unnest(ARRAY['*', '@', 'email']) AS scope`
+			_, err = db.Pool.Exec(t.Context(), fmt.Sprintf(foreign, values))
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
+			assert.Equal(t, []int64{2}, dequeueTasks(t, db.Pool, 1, "email"))
+			assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor WHERE last_id = 9223372036854775807 AND last_at = 'infinity'`))
+		})
+	}
 }
 
 // business makes a schema with a function that the worker is granted, one that it is not, and names that need quoting.

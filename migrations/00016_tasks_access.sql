@@ -1,4 +1,4 @@
--- Chapter 15: who may do what with tasks, the runner of functions that tasks name, and tasks to look at.
+-- Chapter 16: who may do what with tasks, the runner of functions that tasks name, and tasks to look at.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -120,7 +120,7 @@ SELECT queues.grant_to_worker();
 DROP FUNCTION queues.grant_to_worker;
 DROP VIEW queues.failed_tasks, queues.stuck_tasks, queues.leased_tasks, queues.open_tasks;
 DROP FUNCTION internal.run_function;
--- The role stays: others may use it. What chapters 13 and 14 made, it may not use any more.
+-- The role stays: others may use it. What the chapters before made, it may not use any more.
 -- +goose StatementBegin
 DO $$
 DECLARE
