@@ -22,8 +22,8 @@ type accounting struct {
 	holdBack func(org string) (pause time.Duration, begun bool)
 }
 
-// maxLockWait is how long a transaction waits for a lock at most. Documents and jobs are locked without waiting, so what is waited for
-// is a table, or a row of an application's own.
+// maxLockWait is how long a transaction waits for a lock at most. Documents and jobs are locked without waiting, so such a lock is one on a
+// table, or on a row of the application.
 const maxLockWait = 3 * time.Second
 
 // Handling implements Handlers.
@@ -92,7 +92,7 @@ func (a *accounting) commit(ctx context.Context, tx pgx.Tx, commit Commit, jobs 
 	return errs, err
 }
 
-// attempt says how an attempt ends for which the processor returned err.
+// attempt says how an attempt ends when the processor returned err.
 func (a *accounting) attempt(j store.Job, err error) Attempt {
 	if errors.Is(err, ErrLater) {
 		return Attempt{Later: true}
@@ -138,10 +138,10 @@ func jobsOf(workflowRun string, jobs []store.Job) []Job {
 	return in
 }
 
-// codeForm is what an error code looks like.
+// codeForm is the form of an error code.
 var codeForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-// blame names the error code of what went wrong with one job.
+// blame returns the error code for what went wrong with one job.
 func blame(err error) *models.JobError {
 	var cause *models.JobError
 	switch {

@@ -9,8 +9,8 @@ import (
 const (
 	// apartLength is how long a fetch goes on with what it has leased, when the turn's next activity may be another worker's.
 	apartLength = 4 * time.Second
-	// handOnAfter is how long a fetch that finds nothing which this worker may work waits before it ends for what others may;
-	// each time in vain twice as long, up to handOnSlowest.
+	// handOnAfter is how long a fetch waits, while jobs are due that only other workers may work, before it ends so that another worker
+	// can fetch them. The time doubles each time in vain, up to handOnSlowest.
 	handOnAfter   = time.Second
 	handOnSlowest = 30 * time.Second
 )
@@ -26,8 +26,8 @@ func (e *Engine) workFetched(ctx context.Context, f Fetched, r FetchRequest) (Fe
 	return f, nil
 }
 
-// handingOn is the pause after which a fetch that waits ends because there are jobs for other workers: of a task queue's
-// workers one alone waits for work, and it must not be one that cannot work what there is.
+// handingOn is the pause after which a waiting fetch ends because there are jobs for other workers. Only one of a task queue's
+// workers waits for work, and it must not be one that cannot work the due jobs.
 type handingOn struct {
 	mu    sync.Mutex
 	pause time.Duration
@@ -40,7 +40,7 @@ func (h *handingOn) after() time.Duration {
 	return max(h.pause, handOnAfter)
 }
 
-// done says whether a fetch ended for others: while it does so again and again, there are none.
+// done notes whether a fetch ended for other workers. If that happens again and again, there are none, and the pause grows.
 func (h *handingOn) done(handedOn bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

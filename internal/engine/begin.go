@@ -9,14 +9,14 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// takeQueue takes the leased jobs that are not begun.
+// takeQueue removes the leased jobs that are not begun from the queue, and returns them.
 func (r *runner) takeQueue() []store.Job {
 	queue := r.queue
 	r.queue = nil
 	return queue
 }
 
-// sorted are queued jobs by what becomes of them now.
+// sorted are queued jobs by what is done with them now.
 type sorted struct {
 	// start are begun each by itself, bulk together by type. Of both, unmarked are to be marked as being worked first.
 	start, unmarked []store.Job
@@ -27,7 +27,7 @@ type sorted struct {
 }
 
 // begin starts the queued jobs. Room is reserved for what was leased for this turn. What was reclaimed may have to wait for it,
-// marked as not being worked, so that it is not charged when the worker dies. Jobs without a handler here are another worker's.
+// marked as not being worked, so that it is not charged when the worker dies. Jobs without a handler here are left to another worker.
 func (r *runner) begin(work context.Context) error {
 	queue := r.takeQueue()
 	r.engine.room.wait(r, nil)
@@ -58,7 +58,7 @@ func (r *runner) begin(work context.Context) error {
 	return r.giveAllBack(work)
 }
 
-// sort decides what becomes of queued jobs. It reserves room in the queue itself, so that it stays with a job that is not begun after all.
+// sort decides what is done with queued jobs. It notes reserved room in the queue itself, so that a job that is not begun keeps it.
 func (r *runner) sort(queue []store.Job) sorted {
 	q := sorted{bulk: map[string][]store.Job{}, wait: map[string]int{}}
 	suspects := r.suspects(queue)
@@ -102,9 +102,9 @@ func (r *runner) leaveRoom(jobs []store.Job) {
 	}
 }
 
-// suspects puts those of the leased jobs first that ended with their worker before, and says how many of all may be begun now. A
-// job that kills its worker must end alone, and the others are charged with it only if they are being worked: so bulks that
-// were reclaimed once are worked in tenths, what was reclaimed again one by one, and nothing else meanwhile.
+// suspects puts the leased jobs first whose worker died with them before, and says how many of all may be begun now. A
+// job that kills its worker must be found, and other jobs are charged if they are being worked when the worker dies. So bulks that
+// were reclaimed once are worked in tenths, jobs that were reclaimed again one by one, and no other jobs meanwhile.
 func (r *runner) suspects(queue []store.Job) int {
 	suspicion := func(j store.Job) int {
 		if h, ok := r.engine.handlers.Handling(j.Type); j.Reclaims == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
@@ -159,9 +159,9 @@ func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
 
 // notBegun are jobs that were to be marked and are not begun.
 type notBegun struct {
-	// not names all of them: they were cancelled while they waited, another turn has them, or another transaction holds their rows.
+	// not has all of them: jobs that were cancelled while they waited, that another turn has, or whose rows another transaction holds.
 	not map[string]bool
-	// held are those of the last kind, which wait on.
+	// held are those whose rows another transaction holds: they go on waiting.
 	held []store.Job
 }
 
@@ -205,8 +205,8 @@ type givenBack struct {
 	delay time.Duration
 }
 
-// later has jobs given back by the next giveAllBack that succeeds: they are not worked any more, because they may be another turn's as soon as
-// that was tried.
+// later leaves jobs to the next giveAllBack that succeeds. They are not worked any more, because another turn may have them once that
+// was tried.
 func (r *runner) later(jobs []store.Job, delay time.Duration) {
 	if len(jobs) > 0 {
 		r.leaveRoom(jobs)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// chunkTries is how often a transaction is tried that lost against another one, or lost its connection.
+	// chunkTries is how often a transaction is tried that met a conflict with another one, or lost its connection.
 	chunkTries = 3
-	// bulkPatience is for how many timeouts of its type a bulk is worked that fails: then what is left of it is given back.
+	// bulkPatience is for how many timeouts of its type a failing bulk is worked: then its remaining jobs are given back.
 	bulkPatience = 10
 )
 
@@ -53,7 +53,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 			return
 		}
 		if time.Since(began) > bulkPatience*h.Timeout {
-			// Each takes its time: the rest another time, uncounted.
+			// The jobs take long: the remaining ones are given back, uncounted.
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), time.Second})
 			return
 		}
@@ -73,7 +73,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 	}
 }
 
-// bulked is what came of a transaction of a bulk.
+// bulked is the result of a transaction of a bulk.
 type bulked struct {
 	completed store.Completed
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
@@ -98,7 +98,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 		case errors.Is(over, context.DeadlineExceeded):
 			return bulked{}, late(h.Timeout, err)
 		case over != nil:
-			// A renewal found that some are no longer the turn's: another one goes on with those.
+			// A renewal found that the turn has lost some: another turn works those.
 			if held, err := r.holder.held(work); err == nil {
 				jobs = keep(jobs, held)
 			}
@@ -159,8 +159,8 @@ func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkComm
 	return r.engine.handlers.Prepare(ctx, r.request.Turn.WorkflowRunID, jobs)
 }
 
-// effects calls a bulk handler's second phase for those locked jobs that are not to be cancelled, and says how each is completed, and
-// which are put off. picked: they are not leased.
+// effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It returns how each is completed, and
+// which are put off. picked says that they are not leased.
 func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (completions []store.Completion, later []store.Job, err error) {
 	completions = make([]store.Completion, 0, len(jobs))
 	going := make([]store.Job, 0, len(jobs))

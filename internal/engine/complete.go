@@ -20,8 +20,8 @@ const (
 	gatherEnough = 100
 	// completeLimit bounds the completion of jobs, so that a connection that went silent does not hold up the turn.
 	completeLimit = 30 * time.Second
-	// completePatience is how long a completion waits for a row that another transaction holds locked; lockPatience is the same where a
-	// handler's own effects hang on it.
+	// completePatience is how long a completion waits for a row that another transaction holds locked; lockPatience is the same for a
+	// completion that commits a handler's own effects.
 	completePatience = 100 * time.Millisecond
 	lockPatience     = 3 * time.Second
 	// heldPause is the pause before jobs are completed whose rows another transaction held.
@@ -38,7 +38,7 @@ type ended struct {
 	since time.Time
 }
 
-// completed is what came of a completion.
+// completed is the result of a completion.
 type completed struct {
 	// held could not be completed, because another transaction holds their rows, or because of err.
 	held []ended
@@ -79,7 +79,7 @@ func (r *runner) startCompleting(work context.Context) {
 	}()
 }
 
-// noteCompleted takes in what a completion led to. Jobs that have ended are kept through an outage: their handlers are not called again.
+// noteCompleted applies the result of a completion. Jobs that have ended are kept through an outage: their handlers are not called again.
 func (r *runner) noteCompleted(work context.Context, c completed) error {
 	r.completing, r.inCompletion = false, nil
 	if len(c.held) > 0 {

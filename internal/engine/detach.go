@@ -8,13 +8,13 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// A turn is over when its time is up, also when handlers of single jobs take longer: no activity waits for them. Their jobs are handed
-// over to a detached turn, which no activity belongs to, and go on in this process.
+// A turn is over when its time is up, even if handlers of single jobs take longer: no activity waits for them. Their jobs are handed
+// over to a detached turn, which belongs to no activity, and go on in this process.
 
 const (
 	// detachAfter is how long a job has been worked when its turn ends without it.
 	detachAfter = time.Second
-	// handOverPause is the pause before another try at a hand-over that a completion held off.
+	// handOverPause is the pause before another try to hand jobs over, after a completion prevented it.
 	handOverPause = 20 * time.Millisecond
 	// bridgeFor is how long a bridge takes more jobs.
 	bridgeFor = time.Second
@@ -25,11 +25,11 @@ type detachedTurns struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// late is what has become of such jobs and was not reported yet.
+	// late are the results of such jobs that were not reported yet.
 	late Report
 }
 
-// withLate adds to a turn's report what has become of jobs that went on after earlier ones.
+// withLate adds to a turn's report the results of jobs that went on after earlier turns.
 func (e *Engine) withLate(r Report) Report {
 	d := &e.detached
 	d.mu.Lock()
@@ -63,7 +63,7 @@ func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 	if !r.doubt.IsZero() {
 		r.engine.reclaimLater(before)
 	}
-	// What has not begun is no longer the turn's: it takes no room while the others go on.
+	// Jobs that have not begun are no longer the turn's: they take no room while the others go on.
 	r.leaveRoom(r.takeQueue())
 	r.engine.room.wait(r, nil)
 	report := r.tally.split()
@@ -96,8 +96,8 @@ func fetchedTurn(turn store.Turn) store.Turn {
 	return turn.Detach()
 }
 
-// bridge leases jobs for a fetch that has waited, and begins them at once, in the background: the turn's next activity is a hop
-// through Temporal later. For a second it takes what else comes.
+// bridge leases jobs for a fetch that has waited, and begins them at once, in the background, because the turn's next activity begins only
+// after a hop through Temporal. For a second it leases and begins further jobs.
 func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-chan struct{}) (store.Leased, error) {
 	turn = fetchedTurn(turn)
 	leased, err := e.leaseRoomy(ctx, turn, limit)

@@ -36,13 +36,12 @@ type Fetched struct {
 	Leased int
 	// Full says that as many were due as were asked for: there may be more.
 	Full bool
-	// Lost counts jobs whose worker was gone while it worked on them, and which this process has reclaimed since the fetch before; Failed
-	// those of them that had no attempt left.
+	// Lost counts the jobs that were being worked when their worker ended, and that this process has reclaimed since the fetch before; Failed
+	// counts those of them that had no attempt left.
 	Lost, Failed int
 	// LeftBehind names the turns that still hold leases.
 	LeftBehind []string
-	// Worked is what was done at once, without a lease, when the wait ended with work; nil: nothing was. It is included in
-	// Leased.
+	// Worked counts the jobs that were worked at once, without a lease, when the wait ended with work; nil: none. Leased includes them.
 	Worked *Report
 }
 
@@ -71,7 +70,7 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 			return err
 		}
 		if f, err = e.fetch(ctx, turn, r); err != nil {
-			// What this try may have leased is the next one's, which reclaims the turn.
+			// The next try reclaims what this one may have leased for the turn.
 			r.before = true
 			if ctx.Err() == nil {
 				e.reclaimLater(fetchedTurn(turn))
@@ -88,8 +87,8 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	return f, err
 }
 
-// unfetch gives back what a cancelled fetch leased; err is what the fetch came to. What is not known to be given back is named as left behind,
-// and given back later.
+// unfetch gives back what a cancelled fetch leased; err is the error of the fetch. When it cannot be sure of that, it names the turn as left
+// behind, so that the jobs are given back later.
 func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, err error) (Fetched, error) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
@@ -123,7 +122,7 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 		before = append([]string{turn.ID}, before...)
 	}
 	if len(before) > 0 {
-		// Not cut off by a cancellation: then what it takes would not be known.
+		// A cancellation must not interrupt this: then it would be unknown what was reclaimed.
 		own, err := e.kind.ReclaimTurns(context.WithoutCancel(ctx), turn, before, false)
 		if err != nil {
 			return f, err
@@ -159,8 +158,8 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 // leftBehindPause is how long rows that another transaction holds locked are left alone by a fetch that waits.
 const leftBehindPause = time.Second
 
-// lookAtLeast is the longest pause between two scans of a fetch that waits: requests wake it for what is due within a minute, and not for
-// what is due later.
+// lookAtLeast is the longest pause between two scans of a fetch that waits: requests wake it for jobs that are due within a minute, and not
+// for those that are due later.
 const lookAtLeast = 50 * time.Second
 
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
@@ -181,7 +180,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	// What this worker finds nothing of may be due for another one: after each wake-up it is looked for once.
+	// Jobs that this worker may not work may be due for another one: after each wake-up the fetch checks that once.
 	others := time.After(e.handingOn.after())
 	roomy, leave := e.room.subscribe()
 	defer leave()
@@ -233,7 +232,7 @@ func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, w
 			report.Leased = l.worked
 			return l.worked, &report, 0, nil
 		}
-		// One scan at a time: a second one would be a recent scan only, and ask for a third.
+		// One scan at a time: a second one would only be a recent scan, and ask for a third.
 		if !l.leaseNext && l.leaseFor == 0 {
 			return 0, nil, l.again, nil
 		}
@@ -246,8 +245,8 @@ func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, w
 	return len(leased.Jobs), nil, leased.Wait(), err
 }
 
-// leaseNow leases what is due. Nothing is due if a complete look says so, for which it waits a moment, unless something was
-// found before.
+// leaseNow leases what is due. Only a full scan can tell that nothing is due: unless something was found before, leaseNow waits a moment
+// for its end.
 func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found bool, stop <-chan struct{}) (int, error) {
 	for room := e.unbounded(); ; {
 		leased, err := e.leaseWhole(ctx, turn, limit, room)

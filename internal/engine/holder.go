@@ -32,7 +32,7 @@ type holder struct {
 	// arrived has a token when there are such jobs.
 	arrived chan struct{}
 
-	// unsure: a reclaim ended without saying what it took.
+	// unsure: a reclaim ended with an error, so that it is unknown what it took.
 	unsure atomic.Bool
 	// lost: leases of the turn were taken while it worked on them.
 	lost atomic.Bool
@@ -44,7 +44,7 @@ func newHolder(e *Engine, turn store.Turn, cs *calls, t *tally) *holder {
 	return h
 }
 
-// turn is by which the leases are held now.
+// turn is the turn that holds the leases now.
 func (h *holder) turn() store.Turn { return *h.identity.Load() }
 
 // pin returns by which turn the leases are held, and keeps that from changing until free is called.
@@ -79,8 +79,8 @@ func (h *holder) reclaim(ctx context.Context, crashed bool) error {
 	return nil
 }
 
-// reclaimFirst is reclaim before anything else is done. A try that ended without saying what it took may have been committed: the
-// next one draws a new fence, under which it finds that too, and charges nothing twice.
+// reclaimFirst is reclaim before anything else is done. A try that ended with an error may have been committed: the
+// next one draws a new fence, under which it finds those jobs too, and charges none twice.
 func (h *holder) reclaimFirst(ctx, work context.Context, stop <-chan struct{}, crashed bool) error {
 	tried := false
 	return h.engine.persist(ctx, stop, "reclaim the turn", func() error {
@@ -130,8 +130,8 @@ func (h *holder) giveBack(ctx context.Context, jobs []store.Job, delay time.Dura
 // releaseLimit bounds a try at giving back what a turn holds.
 const releaseLimit = 5 * time.Second
 
-// finish gives back all that the turn holds as as, by a context of its own, and says what it could not give back. After an
-// error it is not called: the rows stay with the turn, and its next activity reclaims them.
+// finish gives back all that the turn as holds, under a context of its own, and says what it could not give back. It is not called after an
+// error: the rows stay with the turn, and its next activity reclaims them.
 func (h *holder) finish(ctx context.Context, stop <-chan struct{}, as store.Turn) error {
 	return h.engine.persist(ctx, stop, "end a turn", func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
@@ -163,7 +163,7 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 	before := h.turn()
 	after := before.Detach()
 	var handed bool
-	// A connection that breaks leaves it open who holds the jobs: nothing else is done before that is known.
+	// After a broken connection it is unknown which turn holds the jobs: nothing else is done before that is known.
 	err := h.engine.persist(work, nil, "hand jobs over", func() (err error) {
 		handed, err = h.engine.kind.HandOver(work, before, after, ids)
 		return err

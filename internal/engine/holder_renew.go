@@ -13,8 +13,9 @@ const (
 	renewRetry = 200 * time.Millisecond
 )
 
-// renew keeps the turn's leases young until ctx ends, cancels what is no longer its own, and reclaims what a sleeping predecessor leased
-// after it had begun. When that fails it is tried again at once: after an outage a holder has to be faster than those who reclaim.
+// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost, and reclaims what a suspended earlier
+// activity leased after this one had begun. When that fails it is tried again at once: after an outage a holder has to renew before others
+// reclaim.
 func (h *holder) renew(ctx context.Context, every time.Duration) {
 	log := h.engine.options.Log
 	timer := time.NewTimer(every)

@@ -55,7 +55,7 @@ type finish struct {
 	abort bool
 }
 
-// closedPick is what came of an open pick.
+// closedPick is the result of an open pick.
 type closedPick struct {
 	pick  *openPick
 	ended []ended
@@ -269,7 +269,7 @@ func (o *openPick) lost(id string) bool {
 	}
 }
 
-// take takes in how a call ended. late: the transaction has been told to end. all: there is no other call that it waits for.
+// take records how a call ended. late: the transaction has been told to end. all: there is no other call that it waits for.
 func (o *openPick) take(c *call, e ended) (late, all bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -370,7 +370,7 @@ func (r *runner) finishPick(work context.Context, abort bool) {
 	o.finish <- f
 }
 
-// noteClosed takes in that the open pick has ended.
+// noteClosed applies the result of the open pick, which has ended.
 func (r *runner) noteClosed(c closedPick) {
 	o := c.pick
 	r.open, r.refill.underWay = nil, false

@@ -21,8 +21,8 @@ const (
 	crewFor = 500 * time.Microsecond
 )
 
-// pace is what a process has learnt of how long attempts at single jobs of each type take. What is leased first and ends quickly, without
-// asking for anything that needs a lease, is of a short type, whose jobs are picked. It is safe for concurrent use.
+// pace is what a process knows of how long attempts at single jobs of each type take. A type is short when its leased jobs end quickly,
+// without asking for anything that needs a lease; jobs of short types are picked. It is safe for concurrent use.
 type pace struct {
 	mu    sync.Mutex
 	types map[string]*typePace
@@ -32,7 +32,7 @@ type pace struct {
 type typePace struct {
 	// inARow counts the latest short attempts; below 0: so many are missing.
 	inARow int
-	// leases: the type asks for what needs a lease: a transaction of its own, or progress.
+	// leases: the type needs leases, because it asks for a transaction of its own or stores progress.
 	leases bool
 	// mean is how long attempts take, the latest ones counting most.
 	mean time.Duration
@@ -59,7 +59,7 @@ func (p *pace) crew(jobs []store.Job) int {
 	return min(len(jobs), 1+int(all/crewFor))
 }
 
-// note takes in how long the handler of an attempt took, and whether it asked for what needs a lease.
+// note records how long the handler of an attempt took, and whether it asked for something that needs a lease.
 func (p *pace) note(jobType string, took time.Duration, needsLease bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

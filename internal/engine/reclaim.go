@@ -8,7 +8,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// sleptFor is the delay of a check from which the process is said to have slept.
+// sleptFor is the delay of a check from which the process counts as having been suspended.
 const sleptFor = 5 * time.Second
 
 // reclaims ends leases that their holders do not renew, for as long as the engine lives: also while its fetches and turns wait.
@@ -23,7 +23,7 @@ type reclaims struct {
 	lost atomic.Int64
 }
 
-// StartReclaiming has the engine look for leases that are not renewed. A fetch and a turn begin it as well; it ends with Close.
+// StartReclaiming makes the engine look for leases that are not renewed. A fetch and a turn begin that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
 		e.reclaims.done = make(chan struct{})

@@ -11,8 +11,8 @@ import (
 // reconcileEvery is the pause between two searches for what a lease may have left, until its statement has surely ended.
 const reconcileEvery = time.Second
 
-// verify asks, when the database was unavailable, which jobs are still the turn's: what is not is not begun. The trouble is not over with
-// that: a database that answers may still refuse to write.
+// verify asks, after the database was unavailable, which jobs the turn still holds: the others are not begun. That does not end the outage:
+// a database that answers may still refuse to write.
 func (r *runner) verify(work context.Context) error {
 	if r.own.since.IsZero() || r.own.verified {
 		return nil
@@ -30,8 +30,8 @@ func (r *runner) verify(work context.Context) error {
 	return nil
 }
 
-// reconcile gives back what the turn holds and does not know, after a lease that ended without saying what it leased: its statement may have
-// been committed, or still be.
+// reconcile gives back jobs that the turn holds without knowing it, after a lease that ended with an error: its statement may have
+// been committed, or may yet be.
 func (r *runner) reconcile(work context.Context) error {
 	now := time.Now()
 	if r.holder.unsure.Swap(false) {

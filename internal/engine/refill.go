@@ -63,7 +63,7 @@ func (e *Engine) newRefill(q TurnRequest) refillState {
 	return f
 }
 
-// refilled is what came of a refill.
+// refilled is the result of a refill.
 type refilled struct {
 	// jobs are leased; worked counts those that were picked and are completed; open has those that are picked and are to be begun.
 	jobs   []store.Job
@@ -101,7 +101,7 @@ func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait t
 	return 0
 }
 
-// lookAgain has another refill made, also if one is under way: what that has read may be older.
+// lookAgain asks for another refill, also while one is under way: that one may have read the queue before.
 func (r *runner) lookAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
 
 // called takes in that work has come. It is passed on when this turn cannot take it soon.
@@ -188,7 +188,7 @@ func (r *runner) lease(work context.Context, n int) refilled {
 	return refilled{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, passed: leased.Passed, err: err}
 }
 
-// noteRefill takes in what a refill led to.
+// noteRefill applies the result of a refill.
 func (r *runner) noteRefill(work context.Context, l refilled) error {
 	f := &r.refill
 	if l.call != nil && l.call.abandoned {

@@ -18,10 +18,10 @@ type Abilities struct {
 	Sources, Hooks []string
 }
 
-// name is what a source or a hook may be called. The columns' checks say the same.
+// name is the form of the name of a source or a hook. The columns' checks say the same.
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 
-// CheckName returns ErrInvalid for what is no name of a source or a hook.
+// CheckName returns ErrInvalid for a text that cannot be the name of a source or a hook.
 func CheckName(s string) error {
 	if !name.MatchString(s) {
 		return fmt.Errorf("%q: a source or hook is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit: %w", s, ErrInvalid)
@@ -39,7 +39,7 @@ func (a Abilities) check() error {
 	return nil
 }
 
-// Needs are where an organization's documents are, and what its postings are told to.
+// Needs are the source of an organization's documents and the hooks that are called with its postings.
 type Needs struct {
 	Source string   `json:"source"`
 	Hooks  []string `json:"hooks"`

@@ -1,6 +1,6 @@
 package store
 
-// oldAccounting are the rows of the accounting queue that go when they are old. Its jobs stay: a document has one.
+// oldAccounting are the rows of the accounting queue that cleaning up removes. Its jobs stay: each document has one.
 var oldAccounting = []OldRows{{"attempts", 90, cleanAttempts}}
 
 // cleanAttempts removes, of the log of attempts, those at accounting jobs that are completed or cancelled. What was posted stays as it is,

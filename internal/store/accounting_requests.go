@@ -52,7 +52,7 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, org, document stri
 	return r, wrap("mark pending", err)
 }
 
-// RepostAccountingJob asks for a document to be reversed and posted anew, though neither it nor the rules changed.
+// RepostAccountingJob asks for a document to be reversed and posted anew, even if neither it nor the rules changed.
 func RepostAccountingJob(ctx context.Context, q Querier, org, document string) (Requested, error) {
 	const stmt = `SELECT job_id, result FROM daybook.repost_accounting_job($1, $2)`
 	var r Requested

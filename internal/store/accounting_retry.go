@@ -12,7 +12,7 @@ type AccountingRetryFilter struct {
 	OrgID string
 	State models.JobState
 	Code  models.ErrorCode
-	// Before leaves out what was changed at or after that time, so that a job that fails again at once is not asked for
+	// Before leaves out jobs that were changed at or after that time, so that a job that fails again at once is not retried
 	// without end. Take it from Now.
 	Before time.Time
 }

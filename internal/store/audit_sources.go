@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// auditSources counts by source what there is.
+// auditSources counts organizations, documents, jobs and impacts by source.
 func auditSources(ctx context.Context, tx pgx.Tx, org string) ([]SourceFigures, error) {
 	const stmt = `
 WITH counted AS (
@@ -105,7 +105,7 @@ func AddFinding(r *AuditReport, kind string, limit int, f Finding) {
 	}
 }
 
-// An impact that posts, of a document that is gone without a word.
+// An impact that posts, of a document that no longer exists and was not marked deleted.
 const auditUnknown = `
 SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
        format('version %s is posted, and daybook.documents has no such document; %s', i.document_version,

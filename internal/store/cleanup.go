@@ -13,9 +13,9 @@ type Retention struct {
 	OrgID string
 	// Before is the moment before which something must have ended.
 	Before time.Time
-	// Keep is a job that stays with all that is its own: the one that cleans up.
+	// Keep is a job that is not removed: the one that cleans up.
 	Keep string
-	// Batch is how many rows are looked at, at most.
+	// Batch is how many rows are read at most.
 	Batch int
 }
 
@@ -35,11 +35,11 @@ type CleanupCursor struct {
 // Cleaned is what a batch removed.
 type Cleaned struct {
 	Jobs, Attempts, Receipts int64
-	// Done says that nothing is left to look at.
+	// Done says that all rows have been read.
 	Done bool
 }
 
-// OldRows are rows of a queue that go when they are old.
+// OldRows are rows of a queue that cleaning up removes when they are old.
 type OldRows struct {
 	// Name is what they are called in the payload of a job of the type cleanup: "jobs".
 	Name string
@@ -61,7 +61,7 @@ func (o OldRows) Clean(ctx context.Context, q Querier, r Retention, from Cleanup
 	return c, to, wrap("clean up "+o.Name, err)
 }
 
-// Old lists the rows of every queue that go when they are old, those first that go soonest.
+// Old lists the rows of every queue that cleaning up removes, those with the lowest age first.
 func Old() []OldRows {
 	var all []OldRows
 	for _, q := range Queues() {

@@ -9,7 +9,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Config is what an organization posts by.
+// Config is the configuration by which an organization posts.
 type Config struct {
 	OrgID string
 	// RuleSetVersion is nil when no rule set is active.
@@ -22,7 +22,7 @@ type Config struct {
 	Policy models.ClosedPeriodPolicy
 }
 
-// Configs reads what each organization posts by; one that Daybook does not know is missing from the answer.
+// Configs reads the configuration of each organization; one that Daybook does not know is missing from the answer.
 func Configs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]Config, error) {
 	const stmt = `
 SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy

@@ -75,8 +75,8 @@ type round struct {
 }
 
 // cursors remembers, for one worker, where the lease of each partition ended last, so that no lease walks the rows
-// again, dead by now, that earlier ones took. It is a memory and nothing more: a row that it hides is found by a
-// later scan, and which turn has which row is decided in the database alone.
+// again that earlier leases took and that are dead now. The cursors decide nothing: a later scan finds a row that they
+// skip, and the database alone decides which turn has which row.
 type cursors struct {
 	mu         sync.Mutex
 	partitions map[partitionKey]*partition
@@ -221,7 +221,7 @@ type seen struct {
 	begins bool
 }
 
-// found takes in due rows that a scan found.
+// found applies the due rows that a scan found.
 func (r *cursors) found(all []seen, room Room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

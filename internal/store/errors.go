@@ -73,7 +73,7 @@ var sentinels = map[string]error{
 	stateKeyReused:       ErrKeyReused,
 }
 
-// wrap adds what was being done, and the sentinel of a SQLSTATE of ours.
+// wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -141,7 +141,7 @@ func SQLState(err error) string {
 	return ""
 }
 
-// IsLockTimeout reports whether a statement waited for a lock for as long as it was to.
+// IsLockTimeout reports whether a statement waited for a lock until its lock timeout.
 func IsLockTimeout(err error) bool { return SQLState(err) == stateLockNotAvailable }
 
 // IsTableLock reports whether a statement waited in vain for a lock on a whole table, as LOCK TABLE, ALTER TABLE and a restore
