@@ -113,17 +113,22 @@ func accountingCancelCommand(a *app) *cobra.Command {
 		Long: "Cancels a document's job; one that runs is cancelled after its attempt, which commits nothing. What is posted already\n" +
 			"stays: mark the document not ready or deleted to reverse it.",
 		Args: cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
-			response, err := queue.CancelAccountingJob(c.Context(), db.Pool, queue.Document{OrgID: args[0], ID: args[1]})
-			if err != nil {
-				return err
-			}
-			return a.showRequest(args[0], args[1], response)
-		},
+		RunE: a.requestForDocument(queue.CancelAccountingJob),
+	}
+}
+
+// requestForDocument runs a command that asks something of the job of a document, which is named by its two arguments.
+func (a *app) requestForDocument(ask func(context.Context, queue.Querier, queue.Document) (queue.Response, error)) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		db, err := a.open(c.Context(), 1)
+		if err != nil {
+			return err
+		}
+		defer db.close()
+		response, err := ask(c.Context(), db.Pool, queue.Document{OrgID: args[0], ID: args[1]})
+		if err != nil {
+			return err
+		}
+		return a.showRequest(args[0], args[1], response)
 	}
 }

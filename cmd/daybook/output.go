@@ -153,18 +153,6 @@ func formatTime(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// formatDuration writes a duration as flags take it, without the zeros at its end: 10m rather than 10m0s.
-func formatDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
 // formatAge writes a duration in its two largest units.
 func formatAge(d time.Duration) string {
 	switch d = d.Round(time.Second); {

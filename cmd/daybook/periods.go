@@ -79,9 +79,6 @@ func periodsTable(periods []models.Period) *table {
 	return t
 }
 
-// uniqueViolation is the SQLSTATE of a key that is there already.
-const uniqueViolation = "23505"
-
 func periodsAddCommand(a *app) *cobra.Command {
 	var org, monthName, year, from, to string
 	command := &cobra.Command{
@@ -106,9 +103,6 @@ func periodsAddCommand(a *app) *cobra.Command {
 				return err
 			}
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error { return store.AddPeriods(c.Context(), tx, org, periods) })
-			if store.SQLState(err) == uniqueViolation {
-				return tagged(store.ErrInvalid, "organization %s has a period that begins on one of these days already; `daybook periods list` shows it", org)
-			}
 			if err != nil {
 				return err
 			}

@@ -32,8 +32,5 @@ func parseChart(source []byte) []models.Account {
 	return accounts
 }
 
-// ChartCSV returns the chart as a CSV file with the columns code, name and type.
-func ChartCSV() []byte { return bytes.Clone(chart) }
-
 // Rules returns the source of the sample rule set.
 func Rules() []byte { return bytes.Clone(rules) }

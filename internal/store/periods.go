@@ -39,7 +39,7 @@ func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Per
 		}
 		_, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
 		if SQLState(err) == "23505" {
-			return fmt.Errorf("organization %s has a period that begins on %s: %w", org, p.StartsOn, ErrInvalid)
+			return fmt.Errorf("organization %s has a period that begins on %s already; `daybook periods list` shows it: %w", org, p.StartsOn, ErrInvalid)
 		}
 		if err != nil {
 			return wrap("add the period", err)

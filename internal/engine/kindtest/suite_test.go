@@ -24,7 +24,6 @@ const org = "org_1"
 // queue is what the suite needs of a kind besides the port, on one database.
 type queue interface {
 	// name is the kind's.
-	name() string
 	// open returns the Kind as a process of its own has it.
 	open() engine.Kind
 	// enqueue asks for a job that is due after a while, by a public request of the kind, in a transaction or on a pool, and returns its id.

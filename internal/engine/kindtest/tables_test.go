@@ -20,8 +20,6 @@ type tables struct {
 	table string
 }
 
-func (q tables) name() string { return q.kind.Name }
-
 func (q tables) open() engine.Kind { return engine.Tables(store.NewQueue(q.db.Pool, q.kind)) }
 
 func (q tables) exec(ctx context.Context, stmt string, args ...any) error {
