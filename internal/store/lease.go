@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Job is a leased job as a worker sees it.
+// Job is a leased or picked job as a worker sees it.
 type Job struct {
 	ID         string
 	OrgID      string
@@ -17,7 +17,7 @@ type Job struct {
 	StartedAt time.Time
 	// Reclaims counts how often the lease was reclaimed since the last completion.
 	Reclaims int
-	// NotReady counts the looks so far that found the document not ready.
+	// NotReady counts how often the document was read so far and was not ready.
 	NotReady int
 	// CancelRequested: the attempt is to commit nothing.
 	CancelRequested bool
@@ -40,13 +40,13 @@ type Job struct {
 	Waiting, Room bool
 }
 
-// Leased is what a lease led to.
+// Leased is the result of a lease.
 type Leased struct {
 	// Jobs are the turn's now.
 	Jobs []Job
 	// Outlook is of a lease without jobs.
 	Outlook
-	// Locked says that other transactions held all locked that was found.
+	// Locked says that other transactions held all rows locked that were found.
 	Locked bool
 	// Passed says that jobs are due for which there was no room.
 	Passed bool

@@ -32,7 +32,7 @@ func noOrganization(id string) error {
 // DefaultLimit is how many rows a list has when its filter does not say.
 const DefaultLimit = 100
 
-// Listing reads what people and programs look at: lists, searches and single rows. It locks and changes nothing.
+// Listing reads for the command line and the HTTP API: lists, searches and single rows. It locks and changes nothing.
 type Listing struct {
 	pool *pgxpool.Pool
 	sql  *sql.DB
@@ -115,7 +115,7 @@ type EntryFilter struct {
 	Limit int
 }
 
-// EntryLine is an entry with what it takes to explain it.
+// EntryLine is an entry with the columns that explain it.
 type EntryLine struct {
 	models.Entry
 	DocumentID      string            `gorm:"column:document_id" json:"document_id"`

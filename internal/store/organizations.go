@@ -55,7 +55,7 @@ func addOrganization(ctx context.Context, tx pgx.Tx, id, name string) (bool, err
 	return tag.RowsAffected() > 0, wrap("write organization "+id, err)
 }
 
-// Activated is what a change of an organization's configuration led to.
+// Activated is the result of a change of an organization's configuration.
 type Activated struct {
 	// Version is the rule set's; 0 for a change of accounts.
 	Version int64

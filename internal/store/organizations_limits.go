@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Limits is what holds an organization's jobs back.
+// Limits are the pause and the cap of an organization.
 type Limits struct {
-	// Changed is false when everything was so already.
+	// Changed is false when the request changed nothing.
 	Changed bool `json:"changed"`
 	// Added says that Daybook did not know the organization before.
 	Added bool `json:"added,omitempty"`
@@ -33,7 +33,7 @@ UPDATE daybook.organizations SET paused_at = clock_timestamp(), updated_at = clo
 	return changeLimits(ctx, tx, org, stmt, org)
 }
 
-// ResumeOrganization takes a pause back. What is due is looked for at once.
+// ResumeOrganization ends a pause. Waiting workers look for the organization's due jobs at once.
 func ResumeOrganization(ctx context.Context, tx pgx.Tx, org string) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp() WHERE id = $1 AND paused_at IS NOT NULL`
@@ -45,8 +45,8 @@ UPDATE daybook.organizations SET paused_at = NULL, updated_at = clock_timestamp(
 }
 
 // CapOrganization bounds how many of an organization's jobs are leased at a time, over all workers: after its commit no
-// lease takes more than is left of the cap. What was leased while there was none does not count; what is above a lowered one
-// is finished. nil takes the cap away. One below 1 is refused with ErrInvalid: pause the organization instead.
+// lease takes more than is left of the cap. Jobs that were leased while there was no cap do not count. Jobs above a lowered cap
+// are finished. nil removes the cap. A cap below 1 is refused with ErrInvalid: pause the organization instead.
 func CapOrganization(ctx context.Context, tx pgx.Tx, org string, most *int) (Limits, error) {
 	const stmt = `
 UPDATE daybook.organizations SET max_in_flight = $2, updated_at = clock_timestamp() WHERE id = $1 AND max_in_flight IS DISTINCT FROM $2`

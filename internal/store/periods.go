@@ -49,7 +49,7 @@ func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Per
 }
 
 // ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it. Chunks that are posting
-// for the organization are waited for. Closing it twice is closing it once.
+// for the organization are waited for. A second call changes nothing.
 func ClosePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {
 	const stmt = `
 UPDATE daybook.periods SET state = 'closed', closed_at = coalesce(closed_at, clock_timestamp()), updated_at = clock_timestamp()

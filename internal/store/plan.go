@@ -7,7 +7,7 @@ import (
 )
 
 // planByKey makes the planner look rows up by their keys, until the transaction ends. Every hot statement names its rows
-// by key, a batch at a time, so a scanup through an index is right whatever the table's size. The planner cannot know
+// by key, a batch at a time, so reading through an index is right whatever the table's size. The planner cannot know
 // that: it makes a prepared statement's plan once, for the table as it is then, and a plan that was made while the table
 // was small scans all of it when it has grown, until the next ANALYZE. Left to itself it also plans a statement anew each
 // time it is for a few rows, which takes longer than to execute it. None of these plans is worth compiling, which takes a second or

@@ -105,7 +105,7 @@ SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
 	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
 }
 
-// PassTime brings every job that waits for its time nearer to it, as if so much time had passed.
+// PassTime moves the time of every waiting job back, as if that much time had passed.
 func (s *Store) PassTime(ctx context.Context, d time.Duration) error {
 	const stmt = `
 UPDATE daybook.jobs q

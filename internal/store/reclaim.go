@@ -24,7 +24,7 @@ type Reclaimed struct {
 // is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
 // that another transaction holds locked are left alone.
 //
-// It is for people who know that a worker is gone. Workers use a Reclaimer, which gives a holder time to renew.
+// It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 	got, _, err := s.reclaim(ctx, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
 	return got, err
@@ -88,7 +88,7 @@ SELECT id, last_attempted_at, working
 // errNothing rolls a transaction back that has nothing to do.
 var errNothing = errors.New("nothing to reclaim")
 
-// maxSuspects bounds how many leases one transaction looks at.
+// maxSuspects bounds how many leases one transaction reads.
 const maxSuspects = 5000
 
 // locked are rows that the transaction holds locked. The attempts of those that are charged are lost.

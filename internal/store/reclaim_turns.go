@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ReclaimedTurns is what reclaiming turns led to.
+// ReclaimedTurns is the result of reclaiming turns.
 type ReclaimedTurns struct {
 	// Jobs are leased by the turn now, under its fence.
 	Jobs []Job
@@ -24,7 +24,7 @@ type ReclaimedTurns struct {
 }
 
 // ReclaimTurns makes every job of the named turns that has a lower fence the turn's own. Rows that another transaction holds locked are
-// left for a later sweep. What was asked for anew while it was leased is due when the request said, or never, if it was a Cancel.
+// left for a later reclaim. A job that was requested anew while it was leased is due when the request said, or cancelled if it was a Cancel.
 //
 // crashed says that the activity before did not end by itself. Then the rows that it was working alone are charged: their
 // attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last. What the running activity

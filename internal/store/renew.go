@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Renewed is what came of Renew.
+// Renewed is the result of Renew.
 type Renewed struct {
 	// Held are the jobs that the turn still holds.
 	Held []string
@@ -16,8 +16,7 @@ type Renewed struct {
 	Missed bool
 }
 
-// Renew says that the turn still lives: its leases are young again, but for those of the ids that are overdue and those that are younger
-// than young anyhow.
+// Renew prolongs the turn's leases, except those of the overdue ids and those that are younger than young.
 func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string, young time.Duration) (Renewed, error) {
 	const stmt = `
 WITH held AS (
