@@ -175,6 +175,9 @@ type Completer interface {
 	// CompletePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are logged
 	// with the turn's name and fence.
 	CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
+	// CompletePickedAndCommit is CompletePicked as the last step of a transaction that InTx has begun: it commits that, in one round trip. After
+	// an error nothing is committed, unless it is one after which that is unknown, as it is after InTx.
+	CompletePickedAndCommit(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
 	// CompleteAndCommit completes leased jobs that the transaction has not locked, and commits the transaction, which InTx has begun: as its
 	// last step, in one round trip. It waits for a locked row, and returns store.ErrRowHeld when patience is over. It returns
 	// store.ErrLeaseLost, too, when one of the jobs is to be cancelled. After an error nothing is committed, unless it is one after which

@@ -162,6 +162,9 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed st
 		for i, e := range f.ended {
 			completions[i] = e.attempt.completion(e.job)
 		}
+		if len(f.leased) == 0 {
+			return r.engine.kind.CompletePickedAndCommit(ctx, tx, turn, completions)
+		}
 		if completed, err = r.engine.kind.CompletePicked(ctx, tx, turn, completions); err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		if l.worked = len(completions); l.worked == 0 {
 			return nil
 		}
-		completed, err = r.engine.kind.CompletePicked(ctx, tx, r.holder.turn(), completions)
+		completed, err = r.engine.kind.CompletePickedAndCommit(ctx, tx, r.holder.turn(), completions)
 		return err
 	})
 	switch {

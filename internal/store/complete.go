@@ -107,11 +107,17 @@ func (k *Kind) CompletePicked(ctx context.Context, tx pgx.Tx, turn Turn, complet
 	return k.complete(ctx, tx, turn, completions, access{picked: true})
 }
 
+// CompletePickedAndCommit is CompletePicked as the last step of a transaction that InTx has begun, which it commits in the same round trip,
+// unless it fails.
+func (k *Kind) CompletePickedAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
+	return k.complete(ctx, tx, turn, completions, access{picked: true, commit: true})
+}
+
 // CompleteAndCommit is Complete for jobs that the transaction, which InTx has begun, has not locked, which saves that step; and it commits the
 // transaction in the same round trip, unless it fails. It waits for the transaction that holds a row, but returns ErrRowHeld when patience
 // is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
 func (k *Kind) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
-	completed, err := k.complete(ctx, tx, turn, completions, access{wait: patience})
+	completed, err := k.complete(ctx, tx, turn, completions, access{wait: patience, commit: true})
 	if IsLockTimeout(err) {
 		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
 	}
@@ -122,8 +128,10 @@ func (k *Kind) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, comp
 type access struct {
 	// picked: no turn had leased them.
 	picked bool
-	// wait: it has not locked them, waits so long for each, and is committed; 0: it has locked them, and seen which are to be cancelled.
+	// wait: it has not locked them, and waits so long for each; 0: it has locked them, and seen which are to be cancelled.
 	wait time.Duration
+	// commit: it is committed with the completion.
+	commit bool
 }
 
 // completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no request could change it since it was locked.
@@ -247,7 +255,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 
 // sendCompletion sends a completion, and commits it where the transaction ends with it.
 func sendCompletion(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, a access) error {
-	if a.wait == 0 {
+	if !a.commit {
 		return tx.SendBatch(ctx, batch).Close()
 	}
 	own, ok := tx.(*transaction)

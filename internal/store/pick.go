@@ -69,7 +69,7 @@ func (p *Pick) fields(j *Job) []any { return append(p.store.kind.fields(j), &j.U
 // Empty reports that there is nothing to lock.
 func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 
-// Lock locks the jobs, in the transaction that works and completes them. Their Attempt and StartedAt are those of the attempt
+// Lock locks the jobs, in the transaction of InTx that works and completes them. Their Attempt and StartedAt are those of the attempt
 // that begins now.
 //
 // Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
@@ -102,7 +102,6 @@ SELECT j.*
 	p.reserved = nil
 	for next := p.shares; len(next) > 0; {
 		batch := &pgx.Batch{}
-		batch.Queue(idleLimit)
 		batch.Queue(planByKey)
 		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
 		// The cursors move at once: the others go on behind these rows, instead of trying each of them.

@@ -16,6 +16,7 @@ import (
 // pickContracts are about jobs that are locked, worked and completed in one transaction, without a lease.
 var pickContracts = []contract{
 	{"jobs are completed in the transaction that picked them", picked},
+	{"their completion commits the transaction that picked them", pickCommits},
 	{"a transaction that fails leaves them as they were", pickFails},
 	{"a transaction that was lost is told of to the next one", pickDropped},
 	{"no other caller has them meanwhile", pickExcludes},
@@ -92,6 +93,38 @@ func picked(b *bundle) {
 	assert.Empty(b.t, held)
 	_, err = b.complete(turn, done, store.Job{ID: filledID(org, 2, 1), Attempt: 1, StartedAt: time.Now()})
 	assert.ErrorIs(b.t, err, store.ErrLeaseLost)
+}
+
+func pickCommits(b *bundle) {
+	jobType := b.jobType()
+	b.filled(org, 2, 2)
+	b.filled("later", 2, 1)
+	later := b.turn("run/0/2")
+	leased, err := b.open().LeaseFor(b.t.Context(), later, 1, nil)
+	require.NoError(b.t, err)
+	require.Len(b.t, leased.Jobs, 1)
+	complete := func(more []store.Job) (completed []string, err error) {
+		pick := b.pick(b.kind, 1, jobType)
+		err = b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
+			jobs, err := pick.Lock(b.t.Context(), tx)
+			require.NoError(b.t, err)
+			completed = ids(jobs)
+			_, err = b.kind.CompletePickedAndCommit(b.t.Context(), tx, b.turn("run/0/1"), all(done, append(jobs, more...)))
+			return err
+		})
+		if err != nil {
+			pick.Undo()
+		}
+		return completed, err
+	}
+	first, err := complete(leased.Jobs)
+	require.ErrorIs(b.t, err, store.ErrLeaseLost, "another turn has leased one of them")
+	b.pending(first[0], 0, "nothing was committed")
+	for range 2 {
+		some, err := complete(nil)
+		require.NoError(b.t, err)
+		assert.Equal(b.t, models.JobCompleted, b.read(some[0]).State)
+	}
 }
 
 func pickFails(b *bundle) {
