@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -214,5 +216,15 @@ func TestCleanupReachesEveryQueue(t *testing.T) {
 	}
 	for _, old := range store.Old() {
 		assert.True(t, fields[old.Name+"_days"], old.Name)
+	}
+}
+
+// TestCleanupHasASettingForAllOldRows: what a kind of queue has cleaned up has its number of days in the payload.
+func TestCleanupHasASettingForAllOldRows(t *testing.T) {
+	t.Parallel()
+	for _, old := range store.Old() {
+		var c Cleanup
+		require.NoError(t, json.Unmarshal(fmt.Appendf(nil, `{"%s_days": 8}`, old.Name), &c), old.Name)
+		assert.Equal(t, 8, c.days(old.Name), "a field %s_days of Cleanup", old.Name)
 	}
 }

@@ -292,10 +292,22 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 	assert.Equal(t, []string{"pending", "failed"}, b.states(mine, theirs))
 	a = b.send(acme, http.MethodPost, "/api/jobs/cancel", object{"all": true, "filter": object{"state": "pending"}})
 	assert.Equal(t, bulkCounts{Matched: 1, Changed: 1}, a.counts(t))
-	var stats struct{ Jobs []httpapi.TypeStats }
+	var stats struct {
+		Jobs   []httpapi.TypeStats
+		Queues []httpapi.QueueStats
+	}
 	b.send(acme, http.MethodGet, "/api/stats", nil).into(t, &stats)
 	require.Len(t, stats.Jobs, 1)
 	assert.Equal(t, int64(1), stats.Jobs[0].Count)
+	var kinds []string
+	for _, q := range stats.Queues {
+		kinds = append(kinds, q.Kind)
+	}
+	var all []string
+	for _, q := range store.Queues() {
+		all = append(all, q.Name)
+	}
+	assert.Equal(t, all, kinds, "every kind of the list")
 }
 
 func TestSearch(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 func (s *server) stats() {
 	operation(s, store.ScopeRead, huma.Operation{
 		OperationID: "getStats", Method: http.MethodGet, Path: "/api/stats", Tags: []string{tagServer},
-		Summary: "Count the jobs of both queues",
+		Summary: "Count the jobs of every queue",
 	}, s.getStats, http.StatusNotFound)
 }
 
@@ -31,15 +31,26 @@ func typeStats(s *store.JobStat) TypeStats {
 	return TypeStats{Type: s.Type, State: string(s.State), Count: s.Count, Oldest: s.Oldest, Newest: s.Newest, AverageAttempts: s.AverageAttempts}
 }
 
-// AccountingStats is how the accounting queue stands.
-type AccountingStats struct {
+// QueueStats is how a queue stands.
+type QueueStats struct {
+	Kind           string           `json:"kind" doc:"The queue's, such as accounting or jobs"`
 	At             time.Time        `json:"at" doc:"The database's clock"`
 	Counts         map[string]int64 `json:"counts" doc:"Jobs by state"`
 	Due            int64            `json:"due" doc:"Pending jobs whose time has come"`
 	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds"`
 	FailedByCode   map[string]int64 `json:"failedByCode" doc:"Failed jobs by their last error's code"`
 	OldestSeconds  float64          `json:"oldestPendingSeconds" doc:"How long ago the pending job that was asked for first was first due"`
-	OldestDocument string           `json:"oldestPendingDocumentId,omitempty"`
+	OldestJob      string           `json:"oldestPendingJobId,omitempty"`
+	OldestDocument string           `json:"oldestPendingDocumentId,omitempty" doc:"Of accounting jobs"`
+	OldestType     string           `json:"oldestPendingType,omitempty" doc:"Of jobs"`
+}
+
+func queueStats(s *store.QueueStatus) QueueStats {
+	out := QueueStats{Kind: s.Kind, At: s.At, Counts: named(s.Counts), Due: s.Due, StaleLeases: s.StaleLeases, FailedByCode: named(s.FailedByCode)}
+	if o := s.OldestPending; o != nil {
+		out.OldestSeconds, out.OldestJob, out.OldestDocument, out.OldestType = o.AgeSeconds, o.JobID, o.DocumentID, o.Type
+	}
+	return out
 }
 
 type statsInput struct {
@@ -48,8 +59,8 @@ type statsInput struct {
 
 type statsOutput struct {
 	Body struct {
-		Accounting AccountingStats `json:"accounting"`
-		Jobs       []TypeStats     `json:"jobs" doc:"Background jobs by type and state"`
+		Queues []QueueStats `json:"queues" doc:"Every queue"`
+		Jobs   []TypeStats  `json:"jobs" doc:"Background jobs by type and state"`
 	}
 }
 
@@ -58,7 +69,7 @@ func (s *server) getStats(ctx context.Context, in *statsInput) (*statsOutput, er
 	if err != nil {
 		return nil, err
 	}
-	a, err := store.AccountingStatus(ctx, s.pool, org)
+	queues, err := store.Status(ctx, s.pool, org)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +78,7 @@ func (s *server) getStats(ctx context.Context, in *statsInput) (*statsOutput, er
 		return nil, err
 	}
 	out := &statsOutput{}
-	out.Body.Jobs = convert(stats, typeStats)
-	out.Body.Accounting = AccountingStats{At: a.At, Counts: named(a.Counts), Due: a.Due, StaleLeases: a.StaleLeases, FailedByCode: named(a.FailedByCode)}
-	if o := a.OldestPending; o != nil {
-		out.Body.Accounting.OldestSeconds, out.Body.Accounting.OldestDocument = o.AgeSeconds, o.DocumentID
-	}
+	out.Body.Queues, out.Body.Jobs = convert(queues, queueStats), convert(stats, typeStats)
 	return out, nil
 }
 

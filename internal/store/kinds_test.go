@@ -55,6 +55,17 @@ func TestEveryKindHasItsFiles(t *testing.T) {
 	assert.Greater(t, listed, 10, "files that were listed")
 }
 
+// TestEveryKindMayLogAttempts: the table of attempts knows each kind of the list.
+func TestEveryKindMayLogAttempts(t *testing.T) {
+	t.Parallel()
+	var check string
+	require.NoError(t, setup(t).Pool.QueryRow(t.Context(),
+		`SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'daybook.attempts'::regclass AND conname = 'attempts_kind'`).Scan(&check))
+	for _, q := range store.Queues() {
+		assert.Contains(t, check, "'"+q.Name+"'", "attempts_kind in migrations/00001_common.sql")
+	}
+}
+
 // begun makes a job of each kind, of an organization of its own, and returns their ids by kind.
 func (b *bundle) begun() map[string]string {
 	b.t.Helper()
