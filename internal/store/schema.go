@@ -27,8 +27,8 @@ type guard struct {
 	// verify says whether the schema is the one of this program, and whole; nil: there is no guard.
 	verify func(ctx context.Context) error
 	log    *slog.Logger
-	// begin begins a transaction on the tables that were verified; nil: none were.
-	begin atomic.Pointer[string]
+	// require has a transaction fail on other tables than those that were verified; nil: none were.
+	require atomic.Pointer[string]
 
 	mu    sync.Mutex
 	tried time.Time
@@ -40,19 +40,19 @@ func (s *Store) GuardSchema(verify func(ctx context.Context) error, log *slog.Lo
 	s.guard.verify, s.guard.log = verify, log
 }
 
-// ready returns how a transaction begins, or ErrSchemaMismatch.
-func (s *Store) ready(ctx context.Context) (begin string, err error) {
+// ready returns the statement with which a transaction begins, or "" where there is no guard, or fails with ErrSchemaMismatch.
+func (s *Store) ready(ctx context.Context) (require string, err error) {
 	g := &s.guard
 	if g.verify == nil {
-		return beginShort, nil
+		return "", nil
 	}
-	if begin := g.begin.Load(); begin != nil {
-		return *begin, nil
+	if require := g.require.Load(); require != nil {
+		return *require, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if begin := g.begin.Load(); begin != nil {
-		return *begin, nil
+	if require := g.require.Load(); require != nil {
+		return *require, nil
 	}
 	if g.last != nil && time.Since(g.tried) < verifyEvery {
 		return "", g.last
@@ -64,7 +64,7 @@ func (s *Store) ready(ctx context.Context) (begin string, err error) {
 			g.log.Info("the database's schema fits again; the worker goes on", "queue", s.kind.Name)
 		}
 		g.last = nil
-		g.begin.Store(&verified)
+		g.require.Store(&verified)
 		return verified, nil
 	case ctx.Err() != nil || IsTransient(err):
 		return "", err
@@ -76,7 +76,7 @@ func (s *Store) ready(ctx context.Context) (begin string, err error) {
 	return "", g.last
 }
 
-// verifySchema verifies the schema and returns what begins a transaction on the queue's table as it is now: another table of its
+// verifySchema verifies the schema and returns the statement that requires the queue's table as it is now: another table of its
 // name makes it fail. The table is looked up first, so that one which replaces it meanwhile is noticed.
 func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
@@ -92,7 +92,7 @@ func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	if table == nil {
 		return "", fmt.Errorf("there is no table %s", name)
 	}
-	return beginShort + `; SELECT daybook.require_table('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
+	return `SELECT daybook.require_table('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
 }
 
 // suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it
@@ -101,7 +101,7 @@ func (s *Store) suspect(ctx context.Context, err error) error {
 	if err == nil || s.guard.verify == nil || errors.Is(err, ErrSchemaMismatch) || !mayBeReplaced(err) {
 		return err
 	}
-	s.guard.begin.Store(nil)
+	s.guard.require.Store(nil)
 	if SQLState(err) == stateTableReplaced || isConnectError(err) {
 		return err
 	}

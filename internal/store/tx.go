@@ -17,12 +17,15 @@ type Beginner interface {
 // stricter isolation level a statement would read what was true when its transaction began, and not what the locks that it
 // has taken since protect: a period that was closed meanwhile would still be open. The time limits are the worker's own.
 //
-// The text has no parameters, so it is sent in one round trip.
+// These texts have no parameters, so each is sent in one round trip.
 const (
 	beginOwn    = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`
-	beginShort  = beginOwn + `; SET LOCAL idle_in_transaction_session_timeout = '10s'`
 	beginReport = `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`
 )
+
+// limitShort gives a transaction of the worker's queues its time limits; the argument is that of locks, in milliseconds. It is sent with
+// BEGIN as a batch of prepared statements: of a text of several statements each would be planned anew each time.
+const limitShort = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '10s', true)`
 
 // readCommitted begins a batch that is sent without a transaction around it, and so is one by itself. PostgreSQL documents
 // it to be SET TRANSACTION, which warns when it is used there.
@@ -43,30 +46,37 @@ func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 // InTxWaiting is InTx for a transaction in which no statement waits longer than wait for a lock: then IsLockTimeout holds for
 // its error. 0 is any time.
 func (s *Store) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
-	begin, err := s.ready(ctx)
+	require, err := s.ready(ctx)
 	if err != nil {
 		return err
 	}
+	batch := &pgx.Batch{}
+	batch.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	limit := int64(0)
 	if wait > 0 {
-		begin += `; SET LOCAL lock_timeout = ` + strconv.FormatInt(max(wait.Milliseconds(), 1), 10)
+		limit = max(wait.Milliseconds(), 1)
 	}
-	return s.suspect(ctx, s.transact(ctx, begin, f))
+	batch.Queue(limitShort, strconv.FormatInt(limit, 10))
+	if require != "" {
+		batch.Queue(require)
+	}
+	return s.suspect(ctx, s.transact(ctx, batch, f))
 }
 
-// transact runs f in a transaction that begin begins. It commits it, unless f has (CompleteAndCommit), or rolls it back when f fails.
-func (s *Store) transact(ctx context.Context, begin string, f func(tx pgx.Tx) error) error {
+// transact runs f in a transaction that a batch begins. It commits it, unless f has (CompleteAndCommit), or rolls it back when f fails.
+func (s *Store) transact(ctx context.Context, begin *pgx.Batch, f func(tx pgx.Tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	begun, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
-	if err != nil {
+	beginning := conn.SendBatch(ctx, begin)
+	tx := &transaction{Tx: beginning.Tx(), conn: conn.Conn()}
+	// Without effect when the transaction has ended; otherwise it has failed, or f has ended its goroutine.
+	defer func() { _ = tx.Rollback(ctx) }()
+	if err := beginning.Close(); err != nil {
 		return err
 	}
-	tx := &transaction{Tx: begun, conn: begun.Conn()}
-	// Without effect when the transaction has ended; otherwise f has failed, or has ended its goroutine.
-	defer func() { _ = tx.Rollback(ctx) }()
 	if err := f(tx); err != nil || tx.committed {
 		return err
 	}
