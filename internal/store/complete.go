@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -140,6 +141,8 @@ type access struct {
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
 // Those rows are named by an array: a join's plan, made while the log was empty, would walk all of it for each completion.
 //
+// What folds is left out of the statement when nothing is rescheduled (completePlainly): to start it takes a fifth of the time of one completion.
+//
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's completion would walk all of them for each job.
 const completeStmt = `
@@ -183,6 +186,7 @@ WITH v AS (
               /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
               /* accounting: 'accounting' AS kind, NULL::text AS type, q.document_id, v.old_version AS version */,
               q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again
+-- folds
 ), again AS (
     SELECT s.job_id, s.error, s.started_at, a.id AS log_id
       FROM completed s
@@ -196,16 +200,23 @@ WITH v AS (
            ended_at = clock_timestamp(), worker = @worker, turn_id = @turn, fence = @fence, workflow_run_id = @run
      WHERE a.id = ANY (ARRAY(SELECT g.log_id FROM again g))
     RETURNING a.job_id
+-- until here
 ), logged AS (
     INSERT INTO daybook.attempts (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
                                   worker, turn_id, fence, workflow_run_id)
     SELECT job_id, org_id, kind, type, document_id, version, attempt, outcome::daybook.attempt_outcome, code, error, started_at,
            @worker, @turn, @fence, @run
       FROM completed s
-     WHERE NOT unlogged AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
+     WHERE NOT unlogged
+-- folds
+       AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
+-- until here
 )
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
+
+// completePlainly is completeStmt for attempts of which none is rescheduled.
+var completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
 
 func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
 	n := len(completions)
@@ -236,7 +247,11 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 		batch.Queue(planByKey)
 	}
 	var again int
-	batch.Queue(k.sql(completeStmt), turn.args(args{
+	stmt := k.sql(completePlainly)
+	if counts[models.OutcomeRescheduled] > 0 {
+		stmt = k.sql(completeStmt)
+	}
+	batch.Queue(stmt, turn.args(args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": codes, "errors": errs, "delays": delays, "versions": versions, "results": results,
 		"unlogged": unlogged, "attempts": attempts, "started": started, "old_versions": oldVersions,
