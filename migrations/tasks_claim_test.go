@@ -141,7 +141,7 @@ func TestNoTaskIsLost(t *testing.T) {
 			for i := range w.open {
 				w.end(i, true)
 			}
-			limit := time.Now().Add(time.Minute)
+			limit := time.Now().Add(30 * time.Second)
 			for fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task t WHERE NOT EXISTS (SELECT FROM queues.task_completed c WHERE c.task_id = t.task_id)`) > 0 {
 				require.True(t, time.Now().Before(limit), "tasks that are not handed out: %d", fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task`))
 				for _, id := range dequeueTasks(t, db.Pool, 50, w.filter()...) {
