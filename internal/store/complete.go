@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -145,10 +146,14 @@ type access struct {
 //
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's completion would walk all of them for each job.
+//
+// Arrays of what most completions have nothing in may be empty (sparse): unnest fills up with null.
 const completeStmt = `
 WITH v AS (
-    SELECT * FROM unnest(@ids::text[], @outcomes::text[], @codes::text[], @errors::text[], @delays::float8[], @versions::bigint[], @results::text[],
-                         @unlogged::boolean[], @attempts::integer[], @started::timestamptz[], @old_versions::bigint[])
+    SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, started_at,
+           coalesce(old_version, 0) AS old_version
+      FROM unnest(@ids::text[], @outcomes::text[], @codes::text[], @errors::text[], @delays::float8[], @versions::bigint[], @results::text[],
+                  @unlogged::boolean[], @attempts::integer[], @started::timestamptz[], @old_versions::bigint[])
         AS v (id, outcome, code, error, delay, version, result, unlogged, attempt, started_at, old_version)
 ), completed AS (
     UPDATE daybook.jobs q
@@ -253,8 +258,8 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	}
 	batch.Queue(stmt, turn.args(args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
-		"ids": ids, "outcomes": outcomes, "codes": codes, "errors": errs, "delays": delays, "versions": versions, "results": results,
-		"unlogged": unlogged, "attempts": attempts, "started": started, "old_versions": oldVersions,
+		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
+		"results": sparse(results), "unlogged": sparse(unlogged), "attempts": attempts, "started": started, "old_versions": sparse(oldVersions),
 	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
 	if err := sendCompletion(ctx, tx, batch, a); err != nil {
 		if SQLState(err) == stateLeaseLost {
@@ -266,6 +271,15 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 		counts[Requeued] = again
 	}
 	return counts, nil
+}
+
+// sparse returns the values, or none if each is the zero value.
+func sparse[T comparable](all []T) []T {
+	var zero T
+	if slices.ContainsFunc(all, func(v T) bool { return v != zero }) {
+		return all
+	}
+	return []T{}
 }
 
 // sendCompletion sends a completion, and commits it where the transaction ends with it.
