@@ -52,13 +52,15 @@ SELECT n, account, amount, 'EUR'
 // benchRegistry holds the handlers. began is told when one that does nothing begins; it may be nil.
 func benchRegistry(began func(number int)) *jobs.Registry {
 	r := jobs.NewRegistry()
-	policy := jobs.Policy{Owner: "bench", Parallel: 500}
+	// As River's MaxWorkers for jobs that do nothing: the room for them bounds how many are picked at a time, over the lanes of the process.
+	policy := jobs.Policy{Owner: "bench", Parallel: 2000}
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[noopJob]) error {
 		if began != nil {
 			began(j.Payload.Number)
 		}
 		return nil
 	})
+	policy.Parallel = 500 // in a call
 	jobs.RegisterBulk(r, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[bulkJob]) ([]error, error) {
 		numbers, nets, taxes := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
 		for i, j := range all {
