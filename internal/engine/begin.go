@@ -119,7 +119,7 @@ func (r *runner) suspects(queue []store.Job) int {
 	switch {
 	case worst == 0 && !r.careful:
 		return len(queue)
-	case r.active > 0:
+	case r.active > 0, r.completing, len(r.ended) > 0: // what has ended would be charged, too, until it is completed
 		return 0
 	}
 	r.careful = worst > 0
