@@ -1,13 +1,9 @@
 package handlers
 
-import (
-	"github.com/daybook-dev/daybook/internal/payload"
-)
-
 // Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
 func (p Webhook) Check() error {
 	if p.URL == "" && p.WebhookURL == "" {
-		return payload.Invalid("/url", "it is missing: give url or webhookUrl")
+		return invalid("url is missing: give url or webhookUrl")
 	}
 	if _, err := p.target(); err != nil {
 		return err
@@ -19,9 +15,9 @@ func (p Webhook) Check() error {
 func (p Email) Check() error {
 	switch {
 	case len(p.To) == 0:
-		return payload.Invalid("/to", "it is empty: name a recipient")
+		return invalid("to is empty: name a recipient")
 	case p.Text == "" && p.HTML == "":
-		return payload.Invalid("/text", "it is missing: give text, html or both")
+		return invalid("text is missing: give text, html or both")
 	}
 	for field, texts := range map[string][]string{"to": p.To, "cc": p.Cc} {
 		if _, err := addresses(field, texts); err != nil {
@@ -40,7 +36,7 @@ func (p Report) Check() error {
 // Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.
 func (p DBFunction) Check() error {
 	if !functionName.MatchString(p.Function) {
-		return payload.Invalid("/function", "it is not like schema.name, in lower-case letters, digits and _")
+		return invalid("function is not like schema.name, in lower-case letters, digits and _")
 	}
 	return nil
 }

@@ -93,13 +93,13 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 	r := enqueue("webhook")
 	assert.Contains(t, r.err, "uri")
 	for _, wrong := range []struct{ jobType, payload, says string }{
-		{"webhook", `{}`, "field /url: it is missing: give url or webhookUrl"},
+		{"webhook", `{}`, "url is missing: give url or webhookUrl"},
 		{"webhook_delivery", `{"url":"ftp://x"}`, "url must begin with"},
 		{"email", `{}`, `missing field "to"`},
-		{"email", `{"to":[],"subject":"s","text":"t"}`, "field /to: it is empty"},
-		{"email", `{"to":["a@example.com"],"subject":"s"}`, "field /text: it is missing"},
+		{"email", `{"to":[],"subject":"s","text":"t"}`, "to is empty"},
+		{"email", `{"to":["a@example.com"],"subject":"s"}`, "text is missing"},
 		{"report", `{"kind":"account_ledger"}`, "account is required"},
-		{"db_function", `{"function":"refresh"}`, "field /function"},
+		{"db_function", `{"function":"refresh"}`, "function is not like schema.name"},
 	} {
 		r := b.run("jobs", "enqueue", wrong.jobType, "--org", "acme", "--payload", wrong.payload, "--json")
 		assert.Equal(t, failure.ExitUsage, r.exit, wrong)

@@ -29,9 +29,6 @@ func (e *Error) Unwrap() error {
 	return models.ErrPayloadInvalid
 }
 
-// Invalid is an error about the field that the JSON pointer names.
-func Invalid(field, message string) error { return invalid(field, message) }
-
 func invalid(field, message string) *Error {
 	return &Error{Code: models.CodePayloadInvalid, Field: field, Message: message}
 }

@@ -87,14 +87,12 @@ func (s *Schema) Validate(raw []byte) error {
 		return err
 	}
 	value := reflect.New(s.checks).Interface()
-	if json.Unmarshal(raw, value) != nil {
-		return nil // Decode says so
+	if json.Unmarshal(raw, value) == nil { // otherwise Decode says so
+		if err := value.(Checker).Check(); err != nil {
+			return invalid("", err.Error())
+		}
 	}
-	err := value.(Checker).Check()
-	if _, own := errors.AsType[*Error](err); err != nil && !own {
-		return invalid("", err.Error())
-	}
-	return err
+	return nil
 }
 
 func (s *Schema) validate(raw []byte) error {
