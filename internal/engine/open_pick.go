@@ -229,39 +229,6 @@ func (r *runner) beginPick(work context.Context, o *openPick) int {
 	return n
 }
 
-// enlarge has n more goroutines work an open pick.
-func (r *runner) enlarge(work context.Context, o *openPick, n int) {
-	o.crew, o.more = o.crew+n, time.Now().Add(crewFor)
-	for range n {
-		go r.workPicked(work, o)
-	}
-}
-
-// workPicked works jobs of an open pick, in their order, as long as there are some that have not begun.
-func (r *runner) workPicked(work context.Context, o *openPick) {
-	over := false
-	defer func() {
-		if !over { // a handler has ended its goroutine
-			go r.workPicked(work, o)
-		}
-	}()
-	for c := o.next(); c != nil; c = o.next() {
-		r.workAndTell(work, c)
-	}
-	over = true
-}
-
-// next is the next call that begins; nil: there is none.
-func (o *openPick) next() *call {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.begun == len(o.calls) {
-		return nil
-	}
-	o.begun++
-	return o.calls[o.begun-1]
-}
-
 // lost reports whether the transaction has ended and left a job that has not begun to others.
 func (o *openPick) lost(id string) bool {
 	select {
@@ -269,31 +236,6 @@ func (o *openPick) lost(id string) bool {
 		return !o.leased[id]
 	default:
 		return false
-	}
-}
-
-// take records how a call ended. late: the transaction has been told to end. all: there is no other call that it waits for.
-func (o *openPick) take(c *call, e ended) (late, all bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.finishing {
-		return true, false
-	}
-	c.over = true
-	o.ended = append(o.ended, e)
-	return false, len(o.ended) == len(o.calls)
-}
-
-// tellPicked tells the loop of a picked job that has ended: at once if it is late, and otherwise when all have ended.
-func (r *runner) tellPicked(c *call, e ended) {
-	switch late, all := c.from.take(c, e); {
-	case late:
-		r.tellOver(returned{call: c, jobs: []ended{e}})
-	case all:
-		select {
-		case r.hurry <- c.from:
-		case <-c.from.over:
-		}
 	}
 }
 
