@@ -16,7 +16,7 @@ import (
 
 // ErrDifferent means that the database was made by other migrations than this build has under the same numbers.
 var ErrDifferent = failure.New(failure.SchemaDifferent, "the database was made by other migrations of the same number: until the first release they are edited in place, "+
-	"so make the database anew (`daybook migrate down --all` by the program that made it, or DROP SCHEMA daybook CASCADE, then `daybook migrate up`)")
+	"so make the database anew (`daybook migrate down --all` by the program that made it, or, if the schemas queues and internal have nothing of yours, DROP SCHEMA daybook, queues, internal CASCADE, then `daybook migrate up`)")
 
 // ErrIncomplete means that constraints, indexes or triggers are missing that the migrations made.
 var ErrIncomplete = failure.New(failure.SchemaIncomplete, "the database's schema is incomplete: wait until the restore of a dump is done, or restore what is missing")

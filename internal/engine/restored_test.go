@@ -39,7 +39,7 @@ func guarded(t *testing.T, db *pgtest.DB, kind *store.Kind) *store.Store {
 // and the constraints are not.
 func (b *bundle) restoring() {
 	b.t.Helper()
-	b.exec(`DROP SCHEMA daybook CASCADE`)
+	b.exec(`DROP SCHEMA daybook, queues, internal CASCADE`)
 	require.NoError(b.t, migrations.Up(b.t.Context(), b.URL))
 	b.Pool.Reset() // the test's own sessions
 	b.exec(`ALTER TABLE daybook.confirmations DROP CONSTRAINT confirmations_impact_id_fkey`)
@@ -110,7 +110,7 @@ func TestStalePlansAreNoAttempt(t *testing.T) {
 		_, err := work(n)
 		require.NoError(t, err)
 	}
-	b.exec(`DROP SCHEMA daybook CASCADE`)
+	b.exec(`DROP SCHEMA daybook, queues, internal CASCADE`)
 	require.NoError(t, migrations.Up(t.Context(), b.URL))
 	b.Pool.Reset() // the test's own sessions
 	id := enqueue()
