@@ -75,13 +75,14 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 // Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
 //
 // A lock leaves the id of its transaction on the row (xmax), also when its session dies: that tells of a worker that a job has ended while it
-// was picked. The id has 32 bits, and counts from the newest one; what cannot be one, because it names several transactions, says nothing.
+// was picked. The id has 32 bits, and counts from this transaction's own,
+// which is newer; what cannot be one, because it names several transactions, says nothing.
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
   FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
        WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, n)
- CROSS JOIN LATERAL (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS x (next)
+ CROSS JOIN (SELECT pg_current_xact_id()::text::bigint) AS x (own)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
  CROSS JOIN LATERAL (
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
@@ -89,8 +90,8 @@ SELECT j.*
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
               q.updated_at,
               CASE WHEN q.xmax = '0'::xid THEN false
-                   WHEN (x.next - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.next - 3, 2147483647) THEN false
-                   ELSE coalesce(pg_xact_status((x.next - ((x.next - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END
+                   WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
+                   ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -53,6 +54,9 @@ func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Durati
 		clear(r.watched)
 	}
 	got, pause, err = r.check(ctx, began)
+	if errors.Is(err, errElsewhere) {
+		return got, unevenly(watchPause), nil // what was seen counts on, for maxGap
+	}
 	now := time.Now()
 	r.checked = now
 	if err != nil {
@@ -111,7 +115,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Duration, error) {
 	now := time.Now()
 	expired := o.now.Add(-StaleAfter)
-	got, left, err := r.store.reclaim(ctx, r.from, suspectAfter, func(id string, renewed time.Time) bool {
+	got, left, err := r.store.reclaim(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, r.from, suspectAfter, func(id string, renewed time.Time) bool {
 		since, known := r.watched[suspect{id, renewed.UnixMicro()}]
 		return known && now.Sub(since) >= reclaimPatience && !renewed.After(expired)
 	})
@@ -128,8 +132,11 @@ func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Durati
 		watched[one] = since
 	}
 	r.watched = watched
-	return got, watchPause, nil
+	return got, unevenly(watchPause), nil
 }
+
+// unevenly is a pause, or up to a quarter more: processes that have begun to watch a lease together do not go on looking at the same moments.
+func unevenly(pause time.Duration) time.Duration { return pause + rand.N(pause/4) }
 
 // oldest is the oldest lease of the queue.
 type oldest struct {

@@ -39,7 +39,16 @@ type wakerLock struct {
 
 // serve tells waiters of work for as long as there are any. Success at the lock means that no enqueuing transaction
 // is open and each later one will notify; so every waiter scans once more after it.
-func (l *wakerLock) serve(ctx context.Context) error {
+//
+// A process that ends tells the others that the lock is free.
+func (l *wakerLock) serve(ctx context.Context) (err error) {
+	defer func() {
+		if ctx.Err() != nil && l.state == lockHeld {
+			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			err = errors.Join(err, l.unlock(own))
+		}
+	}()
 	for {
 		n, changed := l.waker.waiters()
 		if over, err := l.idle(ctx, n); over || err != nil {

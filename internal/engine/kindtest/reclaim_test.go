@@ -2,6 +2,8 @@ package kindtest
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +19,7 @@ var reclaimContracts = []contract{
 	{"expired leases are reclaimed after a while", reclaimedAfterAWhile},
 	{"only what was worked is charged", reclaimCharges},
 	{"an outage gives holders time", outageGivesTime},
+	{"processes that look at the same moments do not hinder each other", reclaimersBesideEachOther},
 }
 
 // checkUntil checks again and again, as the engine does, until done says so.
@@ -126,4 +129,25 @@ func outageGivesTime(b *bundle) {
 	restored := time.Now()
 	b.checkUntil(r, func(got store.Reclaimed) bool { return got.Jobs == 1 })
 	assert.GreaterOrEqual(b.t, time.Since(restored), 4*time.Second)
+}
+
+// None takes another one's look at a row for its holder's lock.
+func reclaimersBesideEachOther(b *bundle) {
+	turn := b.turn("run/0/1")
+	b.leased(turn, 1)
+	require.NoError(b.t, b.expire(b.t.Context(), turn.ID))
+	all := []engine.Reclaimer{b.kind.NewReclaimer(), b.open().NewReclaimer(), b.open().NewReclaimer()}
+	require.Eventually(b.t, func() bool {
+		var reclaimed atomic.Int64
+		var looking sync.WaitGroup
+		for _, r := range all {
+			looking.Go(func() {
+				got, _, err := r.Check(b.t.Context())
+				assert.NoError(b.t, err)
+				reclaimed.Add(int64(got.Jobs))
+			})
+		}
+		looking.Wait()
+		return reclaimed.Load() == 1
+	}, 30*time.Second, 200*time.Millisecond)
 }
