@@ -104,7 +104,8 @@ func (r *runner) leaveRoom(jobs []store.Job) {
 
 // suspects puts the leased jobs first whose worker died with them before, and says how many of all may be begun now. A
 // job that kills its worker must be found, and other jobs are charged if they are being worked when the worker dies. So bulks that
-// were reclaimed once are worked in tenths, jobs that were reclaimed again one by one, and no other jobs meanwhile.
+// were reclaimed once are worked in tenths, jobs that were reclaimed again one by one, and no other jobs meanwhile. Until they can begin, the
+// turn gets no more jobs: those could be picked, and begin without going through the queue.
 func (r *runner) suspects(queue []store.Job) int {
 	suspicion := func(j store.Job) int {
 		if h, ok := r.engine.handlers.Handling(j.Type); j.Reclaims == 1 && (!ok || !h.Bulk || h.Parallel == 1) {
@@ -119,7 +120,9 @@ func (r *runner) suspects(queue []store.Job) int {
 	switch {
 	case worst == 0 && !r.careful:
 		return len(queue)
-	case r.active > 0, r.completing, len(r.ended) > 0: // what has ended would be charged, too, until it is completed
+	case r.active > 0, r.refill.underWay, r.completing, len(r.ended)+len(r.held) > 0:
+		// A refill may begin what it picks. What has ended would be charged, too, until it is completed.
+		r.careful = true
 		return 0
 	}
 	r.careful = worst > 0

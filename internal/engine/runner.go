@@ -55,7 +55,7 @@ type runner struct {
 	running map[string]int
 	// begun are the jobs that calls were given and have not returned.
 	begun map[string]bool
-	// careful: jobs are being worked that may have killed their worker. ending: nothing more is begun.
+	// careful: jobs are being worked, or wait to be worked alone, that may have killed their worker. ending: nothing more is begun.
 	careful, ending bool
 	// checked is when calls that do not return were last looked for, stoppedAt when that was first done after the turn was told to stop.
 	checked, stoppedAt time.Time
