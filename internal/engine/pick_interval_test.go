@@ -57,3 +57,23 @@ SELECT min(gap) FROM (SELECT started_at - lag(started_at) OVER (ORDER BY started
 	close(stop)
 	assert.Equal(t, 3, (<-first).Completed+(<-second).Completed)
 }
+
+// TestFullTurnHoldsUpNoOther has two turns of one process work a backlog: a turn whose refills find as many as they ask for does not keep the
+// other one from its first refill.
+func TestFullTurnHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	const documents = 100_000
+	b := setupWith(t, effortless{}, engine.Options{Direct: true, PickInterval: 500 * time.Millisecond})
+	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) SELECT 'org_' || i % 100, 'doc_' || i, 1 FROM generate_series(1, $1) i`, documents)
+	stop := make(chan struct{})
+	first := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	second := b.processing(b.engine, engine.TurnRequest{Turn: turn(2), Batch: 50, Length: time.Hour, Linger: true, Stop: stop})
+	require.Eventually(t, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM (SELECT DISTINCT turn_id FROM daybook.attempts) AS s`) == 2
+	}, time.Minute, 20*time.Millisecond)
+	left := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`)
+	close(stop)
+	<-first
+	<-second
+	assert.Positive(t, left, "the backlog lasts")
+}

@@ -90,11 +90,15 @@ type moment struct {
 	at time.Time
 }
 
-// begin notes that it happens now, unless it has happened within the interval, and always if it must; it returns how long to wait otherwise.
+// begin notes that it happens now, unless it has happened within the interval; then it returns how long to wait. What must happen does not
+// wait, and is not noted: the others would otherwise wait for as long as one of them goes on with it.
 func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if next := m.at.Add(interval); !must && now.Before(next) {
+	if must {
+		return 0
+	}
+	if next := m.at.Add(interval); now.Before(next) {
 		return next.Sub(now)
 	}
 	m.at = now
