@@ -60,6 +60,7 @@ type FetchOutput struct {
 // FetchBatch leases the first jobs of a turn, and waits for some when none is due. Cancelled, it gives back what it
 // leased and reports none.
 func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput, err error) {
+	_, silent := resume(ctx, in.TurnID)
 	ctx, p := startPulse(ctx, a.client, in.TurnID, false)
 	defer func() { p.end(ctx, err) }()
 	f, err := a.engine.Fetch(ctx, engine.FetchRequest{
@@ -68,6 +69,7 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 		Wait:       time.Duration(in.WaitSeconds) * time.Second,
 		LeftBehind: in.LeftBehind,
 		Again:      activity.GetInfo(ctx).Attempt > 1,
+		Crashed:    len(silent) > 0,
 		Stop:       activity.GetWorkerStopChannel(ctx),
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 
 // workFetched works a turn that a fetch has leased, and goes on for a while.
 func (e *Engine) workFetched(ctx context.Context, f Fetched, r FetchRequest) (Fetched, error) {
-	report, err := e.Process(ctx, TurnRequest{Turn: r.Turn, Batch: r.Batch, Length: apartLength, Crashed: r.Again, Stop: r.Stop})
+	report, err := e.Process(ctx, TurnRequest{Turn: r.Turn, Batch: r.Batch, Length: apartLength, Crashed: r.Crashed, Stop: r.Stop})
 	if err != nil {
 		return f, err
 	}

@@ -27,7 +27,7 @@ func TestDocumentThatKillsTheWorkerOfAFetchEndsAlone(t *testing.T) {
 	for alive := true; alive; {
 		again := dead > 0
 		go func() {
-			f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: store.Turn{ID: "run/0/1", Worker: "w"}, Batch: 50, Again: again})
+			f, err := b.engine.Fetch(t.Context(), engine.FetchRequest{Turn: store.Turn{ID: "run/0/1", Worker: "w"}, Batch: 50, Again: again, Crashed: again})
 			assert.NoError(t, err)
 			ended <- f
 		}()

@@ -23,6 +23,8 @@ type FetchRequest struct {
 	LeftBehind []string
 	// Again says that this turn may have been fetched before: what it holds already is reclaimed first.
 	Again bool
+	// Crashed says that the fetch before did not end by itself: what it was working is charged.
+	Crashed bool
 	// Stop ends the wait.
 	Stop <-chan struct{}
 
