@@ -37,9 +37,11 @@ CREATE TABLE queues.task_lease (
     task_id       bigint NOT NULL,
     leased_at     timestamptz NOT NULL,
     expires_at    timestamptz NOT NULL,
+    renews        bigint,
     CONSTRAINT lease_ends_after_it_begins CHECK (expires_at > leased_at)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE queues.task_lease IS 'Each time that a task was handed out, or its lease renewed. Append-only';
+COMMENT ON COLUMN queues.task_lease.renews IS 'The claim that this row renews, by its task_lease_id; null: the task was handed out';
 CREATE INDEX task_lease_task ON queues.task_lease (task_id);
 
 CREATE TABLE queues.task_completed (
@@ -113,7 +115,7 @@ CREATE INDEX open_task_leased_arrived ON queues.open_task (arrived) WHERE task_l
 
 -- What is known of the front of an order, so that a scan begins after the rows that are gone (decision 30). A row says: everything that
 -- the snapshot (seen_to, unseen) saw up to (last_at, last_id) is gone from the order, but for the tasks in passed. That stays true, so rows are
--- only added, and any of them may be used; the last is the best. What the snapshot did not see is found by open_task.arrived.
+-- never changed, and any of them may be used; the last is the best. What the snapshot did not see is found by open_task.arrived.
 CREATE TABLE queues.task_cursor (
     scope     text COLLATE "C" NOT NULL,
     cursor_no bigint GENERATED ALWAYS AS IDENTITY,
@@ -141,6 +143,18 @@ BEGIN
 END
 $$;
 
+-- Fails unless a type may be one, as the table of tasks has it. What is no name is no scope of a cursor for ready tasks either (decision 30).
+CREATE FUNCTION queues.require_task_type(_task_type text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    IF (_task_type ~ '^[a-z][a-z0-9_]{0,62}$') IS NOT TRUE THEN
+        RAISE EXCEPTION 'the type of a task must be a small letter and then small letters, digits or "_", 63 at most, not %', coalesce(quote_literal(_task_type), 'null')
+            USING ERRCODE = 'DB010', HINT = 'db_function, email, sms and file_delete are built in';
+    END IF;
+END
+$$;
+
 -- The functions that write are security definer, so that no caller needs a right to the tables, and PUBLIC may call none of them.
 CREATE FUNCTION queues.enqueue(_task_type text, _payload jsonb, _scheduled_at timestamptz DEFAULT now()) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -149,10 +163,7 @@ AS $$
 DECLARE
     due CONSTANT timestamptz := coalesce(_scheduled_at, now());
 BEGIN
-    IF (_task_type ~ '^[a-z][a-z0-9_]{0,62}$') IS NOT TRUE THEN
-        RAISE EXCEPTION 'the type of a task must be a small letter and then small letters, digits or "_", 63 at most, not %', coalesce(quote_literal(_task_type), 'null')
-            USING ERRCODE = 'DB010', HINT = 'db_function, email, sms and file_delete are built in';
-    END IF;
+    PERFORM queues.require_task_type(_task_type);
     IF jsonb_typeof(_payload) IS DISTINCT FROM 'object' THEN
         RAISE EXCEPTION 'the payload must be a JSON object, not %', coalesce(jsonb_typeof(_payload), 'null') USING ERRCODE = 'DB021';
     END IF;
@@ -189,12 +200,17 @@ BEGIN
     LOCK TABLE queues.open_task, queues.task_cursor IN ACCESS EXCLUSIVE MODE;
     TRUNCATE queues.open_task, queues.task_cursor;
     INSERT INTO queues.open_task (task_id, task_type, scheduled_at, leases, task_lease_id, leased_until)
-    SELECT t.task_id, t.task_type, t.scheduled_at, coalesce(l.leases, 0), l.task_lease_id, l.expires_at
+    -- A renewal keeps the claim that it renews, which is the last one: it ends when the last row says.
+    SELECT t.task_id, t.task_type, t.scheduled_at, l.leases, l.task_lease_id, l.expires_at
       FROM queues.task t
-      LEFT JOIN (SELECT x.task_id, count(*) AS leases, max(x.task_lease_id) AS task_lease_id, max(x.expires_at) AS expires_at
-                   FROM queues.task_lease x GROUP BY x.task_id) l USING (task_id)
+     CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE x.renews IS NULL) AS leases, max(x.task_lease_id) FILTER (WHERE x.renews IS NULL) AS task_lease_id,
+                                (array_agg(x.expires_at ORDER BY x.task_lease_id DESC))[1] AS expires_at
+                           FROM queues.task_lease x WHERE x.task_id = t.task_id) l
      WHERE NOT EXISTS (SELECT FROM queues.task_completed c WHERE c.task_id = t.task_id);
     GET DIAGNOSTICS n = ROW_COUNT;
+    IF daybook.must_wake(3, (SELECT min(coalesce(o.leased_until, o.scheduled_at)) FROM queues.open_task o)) THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
     RETURN n;
 END
 $$;
@@ -234,12 +250,12 @@ END
 $$;
 COMMENT ON FUNCTION queues.remove_completed_tasks IS 'Retention: removes completed tasks and returns them with all their facts. The owner alone may call it';
 
-REVOKE ALL ON FUNCTION queues.enqueue, queues.rebuild_open_tasks, queues.remove_completed_tasks, daybook.wake_task_queue FROM PUBLIC;
+REVOKE ALL ON FUNCTION queues.require_task_type, queues.enqueue, queues.rebuild_open_tasks, queues.remove_completed_tasks, daybook.wake_task_queue FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.remove_completed_tasks, queues.rebuild_open_tasks, queues.enqueue, daybook.wake_task_queue;
+DROP FUNCTION queues.remove_completed_tasks, queues.rebuild_open_tasks, queues.enqueue, queues.require_task_type, daybook.wake_task_queue;
 DROP TABLE queues.task_cursor, queues.open_task, queues.error, queues.task_completed, queues.task_lease, queues.task;
 DROP FUNCTION queues.refuse_change;
 -- +goose StatementBegin

@@ -92,15 +92,21 @@ BEGIN
 END
 $$;
 
--- Removes cursors that are of no more use, in a window of numbers, so that it walks few dead rows. What another transaction removes is left to it.
+-- Removes the cursor that a transaction has moved, and earlier ones of its scope. What another transaction removes is left to it. The window of 100
+-- numbers holds what was made at about the same time, and few dead rows. What commits later, or was left by a transaction that rolled back, is
+-- found by a walk over the whole scope: for one cursor in 100, and for each that is a minute old, as those of scopes that rarely move are.
 CREATE FUNCTION queues.forget_cursors(c queues.task_cursor) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
 AS $$
+DECLARE
+    since CONSTANT bigint := CASE WHEN c.made_at < clock_timestamp() - interval '1 minute' OR random() < 0.01 THEN 0 ELSE c.cursor_no - 100 END;
+BEGIN
     DELETE FROM queues.task_cursor d
-     WHERE d.scope = c.scope AND d.cursor_no IN (
+     WHERE d.scope = c.scope AND d.cursor_no BETWEEN since AND c.cursor_no AND d.cursor_no IN (
         SELECT t.cursor_no FROM queues.task_cursor t
-         WHERE t.scope = c.scope AND t.cursor_no BETWEEN c.cursor_no - 100 AND c.cursor_no - 1
-           FOR UPDATE SKIP LOCKED)
+         WHERE t.scope = c.scope AND t.cursor_no BETWEEN since AND c.cursor_no
+           FOR UPDATE SKIP LOCKED);
+END
 $$;
 
 -- Whether the cursor is worth moving: a tenth of a second after it was made, when something has arrived or was leased since.

@@ -45,6 +45,9 @@ DECLARE
     to_at timestamptz := clock;
     to_id bigint := 9223372036854775807;
 BEGIN
+    IF _type IS NOT NULL THEN
+        PERFORM queues.require_task_type(_type);
+    END IF;
     -- What is before the cursor comes first. Other transactions may hold some of it.
     early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, _limit + 1000) b WHERE b.scheduled_at <= clock);
     IF cardinality(early) > 0 THEN
@@ -116,6 +119,7 @@ BEGIN
     IF _limit IS NULL OR _limit NOT BETWEEN 1 AND 10000 THEN
         RAISE EXCEPTION 'from 1 to 10000 tasks are leased at once, not %', _limit USING ERRCODE = 'DB010';
     END IF;
+    PERFORM queues.require_task_type(x) FROM unnest(_task_types) AS x;
     PERFORM queues.reclaim_expired(clock_timestamp());
     IF _task_types IS NULL THEN
         RETURN QUERY
@@ -125,7 +129,7 @@ BEGIN
         RETURN;
     END IF;
     -- In the order of their names, so that two callers do not wait for each other.
-    FOR kind IN SELECT DISTINCT x FROM unnest(_task_types) AS x WHERE x IS NOT NULL ORDER BY x LOOP
+    FOR kind IN SELECT DISTINCT x FROM unnest(_task_types) AS x ORDER BY x LOOP
         RETURN QUERY
         SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
           FROM queues.claim_tasks(_limit, kind) c JOIN queues.task t USING (task_id)
@@ -146,6 +150,7 @@ DECLARE
     due   timestamptz;
     ready timestamptz;
 BEGIN
+    PERFORM queues.require_task_type(x) FROM unnest(_task_types) AS x;
     due := least((SELECT o.leased_until FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at ORDER BY o.leased_until LIMIT 1),
                  (SELECT min(b.leased_until) FROM queues.leased_before(c) b));
     FOREACH kind IN ARRAY coalesce(_task_types, ARRAY['*']) LOOP
@@ -179,16 +184,16 @@ BEGIN
          ORDER BY o.task_id FOR UPDATE OF o
     ), renewed AS (
         UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h WHERE o.task_id = h.task_id
-        RETURNING o.task_id, o.leased_until
+        RETURNING o.task_id, o.leased_until, o.task_lease_id
     ), added AS (
-        INSERT INTO queues.task_lease (task_id, leased_at, expires_at) SELECT r.task_id, clock, r.leased_until FROM renewed r
+        INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT r.task_id, clock, r.leased_until, r.task_lease_id FROM renewed r
     )
     SELECT r.task_id, r.leased_until FROM renewed r;
 END
 $$;
 
 -- Makes tasks ready again before their leases expire, where the caller still has the one that it names, and returns which. Their leases stay on
--- record as they were; the tasks do not count as handed out.
+-- record as they were; the tasks do not count as handed out. A worker that waits is woken: they were due.
 CREATE FUNCTION queues.give_back_tasks(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -202,6 +207,9 @@ BEGIN
     UPDATE queues.open_task o SET leased_until = NULL, task_lease_id = NULL, leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
       FROM held h WHERE o.task_id = h.task_id
     RETURNING o.task_id;
+    IF FOUND THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
 END
 $$;
 

@@ -93,6 +93,35 @@ func TestRebuildOpenTasks(t *testing.T) {
 	assert.Equal(t, []int64{4, 3}, dequeueTasks(t, db.Pool, 10))
 }
 
+// A claim that was renewed is one claim with the id that its worker knows, and ends with its last renewal. A task that was given back and handed out again
+// has the later claim.
+func TestRebuildKeepsRenewedClaims(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	enqueueDue(t, db.Pool, 2)
+	renew := func(id, lease int64) int {
+		return fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.renew_task_leases(ARRAY[$1::bigint], ARRAY[$2::bigint])`, id, lease)
+	}
+	claims := func() (of []int64) {
+		require.Len(t, dequeueTasks(t, db.Pool, 2), 2)
+		require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT array_agg(task_lease_id ORDER BY task_id) FROM queues.open_task`).Scan(&of))
+		return of
+	}
+	first := claims()
+	require.Equal(t, 1, renew(1, first[0]))
+	require.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.give_back_tasks(ARRAY[1, 2]::bigint[], $1)`, first))
+	second := claims()
+	for range 3 {
+		require.Equal(t, 1, renew(2, second[1]))
+	}
+	_, err := db.Pool.Exec(t.Context(), `CREATE TABLE before AS SELECT task_id, task_lease_id, leased_until FROM queues.open_task`)
+	require.NoError(t, err)
+	require.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT queues.rebuild_open_tasks()`))
+	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM (SELECT * FROM before EXCEPT SELECT task_id, task_lease_id, leased_until FROM queues.open_task) x`))
+	assert.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.open_task WHERE leases = 2`), "renewals are not counted as handed out")
+	assert.Equal(t, 1, renew(2, second[1]), "its worker still has it")
+}
+
 // A cursor that came with a dump counts the transactions of another server. It hides nothing here.
 func TestCursorOfAnotherServer(t *testing.T) {
 	t.Parallel()
@@ -276,6 +305,44 @@ func TestEnqueuedTaskWakes(t *testing.T) {
 	_, err = listener.Exec(t.Context(), `UNLISTEN *; SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
 	assert.Empty(t, n.Payload)
+}
+
+// While a worker waits, what becomes ready again wakes it, as what is enqueued does.
+func TestReadyAgainWakes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	enqueueDue(t, db.Pool, 1)
+	listener, err := db.Pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer listener.Release()
+	_, err = listener.Exec(t.Context(), `SELECT pg_advisory_lock(1684109666, 3); LISTEN daybook_tasks; LISTEN after`)
+	require.NoError(t, err)
+	// wakes says whether a statement does: a notification that follows it comes later, or alone.
+	wakes := func(stmt string, args ...any) (woken bool) {
+		_, err := db.Pool.Exec(t.Context(), stmt, args...)
+		require.NoError(t, err)
+		_, err = db.Pool.Exec(t.Context(), `SELECT pg_notify('after', '')`)
+		require.NoError(t, err)
+		for {
+			n, err := listener.Conn().WaitForNotification(t.Context())
+			require.NoError(t, err)
+			if n.Channel == "after" {
+				return woken
+			}
+			woken = true
+		}
+	}
+	var lease int64
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT task_lease_id FROM queues.dequeue_available_tasks(1)`).Scan(&lease))
+	const giveBack = `SELECT queues.give_back_tasks(ARRAY[1::bigint], ARRAY[$1::bigint])`
+	assert.False(t, wakes(giveBack, lease+1), "nothing was given back")
+	assert.False(t, wakes(`SELECT queues.rebuild_open_tasks()`), "the lease goes on")
+	assert.True(t, wakes(giveBack, lease))
+	_, err = db.Pool.Exec(t.Context(), `INSERT INTO queues.task (task_type, payload) VALUES ('sms', '{}')`)
+	require.NoError(t, err)
+	assert.True(t, wakes(`SELECT queues.rebuild_open_tasks()`), "a task was added by hand")
+	_, err = listener.Exec(t.Context(), `UNLISTEN *; SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
 }
 
 // A claim that another worker has by now is neither completed, nor renewed, nor given back by its lease's id.

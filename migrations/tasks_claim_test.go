@@ -124,6 +124,58 @@ func TestLeaseThatCommitsLate(t *testing.T) {
 	}, 10*time.Second, 5*time.Millisecond)
 }
 
+// A cursor that was moved is gone, also when the cursors of other scopes were moved much more often.
+func TestCursorsAreForgotten(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	cursorsMoveAlways(t, db)
+	for range 5 {
+		moveSMSCursor(t, db.Pool)
+		otherCursorsMove(t, db.Pool)
+	}
+	assert.Equal(t, 1, smsCursors(t, db.Pool))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM queues.task_cursor WHERE scope = '@'`))
+}
+
+// A cursor of a transaction that commits late, when others have moved on, is removed by one that moves a cursor a minute old.
+func TestCursorThatCommitsLateIsForgotten(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	cursorsMoveAlways(t, db)
+	late, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = late.Rollback(context.WithoutCancel(t.Context())) }()
+	moveSMSCursor(t, late)
+	otherCursorsMove(t, db.Pool)
+	moveSMSCursor(t, db.Pool)
+	require.NoError(t, late.Commit(t.Context()))
+	require.Equal(t, 2, smsCursors(t, db.Pool))
+	_, err = db.Pool.Exec(t.Context(), `UPDATE queues.task_cursor SET made_at = made_at - interval '2 minutes'`)
+	require.NoError(t, err)
+	moveSMSCursor(t, db.Pool)
+	assert.Equal(t, 1, smsCursors(t, db.Pool))
+}
+
+// moveSMSCursor has a dequeue move the cursor of the type sms, and that of leases.
+func moveSMSCursor(t *testing.T, q querier) {
+	t.Helper()
+	_, err := q.Exec(t.Context(), `SELECT queues.enqueue('sms', '{}', '2020-01-01')`)
+	require.NoError(t, err)
+	require.Len(t, dequeueTasks(t, q, 1, "sms"), 1)
+}
+
+// otherCursorsMove uses up the numbers of 1,000 cursors.
+func otherCursorsMove(t *testing.T, q querier) {
+	t.Helper()
+	_, err := q.Exec(t.Context(), `SELECT count(nextval(pg_get_serial_sequence('queues.task_cursor', 'cursor_no'))) FROM generate_series(1, 1000)`)
+	require.NoError(t, err)
+}
+
+func smsCursors(t *testing.T, q *pgxpool.Pool) int {
+	t.Helper()
+	return fixture.Count(t, q, `SELECT count(*) FROM queues.task_cursor WHERE scope = 'sms'`)
+}
+
 // TestNoTaskIsLost works tasks in many transactions that overlap, commit and roll back at random, with leases that expire, and cursors that move
 // with every call. In the end each committed task is completed, and none twice.
 func TestNoTaskIsLost(t *testing.T) {

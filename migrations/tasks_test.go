@@ -200,6 +200,21 @@ func TestTasksOfTypes(t *testing.T) {
 	assert.Equal(t, []int64{4, 5}, dequeueTasks(t, db.Pool, 10, "email"))
 }
 
+// A type that cannot be one is refused: the names of cursors that are not of a type above all, which would be moved past what they have not handed out.
+func TestTypesThatAreNoNames(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	cursorsMoveAlways(t, db)
+	enqueueDue(t, db.Pool, 1)
+	for _, types := range []string{"ARRAY['*']", "ARRAY['@']", "ARRAY['email', '*']", "ARRAY['']", "ARRAY['E mail']", "ARRAY['email', NULL]", "ARRAY[repeat('a', 64)]"} {
+		refuses(t, db.Pool, "DB010", `SELECT queues.dequeue_available_tasks(10, `+types+`)`)
+		refuses(t, db.Pool, "DB010", `SELECT queues.next_task_due(`+types+`)`)
+	}
+	refuses(t, db.Pool, "DB010", `SELECT queues.claim_tasks(10, '*')`)
+	assert.Empty(t, dequeueTasks(t, db.Pool, 10, "sms"))
+	assert.EqualValues(t, 1, dequeueTask(t, db.Pool), "nothing was passed over")
+}
+
 func TestCompletedTaskIsNeverHandedOut(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
