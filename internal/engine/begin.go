@@ -140,10 +140,6 @@ func (r *runner) suspects(queue []store.Job) int {
 	return 1
 }
 
-// suspicious reports whether a job may have ended its worker: it was reclaimed since its last completion, or a transaction that had picked it
-// was lost.
-func suspicious(j store.Job) bool { return j.Reclaims > 0 || j.Dropped }
-
 // markWaiting says of charged jobs that they have begun to wait for room.
 func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
 	var fresh []string

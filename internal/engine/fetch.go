@@ -234,6 +234,9 @@ func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, w
 			report.Leased = l.worked
 			return l.worked, &report, 0, nil
 		}
+		if len(l.jobs) > 0 || l.err != nil {
+			return len(l.jobs), nil, 0, l.err
+		}
 		// One scan at a time: a second one would only be a recent scan, and ask for a third.
 		if !l.leaseNext && l.leaseFor == 0 {
 			return 0, nil, l.again, nil

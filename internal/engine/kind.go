@@ -120,7 +120,8 @@ type Leases interface {
 	// TurnsWithLeases returns those of the named turns that hold a lease under any fence, locked or not.
 	TurnsWithLeases(ctx context.Context, turns []string) ([]string, error)
 
-	// LeasePicked leases jobs, which Pick.Lock returned, to the turn under its fence, as being worked, and returns which: in the transaction
+	// LeasePicked leases jobs, which Pick.Lock returned, to the turn under its fence, as being worked, or, those with Waiting, as not being
+	// worked yet, and returns which: in the transaction
 	// that has them locked, as locked says, all; in a later one those that are as they were when they were locked. It waits for locked rows.
 	LeasePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, jobs []store.Job, locked bool) ([]string, error)
 

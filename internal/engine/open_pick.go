@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +90,7 @@ func (r *runner) openPick(work context.Context, n int) {
 	var f finish
 	var undone bool
 	var completed store.Completed
+	var suspects []store.Job
 	err = e.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		if o.jobs, err = pick.Lock(ctx, tx); err != nil || len(o.jobs) == 0 {
 			return err
@@ -98,10 +98,8 @@ func (r *runner) openPick(work context.Context, n int) {
 		for i := range o.jobs {
 			o.jobs[i].Room = true
 		}
-		if slices.ContainsFunc(o.jobs, suspicious) {
-			r.leaveRoom(o.jobs)
-			o.jobs = nil
-			return errSuspicious
+		if suspects, err = r.leaseSuspects(ctx, tx, o.jobs); len(suspects) > 0 {
+			return err
 		}
 		tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()})
 		if f, undone = o.told(); undone {
@@ -110,10 +108,14 @@ func (r *runner) openPick(work context.Context, n int) {
 		completed, err = r.endPick(ctx, tx, f)
 		return err
 	})
-	if err != nil || told && len(f.ended)+len(f.leased) == 0 {
+	if err != nil || len(suspects) > 0 || told && len(f.ended)+len(f.leased) == 0 {
 		pick.Undo()
 	}
 	switch {
+	case len(suspects) > 0:
+		r.leaveRoom(without(o.jobs, suspects))
+		tell(refilled{jobs: suspects, err: err, leaseNext: counted, capped: pick.Counted()})
+		return
 	case undone:
 		r.leaveRoom(o.jobs)
 		return
@@ -170,11 +172,7 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed st
 		}
 	}
 	if len(f.leased) > 0 {
-		leased, err := r.engine.kind.LeasePicked(ctx, tx, turn, f.leased, true)
-		if err == nil && len(leased) < len(f.leased) {
-			err = store.ErrLeaseLost
-		}
-		return completed, err
+		return completed, r.leasePicked(ctx, tx, f.leased)
 	}
 	return completed, nil
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -20,9 +19,6 @@ const (
 	// pickLimit is how long a bulk may take that is picked: its rows stay locked, and the turn leases nothing meanwhile.
 	pickLimit = time.Second
 )
-
-// errSuspicious says that a job may have ended its worker: it is leased, so that the one to blame is found.
-var errSuspicious = errors.New("a job may have ended its worker")
 
 // pickable says, of jobs that were leased, whether the next jobs like them may be picked: all are of one bulk type, or all of short types.
 func (r *runner) pickable(jobs []store.Job) (picks, string) {
@@ -59,14 +55,15 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 	}()
 }
 
-// pick locks, works and completes the next jobs of a bulk type in one transaction.
+// pick locks, works and completes the next jobs of a bulk type in one transaction. If some of them may have ended their worker it leases
+// these instead.
 //
 // A worker that dies leaves no trace of it: the jobs are pending as before. So it is not done in a turn whose activity before
 // did not end by itself: if a job killed its worker, then it is leased there, and found when it is reclaimed.
 func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) refilled {
 	for range pickTries {
 		l, empty := r.pickOnce(ctx, h, jobType, n)
-		if l.worked > 0 || l.leaseNext || l.leaseFor > 0 || l.again > 0 || empty || ctx.Err() != nil {
+		if l.worked > 0 || len(l.jobs) > 0 || l.err != nil || l.leaseNext || l.leaseFor > 0 || l.again > 0 || empty || ctx.Err() != nil {
 			return l
 		}
 		// What was picked had been worked meanwhile. That says nothing of what else is due.
@@ -97,15 +94,15 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		pick.LeaveAlone()
 	}()
 	var completed store.Completed
-	var later []store.Job
+	var later, suspects []store.Job
 	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		jobs, err := pick.Lock(ctx, tx)
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
-		if slices.ContainsFunc(jobs, suspicious) {
-			return errSuspicious
+		if suspects, err = r.leaseSuspects(ctx, tx, jobs); len(suspects) > 0 {
+			return err
 		}
 		commit, err := r.prepare(ctx, jobs)
 		if err != nil {
@@ -125,6 +122,9 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 	case store.IsTableLock(err) && !isOwn(err):
 		r.engine.sayLocked(err)
 		return refilled{asked: n, again: lockedPause}, false
+	case len(suspects) > 0:
+		l.jobs, l.err, l.leaseNext = suspects, err, pick.Counted() || pick.Others()
+		return l, false
 	case err != nil:
 		return leased(err)
 	}

@@ -65,7 +65,7 @@ func (e *Engine) newRefill(q TurnRequest) refillState {
 
 // refilled is the result of a refill.
 type refilled struct {
-	// jobs are leased; worked counts those that were picked and are completed; open has those that are picked and are to be begun.
+	// jobs are leased, if there is no error; worked counts those that were picked and are completed; open has those that are picked and are to be begun.
 	jobs   []store.Job
 	worked int
 	open   *openPick
@@ -196,7 +196,13 @@ func (r *runner) lease(work context.Context, n int) refilled {
 func (r *runner) noteRefill(work context.Context, l refilled) error {
 	f := &r.refill
 	if l.call != nil && l.call.abandoned {
-		return nil // another refill may be under way
+		// Another refill may be under way. What this one has leased is the turn's all the same.
+		if l.err == nil {
+			r.queue = append(r.queue, l.jobs...)
+		} else {
+			r.doubt, r.reconcileAt = time.Now(), time.Time{}
+		}
+		return nil
 	}
 	if l.open != nil && !l.open.taken.CompareAndSwap(false, true) {
 		l = refilled{asked: l.asked, again: lockedRest} // it was undone, because it has waited for long

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -37,4 +38,48 @@ func TestSuspectBeginsBesideNothing(t *testing.T) {
 			assert.Equal(t, 1, r.suspects(queue), "it begins alone")
 		})
 	}
+}
+
+// TestPickLeasesItsSuspectsAlone has a pick find one job that an earlier pick was lost with. Its neighbours are picked the next time.
+func TestPickLeasesItsSuspectsAlone(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 5)
+	var suspect string
+	lost, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, lost.QueryRow(t.Context(), `SELECT id FROM daybook.jobs ORDER BY ready_at, id LIMIT 1 FOR NO KEY UPDATE`).Scan(&suspect))
+	require.NoError(t, lost.Rollback(t.Context()))
+
+	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1}, Batch: 50, Length: time.Minute}, nil)
+	r.waiter = e.waker.Subscribe(true)
+	defer r.waitNoMore()
+	r.openPick(t.Context(), 10)
+	l := <-r.refills
+	require.NoError(t, l.err)
+	require.Equal(t, []string{suspect}, idsOf(l.jobs))
+	var state string
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`, suspect).Scan(&state))
+	assert.Equal(t, "leased false", state, "it is not charged before it begins")
+	assert.Equal(t, 1, e.room.used["named"], "the room of the others is free")
+	r.refill.underWay = true
+	require.NoError(t, r.noteRefill(t.Context(), l))
+	assert.Equal(t, []string{suspect}, idsOf(r.queue))
+	assert.False(t, r.refill.underWay)
+
+	go r.openPick(t.Context(), 10)
+	l = <-r.refills
+	require.NotNil(t, l.open, "nothing is suspicious because it was picked with a suspect")
+	assert.Len(t, l.open.jobs, 4)
+	require.NoError(t, r.noteRefill(t.Context(), l))
+	r.finishPick(t.Context(), false)
+	r.noteClosed(<-r.closes)
+	require.NoError(t, r.begin(t.Context()))
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT state || ' ' || working FROM daybook.jobs WHERE id = $1`, suspect).Scan(&state))
+	assert.Equal(t, "leased true", state, "it is charged when it has begun")
+	for r.active > 0 {
+		require.NoError(t, r.wait(t.Context(), nil, nil))
+	}
+	r.close()
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // LeasePicked leases jobs that a Pick has locked to the turn, and returns which: in the transaction that has them locked all, and in another
-// one those that are as they were when they were picked. It waits for locked rows.
+// one those that are as they were when they were picked. Those that wait (Job.Waiting) are not marked as being worked. It waits for locked rows.
 //
 // Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Times are compared for
 // equality alone, because the clock may have been set back.
@@ -17,16 +17,20 @@ func (s *Store) LeasePicked(ctx context.Context, tx pgx.Tx, turn Turn, jobs []Jo
 UPDATE daybook.jobs q
    SET state = 'leased', turn_id = @turn, detached = @detached, fence = @fence, worker = @worker, leased_generation = generation,
        run_count = v.attempt, attempt_started_at = v.started_at, last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
-       working = true, capped = false/* jobs */, counted = false/* accounting: */
-  FROM unnest(@ids::text[], @attempts::integer[], @started::timestamptz[], @updated::timestamptz[]) AS v (id, attempt, started_at, updated_at)
+       working = NOT v.waiting, capped = false/* jobs */, counted = false/* accounting: */
+  FROM unnest(@ids::text[], @attempts::integer[], @started::timestamptz[], @updated::timestamptz[], @waiting::boolean[])
+       AS v (id, attempt, started_at, updated_at, waiting)
  WHERE q.id = v.id AND q.state = 'pending' AND q.run_count = v.attempt - 1 AND (@locked OR q.updated_at = v.updated_at)
 RETURNING q.id`
 	ids, attempts := make([]string, len(jobs)), make([]int32, len(jobs))
-	started, updated := make([]time.Time, len(jobs)), make([]time.Time, len(jobs))
+	started, updated, waiting := make([]time.Time, len(jobs)), make([]time.Time, len(jobs)), make([]bool, len(jobs))
 	for i, j := range jobs {
-		ids[i], attempts[i], started[i], updated[i] = j.ID, int32(j.Attempt), j.StartedAt, j.UpdatedAt
+		ids[i], attempts[i], started[i], updated[i], waiting[i] = j.ID, int32(j.Attempt), j.StartedAt, j.UpdatedAt, j.Waiting
 	}
-	a := turn.args(args{"detached": turn.Detached, "worker": turn.Worker, "ids": ids, "attempts": attempts, "started": started, "updated": updated, "locked": locked})
+	a := turn.args(args{
+		"detached": turn.Detached, "worker": turn.Worker, "ids": ids, "attempts": attempts, "started": started, "updated": updated,
+		"waiting": waiting, "locked": locked,
+	})
 	leased, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), a)
 	return leased, wrap("lease picked jobs", err)
 }

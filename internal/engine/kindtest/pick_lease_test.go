@@ -14,6 +14,7 @@ import (
 // leasePickedContracts are about picked jobs that last: they are leased.
 var leasePickedContracts = []contract{
 	{"some are completed and others leased in the transaction that picked them", leasePicked},
+	{"what waits when it is leased is not being worked", leasePickedWaiting},
 	{"a transaction that fails leases nothing", leasePickedFails},
 	{"a later transaction leases what is as it was", leasePickedLater},
 }
@@ -52,6 +53,29 @@ func leasePicked(b *bundle) {
 	require.NoError(b.t, err)
 	require.Len(b.t, b.log(lasting[0].ID), 1)
 	assert.Equal(b.t, 1, b.log(lasting[0].ID)[0].Attempt, "the attempt is the one that the pick began")
+}
+
+func leasePickedWaiting(b *bundle) {
+	ctx, jobType := b.t.Context(), b.jobType()
+	b.filled(org, 2, 2)
+	turn := b.turn("run/0/1")
+	pick := b.pick(b.kind, 2, jobType)
+	var picked []store.Job
+	require.NoError(b.t, b.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+		if picked, err = pick.Lock(ctx, tx); err != nil {
+			return err
+		}
+		require.Len(b.t, picked, 2)
+		picked[1].Waiting = true
+		_, err = b.kind.LeasePicked(ctx, tx, turn, picked, true)
+		return err
+	}))
+	assert.True(b.t, b.read(picked[0].ID).Working)
+	assert.False(b.t, b.read(picked[1].ID).Working)
+	begun, err := b.kind.BeginWaiting(ctx, turn, ids(picked[1:]))
+	require.NoError(b.t, err)
+	assert.Equal(b.t, ids(picked[1:]), begun.Working)
+	assert.True(b.t, b.read(picked[1].ID).Working, "it is charged from now on")
 }
 
 func leasePickedFails(b *bundle) {
