@@ -136,7 +136,9 @@ func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Durati
 }
 
 // unevenly is a pause, or up to a quarter more: processes that have begun to watch a lease together do not go on looking at the same moments.
-func unevenly(pause time.Duration) time.Duration { return pause + rand.N(pause/4) }
+func unevenly(pause time.Duration) time.Duration {
+	return pause + rand.N(pause/4) //nolint:gosec // no secret
+}
 
 // oldest is the oldest lease of the queue.
 type oldest struct {
