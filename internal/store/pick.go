@@ -75,8 +75,8 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 // Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
 //
 // A lock leaves the id of its transaction on the row (xmax), also when its session dies: that tells of a worker that a job has ended while it
-// was picked. The id has 32 bits, and counts from this transaction's own,
-// which is newer; what cannot be one, because it names several transactions, says nothing.
+// was picked. The id has 32 bits, and counts from this transaction's own, which is newer; what cannot be one, because it names several
+// transactions, says nothing.
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*

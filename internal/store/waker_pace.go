@@ -21,7 +21,7 @@ type wakerPace struct {
 	misses int
 }
 
-// newPace is the pace of a waker that wants to be notified.
+// newWakerPace is the pace of a waker that wants to be notified.
 func newWakerPace(interval time.Duration) wakerPace {
 	return wakerPace{interval: interval, misses: quietAfter}
 }
