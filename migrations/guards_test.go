@@ -35,10 +35,10 @@ func TestGuardsAreThoseOfTheMigrations(t *testing.T) {
 	var n int
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `
 SELECT (SELECT count(*) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
-         WHERE c.relnamespace = 'daybook'::regnamespace AND c.relname <> 'schema_migrations' AND k.contype IN ('c', 'p', 'u', 'f', 'x'))
-     + (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = 'daybook'::regnamespace AND NOT t.tgisinternal)
+         WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND c.relname <> 'schema_migrations' AND k.contype IN ('c', 'p', 'u', 'f', 'x'))
+     + (SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND NOT t.tgisinternal)
      + (SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-         WHERE c.relnamespace = 'daybook'::regnamespace AND c.relname <> 'schema_migrations' AND i.indisunique
+         WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND c.relname <> 'schema_migrations' AND i.indisunique
            AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x')))`).Scan(&n))
 	assert.Len(t, store.GuardsOf(migrations.Schema()), n)
 }
@@ -66,6 +66,22 @@ func TestAuditFindsMissingGuards(t *testing.T) {
 		"a lost unique index": {
 			`DROP INDEX daybook.impacts_once`,
 			"unique index impacts_once of daybook.impacts is missing",
+		},
+		"a disabled trigger of tasks' facts": {
+			`ALTER TABLE queues.task_lease DISABLE TRIGGER task_lease_append_only`,
+			"trigger task_lease_append_only of queues.task_lease is disabled",
+		},
+		"a lost trigger of tasks' facts": {
+			`DROP TRIGGER error_append_only ON queues.error`,
+			"trigger error_append_only of queues.error is missing",
+		},
+		"a lost key of tasks": {
+			`ALTER TABLE queues.open_task DROP CONSTRAINT open_task_pkey`,
+			"key open_task_pkey of queues.open_task is missing",
+		},
+		"a lost check of tasks": {
+			`ALTER TABLE queues.task DROP CONSTRAINT task_payload_is_object`,
+			"check constraint task_payload_is_object of queues.task is missing",
 		},
 		"a lost trigger": {
 			`DROP TRIGGER impacts_append_only ON daybook.impacts`,

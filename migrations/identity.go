@@ -30,17 +30,24 @@ CREATE TABLE IF NOT EXISTS daybook.schema_texts (
     objects text[]
 )`
 
-// objectsQuery lists the constraints, indexes and triggers of the schema. A restore makes them after the rows of all tables.
+// objectsQuery lists the constraints, indexes and triggers of Daybook's tables. A restore makes them after the rows of all tables. Other
+// tables of schema queues are the application's.
 const objectsQuery = `
 SELECT 'constraint ' || r.relname || '.' || c.conname AS object
   FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
- WHERE c.connamespace = 'daybook'::regnamespace AND c.contype IN ('p', 'u', 'f', 'c')
+ WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `)) AND c.contype IN ('p', 'u', 'f', 'c')
 UNION ALL
-SELECT 'index ' || i.relname FROM pg_catalog.pg_class i WHERE i.relnamespace = 'daybook'::regnamespace AND i.relkind = 'i'
+SELECT 'index ' || i.relname
+  FROM pg_catalog.pg_class i JOIN pg_catalog.pg_index x ON x.indexrelid = i.oid JOIN pg_catalog.pg_class r ON r.oid = x.indrelid
+ WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `)) AND i.relkind = 'i'
 UNION ALL
 SELECT 'trigger ' || r.relname || '.' || t.tgname
   FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class r ON r.oid = t.tgrelid
- WHERE r.relnamespace = 'daybook'::regnamespace AND NOT t.tgisinternal`
+ WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `)) AND NOT t.tgisinternal`
+
+// taskTables are Daybook's tables in schema queues.
+const taskTables = `ARRAY[to_regclass('queues.task'), to_regclass('queues.task_lease'), to_regclass('queues.task_completed'), to_regclass('queues.error'),
+       to_regclass('queues.open_task'), to_regclass('queues.task_cursor'), to_regclass('queues.task_limit')]::oid[]`
 
 // text is one migration of this build.
 type text struct {

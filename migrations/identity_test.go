@@ -50,6 +50,10 @@ func TestIncompleteSchemaIsNoticed(t *testing.T) {
 		"index":      `DROP INDEX daybook.impacts_date`,
 		"trigger":    `DROP TRIGGER impacts_append_only ON daybook.impacts`,
 		"rows":       `DELETE FROM daybook.schema_texts WHERE version = 2`,
+
+		"constraint of tasks": `ALTER TABLE queues.task DROP CONSTRAINT task_payload_is_object`,
+		"index of tasks":      `DROP INDEX queues.task_lease_task`,
+		"trigger of tasks":    `DROP TRIGGER error_append_only ON queues.error`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +71,20 @@ func TestAdditionsAreNoDifference(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	change(t, db, `CREATE INDEX of_the_application ON daybook.documents (type)`)
+	change(t, db, `CREATE TABLE queues.of_the_application (id bigint PRIMARY KEY)`)
 	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
 	require.NoError(t, migrations.Up(t.Context(), db.URL))
 	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+}
+
+// Each table that the migrations make in schema queues is looked for.
+func TestTablesOfTasksAreNoted(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var unknown []string
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+SELECT coalesce(array_agg(c.relname::text), '{}') FROM pg_class c
+ WHERE c.relnamespace = 'queues'::regnamespace AND c.relkind = 'r'
+   AND 'constraint ' || c.relname || '.' || c.relname || '_pkey' <> ALL (SELECT unnest(objects) FROM daybook.schema_texts)`).Scan(&unknown))
+	assert.Empty(t, unknown)
 }

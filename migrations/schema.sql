@@ -4,6 +4,22 @@
 
 CREATE SCHEMA daybook;
 
+-- Name: internal; Type: SCHEMA; Schema: -; Owner: -
+
+CREATE SCHEMA internal;
+
+-- Name: SCHEMA internal; Type: COMMENT; Schema: -; Owner: -
+
+COMMENT ON SCHEMA internal IS 'Made by Daybook';
+
+-- Name: queues; Type: SCHEMA; Schema: -; Owner: -
+
+CREATE SCHEMA queues;
+
+-- Name: SCHEMA queues; Type: COMMENT; Schema: -; Owner: -
+
+COMMENT ON SCHEMA queues IS 'Made by Daybook';
+
 -- Name: account_type; Type: TYPE; Schema: daybook; Owner: -
 
 CREATE TYPE daybook.account_type AS ENUM (
@@ -1775,6 +1791,725 @@ BEGIN
 END
 $$;
 
+-- Name: run_function(text, jsonb); Type: FUNCTION; Schema: internal; Owner: -
+
+CREATE FUNCTION internal.run_function(function_name text, payload jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    parts  text[];
+    called pg_catalog.pg_proc;
+    result jsonb;
+BEGIN
+    BEGIN
+        parts := pg_catalog.parse_ident(function_name);
+    EXCEPTION WHEN invalid_parameter_value THEN
+        NULL; -- parts stays null
+    END;
+    IF pg_catalog.cardinality(parts) OPERATOR(pg_catalog.=) 2 IS NOT TRUE THEN
+        RAISE EXCEPTION 'a function is named as schema.name, not %', coalesce(pg_catalog.quote_literal(function_name), 'null')
+            USING ERRCODE = 'invalid_name';
+    END IF;
+    SELECT p.* INTO called
+      FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+     WHERE n.nspname OPERATOR(pg_catalog.=) parts[1]::name AND p.proname OPERATOR(pg_catalog.=) parts[2]::name
+       AND p.proargtypes::text OPERATOR(pg_catalog.=) ('jsonb'::pg_catalog.regtype::pg_catalog.oid)::text
+       AND p.prorettype OPERATOR(pg_catalog.=) 'jsonb'::pg_catalog.regtype AND p.prokind OPERATOR(pg_catalog.=) 'f' AND NOT p.proretset;
+    IF called.oid IS NULL THEN
+        RAISE EXCEPTION 'there is no function %.%(jsonb) that returns jsonb', pg_catalog.quote_ident(parts[1]), pg_catalog.quote_ident(parts[2])
+            USING ERRCODE = 'undefined_function', HINT = 'create it, or correct the task''s payload';
+    END IF;
+    IF NOT pg_catalog.pg_has_role(called.proowner, 'USAGE')
+       AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(called.proacl) a
+                        WHERE a.privilege_type OPERATOR(pg_catalog.=) 'EXECUTE' AND a.grantee OPERATOR(pg_catalog.<>) 0
+                          AND pg_catalog.pg_has_role(a.grantee, 'USAGE')) THEN
+        RAISE EXCEPTION 'function %.% is not granted to %', pg_catalog.quote_ident(parts[1]), pg_catalog.quote_ident(parts[2]), current_user
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = pg_catalog.format('GRANT EXECUTE ON FUNCTION %I.%I(jsonb) TO %I', parts[1], parts[2], current_user);
+    END IF;
+    EXECUTE pg_catalog.format('SELECT %I.%I($1)', parts[1], parts[2]) INTO result USING payload;
+    RETURN result;
+END
+$_$;
+
+-- Name: FUNCTION run_function(function_name text, payload jsonb); Type: COMMENT; Schema: internal; Owner: -
+
+COMMENT ON FUNCTION internal.run_function(function_name text, payload jsonb) IS 'Calls the function that a task names, with the rights of the caller, who must have been granted it';
+
+-- Name: claim_tasks(integer, text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.claim_tasks(_limit integer, _type text) RETURNS TABLE(task_id bigint, task_lease_id bigint, leases integer, leased_at timestamp with time zone, expires_at timestamp with time zone)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    clock CONSTANT timestamptz := clock_timestamp();
+    c     CONSTANT queues.task_cursor := queues.last_cursor(coalesce(_type, '*'));
+    early bigint[];
+    ids   bigint[] := '{}';
+    more  bigint[];
+    to_at timestamptz := clock;
+    to_id bigint := 9223372036854775807;
+BEGIN
+    IF _type IS NOT NULL THEN
+        PERFORM queues.require_task_type(_type);
+    END IF;
+    -- What is before the cursor comes first. Other transactions may hold some of it.
+    early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, _limit + 1000) b WHERE b.scheduled_at <= clock);
+    IF cardinality(early) > 0 THEN
+        ids := ARRAY(SELECT o.task_id FROM queues.open_task o
+                      WHERE o.task_id = ANY (early) AND coalesce(o.task_lease_id, 0) = 0
+                      ORDER BY o.scheduled_at, o.task_id LIMIT _limit FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF cardinality(ids) < _limit THEN
+        IF _type IS NULL THEN
+            more := ARRAY(SELECT o.task_id FROM queues.open_task o
+                           WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
+        ELSE
+            more := ARRAY(SELECT o.task_id FROM queues.open_task o
+                           WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
+        END IF;
+        ids := ids || more;
+    END IF;
+    IF cardinality(ids) > 0 THEN
+        RETURN QUERY
+        WITH added AS (
+            INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
+            SELECT i.id, clock, clock + interval '5 minutes' FROM unnest(ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n
+            RETURNING task_id, task_lease_id
+        )
+        UPDATE queues.open_task o
+           SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id()
+          FROM added a
+         WHERE o.task_id = a.task_id
+        RETURNING o.task_id, o.task_lease_id, o.leases, clock, o.leased_until;
+    END IF;
+    IF queues.cursor_is_old(c) THEN
+        IF cardinality(ids) = _limit THEN
+            SELECT t.scheduled_at, t.task_id INTO to_at, to_id FROM queues.open_task t WHERE t.task_id = ids[_limit];
+        END IF;
+        PERFORM queues.move_ready_cursor(c, _type, to_at, to_id);
+    END IF;
+END
+$$;
+
+-- Name: complete_task(bigint); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.complete_task(_task_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    DELETE FROM queues.open_task o WHERE o.task_id = _task_id;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM queues.task t WHERE t.task_id = _task_id) THEN
+        RAISE EXCEPTION 'there is no task %', coalesce(_task_id::text, 'null') USING ERRCODE = 'DB010', HINT = 'list the tasks in queues.task';
+    END IF;
+    INSERT INTO queues.task_completed (task_id) VALUES (_task_id) ON CONFLICT DO NOTHING;
+END
+$$;
+
+-- Name: FUNCTION complete_task(_task_id bigint); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.complete_task(_task_id bigint) IS 'Says that a task is done with, whether it succeeded or failed; a second call does nothing';
+
+-- Name: complete_tasks(bigint[], bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.complete_tasks(_task_ids bigint[], _task_lease_ids bigint[] DEFAULT NULL::bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+BEGIN
+    IF cardinality(_task_lease_ids) <> cardinality(_task_ids) THEN
+        RAISE EXCEPTION 'there must be as many leases as tasks, or null' USING ERRCODE = 'DB010';
+    END IF;
+    RETURN QUERY
+    WITH held AS (
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease)
+          JOIN queues.open_task o ON o.task_id = x.id AND (_task_lease_ids IS NULL OR o.task_lease_id = x.lease)
+         ORDER BY o.task_id FOR UPDATE OF o
+    ), closed AS (
+        DELETE FROM queues.open_task o USING (SELECT DISTINCT h.task_id FROM held h) h WHERE o.task_id = h.task_id RETURNING o.task_id
+    )
+    INSERT INTO queues.task_completed AS t (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING RETURNING t.task_id;
+END
+$$;
+
+-- Name: task_cursor; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.task_cursor (
+    scope text NOT NULL COLLATE pg_catalog."C",
+    cursor_no bigint NOT NULL,
+    made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    server bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    seen_to xid8 NOT NULL,
+    unseen xid8[] NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    last_id bigint NOT NULL,
+    passed bigint[] NOT NULL
+);
+
+-- Name: COLUMN task_cursor.scope; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; @: leases, by leased_until';
+
+-- Name: COLUMN task_cursor.server; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_cursor.server IS 'The server whose transactions are counted';
+
+-- Name: COLUMN task_cursor.unseen; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_cursor.unseen IS 'The transactions below seen_to that had not ended, and the one that made the row';
+
+-- Name: cursor_is_old(queues.task_cursor); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.cursor_is_old(c queues.task_cursor) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF c.made_at > clock_timestamp() - interval '100 milliseconds' AND c.made_at < clock_timestamp() THEN
+        RETURN false;
+    END IF;
+    RETURN c.cursor_no = 0
+        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL
+        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL;
+END
+$$;
+
+-- Name: dequeue_available_tasks(integer, text[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.dequeue_available_tasks(_limit integer, _task_types text[] DEFAULT NULL::text[]) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, scheduled_at timestamp with time zone, task_lease_id bigint, leased_at timestamp with time zone, expires_at timestamp with time zone, attempt integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    kind text;
+BEGIN
+    IF _limit IS NULL OR _limit NOT BETWEEN 1 AND 10000 THEN
+        RAISE EXCEPTION 'from 1 to 10000 tasks are leased at once, not %', _limit USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM queues.require_task_type(x) FROM unnest(_task_types) AS x;
+    PERFORM queues.reclaim_expired(clock_timestamp());
+    IF _task_types IS NULL THEN
+        RETURN QUERY
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
+          FROM queues.claim_tasks(_limit, NULL) c JOIN queues.task t USING (task_id)
+         ORDER BY t.scheduled_at, t.task_id;
+        RETURN;
+    END IF;
+    -- In the order of their names, so that two callers do not wait for each other.
+    FOR kind IN SELECT DISTINCT x FROM unnest(_task_types) AS x ORDER BY x LOOP
+        RETURN QUERY
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
+          FROM queues.claim_tasks(_limit, kind) c JOIN queues.task t USING (task_id)
+         ORDER BY t.scheduled_at, t.task_id;
+    END LOOP;
+END
+$$;
+
+-- Name: task; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.task (
+    task_id bigint NOT NULL,
+    task_type text NOT NULL COLLATE pg_catalog."C",
+    payload jsonb NOT NULL,
+    enqueued_at timestamp with time zone DEFAULT now() NOT NULL,
+    scheduled_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT task_payload_is_object CHECK ((jsonb_typeof(payload) = 'object'::text)),
+    CONSTRAINT task_time_is_readable CHECK (((scheduled_at >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (scheduled_at <= '9999-12-31 23:59:59+00'::timestamp with time zone))),
+    CONSTRAINT task_type_is_name CHECK ((task_type ~ '^[a-z][a-z0-9_]{0,62}$'::text))
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
+
+-- Name: TABLE task; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON TABLE queues.task IS 'What is to be done. Append-only: queues.enqueue adds to it';
+
+-- Name: COLUMN task.task_type; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task.task_type IS 'db_function, email, sms, file_delete, or a type that the application gives its worker a processor for';
+
+-- Name: dequeue_next_available_task(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.dequeue_next_available_task() RETURNS queues.task
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    leased queues.task;
+BEGIN
+    PERFORM queues.reclaim_expired(clock_timestamp());
+    SELECT t.* INTO leased FROM queues.claim_tasks(1, NULL) c JOIN queues.task t USING (task_id);
+    RETURN leased;
+END
+$$;
+
+-- Name: FUNCTION dequeue_next_available_task(); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.dequeue_next_available_task() IS 'Leases the first task that is due for five minutes, and returns it; all columns are null when there is none. Commit before you process it';
+
+-- Name: enqueue(text, jsonb, timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.enqueue(_task_type text, _payload jsonb, _scheduled_at timestamp with time zone DEFAULT now()) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    due CONSTANT timestamptz := coalesce(_scheduled_at, now());
+BEGIN
+    PERFORM queues.require_task_type(_task_type);
+    IF jsonb_typeof(_payload) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'the payload must be a JSON object, not %', coalesce(jsonb_typeof(_payload), 'null') USING ERRCODE = 'DB021';
+    END IF;
+    IF octet_length(_payload::text) > 131072 THEN
+        RAISE EXCEPTION 'the payload has % bytes and may have 131072', octet_length(_payload::text)
+            USING ERRCODE = 'DB020', HINT = 'keep what is large elsewhere, and its name in the payload';
+    END IF;
+    IF due NOT BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59+00' THEN
+        RAISE EXCEPTION 'scheduled_at must be between the years 1 and 9999, not %', due USING ERRCODE = 'DB010', HINT = 'enqueue the task when it is to be done';
+    END IF;
+    WITH added AS (
+        INSERT INTO queues.task (task_type, payload, scheduled_at) VALUES (_task_type, _payload, due) RETURNING task_id
+    )
+    INSERT INTO queues.open_task (task_id, task_type, scheduled_at) SELECT a.task_id, _task_type, due FROM added a;
+    IF daybook.must_wake(3, due) THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION enqueue(_task_type text, _payload jsonb, _scheduled_at timestamp with time zone); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.enqueue(_task_type text, _payload jsonb, _scheduled_at timestamp with time zone) IS 'Asks for a task, in the transaction of the caller: a supervisor, a handler or a kickoff function';
+
+-- Name: fail_task(bigint, text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.fail_task(_task_id bigint, _error_message text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM queues.task t WHERE t.task_id = _task_id) THEN
+        RAISE EXCEPTION 'there is no task %', coalesce(_task_id::text, 'null') USING ERRCODE = 'DB010', HINT = 'list the tasks in queues.task';
+    END IF;
+    INSERT INTO queues.error (task_id, error_message) VALUES (_task_id, coalesce(_error_message, ''));
+END
+$$;
+
+-- Name: FUNCTION fail_task(_task_id bigint, _error_message text); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.fail_task(_task_id bigint, _error_message text) IS 'Notes what went wrong with a task. The task stays open until queues.complete_task';
+
+-- Name: fail_tasks(bigint[], text[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.fail_tasks(_task_ids bigint[], _error_messages text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+BEGIN
+    IF cardinality(_error_messages) IS DISTINCT FROM cardinality(_task_ids) THEN
+        RAISE EXCEPTION 'there must be as many messages as tasks' USING ERRCODE = 'DB010';
+    END IF;
+    INSERT INTO queues.error (task_id, error_message)
+    SELECT t.task_id, coalesce(x.message, '') FROM unnest(_task_ids, _error_messages) AS x (id, message) JOIN queues.task t ON t.task_id = x.id;
+END
+$$;
+
+-- Name: forget_cursors(queues.task_cursor); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.forget_cursors(c queues.task_cursor) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    since CONSTANT bigint := CASE WHEN c.made_at < clock_timestamp() - interval '1 minute' OR random() < 0.01 THEN 0 ELSE c.cursor_no - 100 END;
+BEGIN
+    DELETE FROM queues.task_cursor d
+     WHERE d.scope = c.scope AND d.cursor_no BETWEEN since AND c.cursor_no AND d.cursor_no IN (
+        SELECT t.cursor_no FROM queues.task_cursor t
+         WHERE t.scope = c.scope AND t.cursor_no BETWEEN since AND c.cursor_no
+           FOR UPDATE SKIP LOCKED);
+END
+$$;
+
+-- Name: give_back_tasks(bigint[], bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.give_back_tasks(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+BEGIN
+    RETURN QUERY
+    WITH held AS (
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
+         ORDER BY o.task_id FOR UPDATE OF o
+    )
+    UPDATE queues.open_task o SET leased_until = NULL, task_lease_id = NULL, leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
+      FROM held h WHERE o.task_id = h.task_id
+    RETURNING o.task_id;
+    IF FOUND THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+END
+$$;
+
+-- Name: grant_to_worker(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.grant_to_worker() RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF to_regrole('worker_service_user') IS NULL THEN
+        RETURN false;
+    END IF;
+    GRANT USAGE ON SCHEMA queues, internal TO worker_service_user;
+    GRANT EXECUTE ON FUNCTION queues.dequeue_next_available_task(), queues.complete_task(bigint), queues.fail_task(bigint, text),
+        internal.run_function(text, jsonb) TO worker_service_user;
+    -- The same for many tasks at once, and what keeps the leases of a worker that lives.
+    GRANT EXECUTE ON FUNCTION queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
+        queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) TO worker_service_user;
+    RETURN true;
+END
+$$;
+
+-- Name: last_cursor(text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.last_cursor(_scope text) RETURNS queues.task_cursor
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c queues.task_cursor;
+BEGIN
+    SELECT * INTO c FROM queues.task_cursor t WHERE t.scope = _scope ORDER BY t.cursor_no DESC LIMIT 1;
+    IF c.server <> (pg_control_system()).system_identifier OR c.seen_to > pg_snapshot_xmax(pg_current_snapshot()) THEN
+        DELETE FROM queues.task_cursor t WHERE t.scope = _scope;
+        c := NULL;
+    END IF;
+    IF c.scope IS NULL THEN
+        c := ROW(_scope, 0, '-infinity', 0, '18446744073709551615', '{0}', '-infinity', 0, '{}');
+    END IF;
+    RETURN c;
+END
+$$;
+
+-- Name: leased_before(queues.task_cursor); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE(task_id bigint, leased_until timestamp with time zone)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT r.task_id, r.leased_until
+      FROM ((SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to OFFSET 0)
+            UNION ALL
+            SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
+             WHERE u.arrived < c.seen_to
+            UNION ALL
+            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+             WHERE p.leased_until IS NOT NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
+     WHERE r.leased_until < c.last_at
+$$;
+
+-- Name: move_lease_cursor(queues.task_cursor, timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.move_lease_cursor(c queues.task_cursor, _now timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+    SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
+           CASE WHEN cardinality(v.ids) > 64 THEN v.times[65] ELSE coalesce(f.first, 'infinity') END, 0,
+           coalesce(CASE WHEN cardinality(v.ids) > 64 THEN v.ids[1:64] ELSE v.ids END, '{}')
+      FROM (SELECT pg_current_snapshot() AS now) s,
+           (SELECT array_agg(x.task_id ORDER BY x.leased_until, x.task_id) AS ids, array_agg(x.leased_until ORDER BY x.leased_until, x.task_id) AS times
+              FROM (SELECT u.* FROM (
+                        (SELECT o.task_id, o.leased_until FROM queues.open_task o
+                          WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until <= _now ORDER BY o.leased_until LIMIT 65)
+                        UNION ALL
+                        SELECT b.task_id, b.leased_until FROM queues.leased_before(c) b WHERE b.leased_until <= _now) u
+                     ORDER BY u.leased_until, u.task_id LIMIT 65) x) v,
+           (SELECT min(u.leased_until) AS first
+              FROM ((SELECT o.leased_until FROM queues.open_task o
+                      WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until > _now ORDER BY o.leased_until LIMIT 1)
+                    UNION ALL
+                    SELECT b.leased_until FROM queues.leased_before(c) b WHERE b.leased_until > _now) u) f;
+    PERFORM queues.forget_cursors(c);
+END
+$$;
+
+-- Name: move_ready_cursor(queues.task_cursor, text, timestamp with time zone, bigint); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _to_at timestamp with time zone, _to_id bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    to_at CONSTANT timestamptz := CASE WHEN (_to_at, _to_id) > (c.last_at, c.last_id) THEN _to_at ELSE c.last_at END;
+    to_id CONSTANT bigint := CASE WHEN (_to_at, _to_id) > (c.last_at, c.last_id) THEN _to_id ELSE c.last_id END;
+BEGIN
+    -- One statement: its snapshot is the one that is noted.
+    IF _type IS NULL THEN
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
+               CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
+               coalesce(v.ids[1:64], '{}')
+          FROM (SELECT pg_current_snapshot() AS now) s,
+               (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
+                  FROM (SELECT u.* FROM (
+                            (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
+                              WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              ORDER BY o.scheduled_at, o.task_id LIMIT 65)
+                            UNION ALL
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, NULL, 65) b) u
+                         WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
+                         ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
+    ELSE
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
+               CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
+               coalesce(v.ids[1:64], '{}')
+          FROM (SELECT pg_current_snapshot() AS now) s,
+               (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
+                  FROM (SELECT u.* FROM (
+                            (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
+                              WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              ORDER BY o.scheduled_at, o.task_id LIMIT 65)
+                            UNION ALL
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, 65) b) u
+                         WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
+                         ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
+    END IF;
+    PERFORM queues.forget_cursors(c);
+END
+$$;
+
+-- Name: next_task_due(text[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.next_task_due(_task_types text[] DEFAULT NULL::text[]) RETURNS timestamp with time zone
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    c     queues.task_cursor := queues.last_cursor('@');
+    kind  text;
+    due   timestamptz;
+    ready timestamptz;
+BEGIN
+    PERFORM queues.require_task_type(x) FROM unnest(_task_types) AS x;
+    due := least((SELECT o.leased_until FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at ORDER BY o.leased_until LIMIT 1),
+                 (SELECT min(b.leased_until) FROM queues.leased_before(c) b));
+    FOREACH kind IN ARRAY coalesce(_task_types, ARRAY['*']) LOOP
+        c := queues.last_cursor(kind);
+        IF kind = '*' THEN
+            ready := (SELECT o.scheduled_at FROM queues.open_task o
+                       WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
+        ELSE
+            ready := (SELECT o.scheduled_at FROM queues.open_task o
+                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
+                       ORDER BY o.scheduled_at, o.task_id LIMIT 1);
+        END IF;
+        due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), 1) b));
+    END LOOP;
+    RETURN due;
+END
+$$;
+
+-- Name: ready_before(queues.task_cursor, text, integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _most integer) RETURNS TABLE(task_id bigint, scheduled_at timestamp with time zone)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT r.task_id, r.scheduled_at
+      FROM ((SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to OFFSET 0)
+            UNION ALL
+            SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
+             WHERE u.arrived < c.seen_to
+            UNION ALL
+            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+             WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
+     WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type)
+     ORDER BY r.scheduled_at, r.task_id
+     LIMIT _most
+$$;
+
+-- Name: rebuild_open_tasks(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.rebuild_open_tasks() RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    n bigint;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'open tasks are made anew in a transaction that is READ COMMITTED' USING ERRCODE = 'DB010', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED';
+    END IF;
+    -- Each transaction that adds a task, leases or completes one writes its open row: what is read below is what such transactions left.
+    LOCK TABLE queues.open_task, queues.task_cursor IN ACCESS EXCLUSIVE MODE;
+    TRUNCATE queues.open_task, queues.task_cursor;
+    INSERT INTO queues.open_task (task_id, task_type, scheduled_at, leases, task_lease_id, leased_until)
+    -- A renewal keeps the claim that it renews, which is the last one: it ends when the last row says.
+    SELECT t.task_id, t.task_type, t.scheduled_at, l.leases, l.task_lease_id, l.expires_at
+      FROM queues.task t
+     CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE x.renews IS NULL) AS leases, max(x.task_lease_id) FILTER (WHERE x.renews IS NULL) AS task_lease_id,
+                                (array_agg(x.expires_at ORDER BY x.task_lease_id DESC))[1] AS expires_at
+                           FROM queues.task_lease x WHERE x.task_id = t.task_id) l
+     WHERE NOT EXISTS (SELECT FROM queues.task_completed c WHERE c.task_id = t.task_id);
+    GET DIAGNOSTICS n = ROW_COUNT;
+    IF daybook.must_wake(3, (SELECT min(coalesce(o.leased_until, o.scheduled_at)) FROM queues.open_task o)) THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+    RETURN n;
+END
+$$;
+
+-- Name: FUNCTION rebuild_open_tasks(); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.rebuild_open_tasks() IS 'Makes queues.open_task anew from the facts, and returns how many tasks are open';
+
+-- Name: reclaim_expired(timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c CONSTANT queues.task_cursor := queues.last_cursor('@');
+    ids bigint[];
+    n   integer := 0;
+BEGIN
+    ids := ARRAY(
+        (SELECT o.task_id FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until <= _now
+          ORDER BY o.leased_until LIMIT 1000)
+        UNION ALL
+        (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
+    IF cardinality(ids) > 0 THEN
+        UPDATE queues.open_task o
+           SET leased_until = NULL, task_lease_id = NULL, arrived = pg_current_xact_id()
+         WHERE o.task_id IN (SELECT e.task_id FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED);
+        GET DIAGNOSTICS n = ROW_COUNT;
+    END IF;
+    IF queues.cursor_is_old(c) THEN
+        PERFORM queues.move_lease_cursor(c, _now);
+    END IF;
+    RETURN n;
+END
+$$;
+
+-- Name: refuse_change(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('queues.removal', true) = pg_current_xact_id()::text THEN
+        RETURN NULL;
+    END IF;
+    RAISE EXCEPTION 'queues.% is append-only: % refused', TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'DB004', HINT = 'add a fact instead; queues.remove_completed_tasks removes what is done and old';
+END
+$$;
+
+-- Name: remove_completed_tasks(timestamp with time zone, integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.remove_completed_tasks(_completed_before timestamp with time zone, _limit integer DEFAULT 1000) RETURNS TABLE(task_id bigint, facts jsonb)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    ids bigint[];
+BEGIN
+    IF _completed_before IS NULL OR _completed_before > clock_timestamp() OR _limit IS NULL OR _limit NOT BETWEEN 1 AND 100000 THEN
+        RAISE EXCEPTION 'tasks are removed that were completed before a time in the past, from 1 to 100000 at once' USING ERRCODE = 'DB010';
+    END IF;
+    -- Two callers remove different tasks: what they chose they hold until they end.
+    ids := ARRAY(SELECT c.task_id FROM queues.task_completed c WHERE c.completed_at < _completed_before
+                  ORDER BY c.completed_at LIMIT _limit FOR UPDATE SKIP LOCKED);
+    RETURN QUERY
+    SELECT t.task_id,
+           to_jsonb(t) || jsonb_build_object(
+               'completed_at', (SELECT c.completed_at FROM queues.task_completed c WHERE c.task_id = t.task_id),
+               'leases', (SELECT coalesce(jsonb_agg(to_jsonb(l) - 'task_id' ORDER BY l.task_lease_id), '[]') FROM queues.task_lease l WHERE l.task_id = t.task_id),
+               'errors', (SELECT coalesce(jsonb_agg(to_jsonb(e) - 'task_id' ORDER BY e.error_id), '[]') FROM queues.error e WHERE e.task_id = t.task_id))
+      FROM queues.task t
+     WHERE t.task_id = ANY (ids);
+    PERFORM set_config('queues.removal', pg_current_xact_id()::text, true);
+    DELETE FROM queues.error e WHERE e.task_id = ANY (ids);
+    DELETE FROM queues.task_lease l WHERE l.task_id = ANY (ids);
+    DELETE FROM queues.task t WHERE t.task_id = ANY (ids);
+    DELETE FROM queues.task_completed c WHERE c.task_id = ANY (ids);
+    PERFORM set_config('queues.removal', '', true);
+END
+$$;
+
+-- Name: FUNCTION remove_completed_tasks(_completed_before timestamp with time zone, _limit integer); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.remove_completed_tasks(_completed_before timestamp with time zone, _limit integer) IS 'Retention: removes completed tasks and returns them with all their facts. The owner alone may call it';
+
+-- Name: renew_task_leases(bigint[], bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.renew_task_leases(_task_ids bigint[], _task_lease_ids bigint[]) RETURNS TABLE(task_id bigint, expires_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    clock CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    RETURN QUERY
+    WITH held AS (
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
+         ORDER BY o.task_id FOR UPDATE OF o
+    ), renewed AS (
+        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h WHERE o.task_id = h.task_id
+        RETURNING o.task_id, o.leased_until, o.task_lease_id
+    ), added AS (
+        INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT r.task_id, clock, r.leased_until, r.task_lease_id FROM renewed r
+    )
+    SELECT r.task_id, r.leased_until FROM renewed r;
+END
+$$;
+
+-- Name: require_task_type(text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.require_task_type(_task_type text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+BEGIN
+    IF (_task_type ~ '^[a-z][a-z0-9_]{0,62}$') IS NOT TRUE THEN
+        RAISE EXCEPTION 'the type of a task must be a small letter and then small letters, digits or "_", 63 at most, not %', coalesce(quote_literal(_task_type), 'null')
+            USING ERRCODE = 'DB010', HINT = 'db_function, email, sms and file_delete are built in';
+    END IF;
+END
+$_$;
+
 -- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounts (
@@ -2287,6 +3022,229 @@ COMMENT ON COLUMN daybook.webhook_deliveries.url IS 'Without query and credentia
 
 COMMENT ON COLUMN daybook.webhook_deliveries.status IS 'The answer''s HTTP status; null: none came';
 
+-- Name: error; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.error (
+    error_id bigint NOT NULL,
+    task_id bigint NOT NULL,
+    error_message text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- Name: TABLE error; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON TABLE queues.error IS 'What went wrong while tasks were processed. Append-only; it decides nothing';
+
+-- Name: error_error_id_seq; Type: SEQUENCE; Schema: queues; Owner: -
+
+ALTER TABLE queues.error ALTER COLUMN error_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME queues.error_error_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: task_completed; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.task_completed (
+    task_id bigint NOT NULL,
+    completed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
+
+-- Name: TABLE task_completed; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON TABLE queues.task_completed IS 'Tasks that are done with, whether they succeeded or failed. Append-only';
+
+-- Name: failed_tasks; Type: VIEW; Schema: queues; Owner: -
+
+CREATE VIEW queues.failed_tasks AS
+ SELECT e.task_id,
+    t.task_type,
+    t.payload,
+    t.scheduled_at,
+    e.errors,
+    e.last_error_at,
+    ( SELECT x.error_message
+           FROM queues.error x
+          WHERE (x.error_id = e.last_error_id)) AS last_error,
+    c.completed_at
+   FROM ((( SELECT x.task_id,
+            count(*) AS errors,
+            max(x.error_id) AS last_error_id,
+            max(x.created_at) AS last_error_at
+           FROM queues.error x
+          GROUP BY x.task_id) e
+     JOIN queues.task t USING (task_id))
+     LEFT JOIN queues.task_completed c USING (task_id));
+
+-- Name: VIEW failed_tasks; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON VIEW queues.failed_tasks IS 'Tasks of which an error was noted. Whether the process behind one succeeded later, its own tables say';
+
+-- Name: open_task; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.open_task (
+    task_id bigint NOT NULL,
+    task_type text NOT NULL COLLATE pg_catalog."C",
+    scheduled_at timestamp with time zone NOT NULL,
+    leases integer DEFAULT 0 NOT NULL,
+    task_lease_id bigint,
+    leased_until timestamp with time zone,
+    arrived xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    CONSTRAINT open_task_has_lease CHECK (((task_lease_id IS NULL) = (leased_until IS NULL))),
+    CONSTRAINT open_task_leases_check CHECK ((leases >= 0))
+)
+WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
+
+-- Name: TABLE open_task; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON TABLE queues.open_task IS 'One row for each task that is not completed; queues.rebuild_open_tasks makes it anew from the facts';
+
+-- Name: COLUMN open_task.leases; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.leases IS 'How often the task was handed out';
+
+-- Name: COLUMN open_task.task_lease_id; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.task_lease_id IS 'The claim that holds it; null: it is ready, now or from scheduled_at on';
+
+-- Name: COLUMN open_task.arrived; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.arrived IS 'The transaction that made it ready, or leased it';
+
+-- Name: task_lease; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.task_lease (
+    task_lease_id bigint NOT NULL,
+    task_id bigint NOT NULL,
+    leased_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    renews bigint,
+    CONSTRAINT lease_ends_after_it_begins CHECK ((expires_at > leased_at))
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
+
+-- Name: TABLE task_lease; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON TABLE queues.task_lease IS 'Each time that a task was handed out, or its lease renewed. Append-only';
+
+-- Name: COLUMN task_lease.renews; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_lease.renews IS 'The claim that this row renews, by its task_lease_id; null: the task was handed out';
+
+-- Name: leased_tasks; Type: VIEW; Schema: queues; Owner: -
+
+CREATE VIEW queues.leased_tasks AS
+ SELECT o.task_id,
+    t.task_type,
+    t.payload,
+    t.scheduled_at,
+    o.task_lease_id,
+    l.leased_at,
+    o.leased_until AS expires_at,
+    o.leases
+   FROM ((queues.open_task o
+     JOIN queues.task t USING (task_id))
+     JOIN queues.task_lease l USING (task_lease_id))
+  WHERE (o.leased_until > clock_timestamp());
+
+-- Name: VIEW leased_tasks; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON VIEW queues.leased_tasks IS 'Tasks that a worker holds now';
+
+-- Name: open_tasks; Type: VIEW; Schema: queues; Owner: -
+
+CREATE VIEW queues.open_tasks AS
+ SELECT o.task_id,
+    t.task_type,
+    t.payload,
+    t.enqueued_at,
+    t.scheduled_at,
+        CASE
+            WHEN (o.leased_until > clock_timestamp()) THEN 'leased'::text
+            WHEN (o.scheduled_at > clock_timestamp()) THEN 'waiting'::text
+            ELSE 'ready'::text
+        END AS state,
+    o.leases,
+        CASE
+            WHEN (o.leased_until > clock_timestamp()) THEN o.leased_until
+            ELSE NULL::timestamp with time zone
+        END AS leased_until,
+    ( SELECT e.error_message
+           FROM queues.error e
+          WHERE (e.task_id = o.task_id)
+          ORDER BY e.error_id DESC
+         LIMIT 1) AS last_error
+   FROM (queues.open_task o
+     JOIN queues.task t USING (task_id));
+
+-- Name: VIEW open_tasks; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON VIEW queues.open_tasks IS 'Tasks that are not completed: waiting for their time, ready, or leased';
+
+-- Name: stuck_tasks; Type: VIEW; Schema: queues; Owner: -
+
+CREATE VIEW queues.stuck_tasks AS
+ SELECT o.task_id,
+    t.task_type,
+    t.payload,
+    t.scheduled_at,
+    o.leases,
+    o.leased_until,
+        CASE
+            WHEN (o.leases >= 3) THEN 'handed out three times or more, and never completed: its worker ended each time'::text
+            WHEN (o.leased_until <= clock_timestamp()) THEN 'its lease has expired, and no worker has reclaimed it'::text
+            ELSE 'due for five minutes, and no worker has leased it'::text
+        END AS reason,
+    ( SELECT e.error_message
+           FROM queues.error e
+          WHERE (e.task_id = o.task_id)
+          ORDER BY e.error_id DESC
+         LIMIT 1) AS last_error
+   FROM (queues.open_task o
+     JOIN queues.task t USING (task_id))
+  WHERE ((o.leases >= 3) OR (COALESCE(o.leased_until, o.scheduled_at) < (clock_timestamp() - '00:05:00'::interval)));
+
+-- Name: VIEW stuck_tasks; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON VIEW queues.stuck_tasks IS 'Open tasks that need a person: their workers end, or no worker leases them';
+
+-- Name: task_cursor_cursor_no_seq; Type: SEQUENCE; Schema: queues; Owner: -
+
+ALTER TABLE queues.task_cursor ALTER COLUMN cursor_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME queues.task_cursor_cursor_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: task_lease_task_lease_id_seq; Type: SEQUENCE; Schema: queues; Owner: -
+
+ALTER TABLE queues.task_lease ALTER COLUMN task_lease_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME queues.task_lease_task_lease_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: task_task_id_seq; Type: SEQUENCE; Schema: queues; Owner: -
+
+ALTER TABLE queues.task ALTER COLUMN task_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME queues.task_task_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: accounting_work_queue accounting_work_queue_org_id_document_id_key; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.accounting_work_queue
@@ -2412,6 +3370,36 @@ ALTER TABLE daybook.jobs
 ALTER TABLE ONLY daybook.webhook_deliveries
     ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (job_id, attempt);
 
+-- Name: error error_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.error
+    ADD CONSTRAINT error_pkey PRIMARY KEY (error_id);
+
+-- Name: open_task open_task_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.open_task
+    ADD CONSTRAINT open_task_pkey PRIMARY KEY (task_id);
+
+-- Name: task_completed task_completed_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.task_completed
+    ADD CONSTRAINT task_completed_pkey PRIMARY KEY (task_id);
+
+-- Name: task_cursor task_cursor_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.task_cursor
+    ADD CONSTRAINT task_cursor_pkey PRIMARY KEY (scope, cursor_no);
+
+-- Name: task_lease task_lease_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.task_lease
+    ADD CONSTRAINT task_lease_pkey PRIMARY KEY (task_lease_id);
+
+-- Name: task task_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.task
+    ADD CONSTRAINT task_pkey PRIMARY KEY (task_id);
+
 -- Name: accounting_work_queue_capped; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
@@ -2508,6 +3496,38 @@ CREATE INDEX jobs_turn ON daybook.jobs USING btree (turn_id, last_attempted_at) 
 
 CREATE UNIQUE INDEX jobs_unique ON daybook.jobs USING btree (org_id, unique_hash) WHERE ((unique_hash IS NOT NULL) AND (state = ANY (ARRAY['pending'::daybook.job_state, 'leased'::daybook.job_state])));
 
+-- Name: error_task; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX error_task ON queues.error USING btree (task_id);
+
+-- Name: open_task_leased; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_leased ON queues.open_task USING btree (leased_until) WHERE (leased_until IS NOT NULL);
+
+-- Name: open_task_leased_arrived; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_leased_arrived ON queues.open_task USING btree (arrived) WHERE (task_lease_id IS NOT NULL);
+
+-- Name: open_task_ready; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_ready ON queues.open_task USING btree (scheduled_at, task_id) WHERE (leased_until IS NULL);
+
+-- Name: open_task_ready_arrived; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_ready_arrived ON queues.open_task USING btree (arrived) WHERE (task_lease_id IS NULL);
+
+-- Name: open_task_ready_type; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_ready_type ON queues.open_task USING btree (task_type, scheduled_at, task_id) WHERE (num_nulls(leased_until) = 1);
+
+-- Name: task_completed_at; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX task_completed_at ON queues.task_completed USING btree (completed_at);
+
+-- Name: task_lease_task; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX task_lease_task ON queues.task_lease USING btree (task_id);
+
 -- Name: accounts accounts_changed; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.accounts FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
@@ -2543,6 +3563,22 @@ CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts REFERENCING NEW TAB
 -- Name: periods periods_check; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
+
+-- Name: error error_append_only; Type: TRIGGER; Schema: queues; Owner: -
+
+CREATE TRIGGER error_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON queues.error FOR EACH STATEMENT EXECUTE FUNCTION queues.refuse_change();
+
+-- Name: task task_append_only; Type: TRIGGER; Schema: queues; Owner: -
+
+CREATE TRIGGER task_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON queues.task FOR EACH STATEMENT EXECUTE FUNCTION queues.refuse_change();
+
+-- Name: task_completed task_completed_append_only; Type: TRIGGER; Schema: queues; Owner: -
+
+CREATE TRIGGER task_completed_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON queues.task_completed FOR EACH STATEMENT EXECUTE FUNCTION queues.refuse_change();
+
+-- Name: task_lease task_lease_append_only; Type: TRIGGER; Schema: queues; Owner: -
+
+CREATE TRIGGER task_lease_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON queues.task_lease FOR EACH STATEMENT EXECUTE FUNCTION queues.refuse_change();
 
 -- Name: accounts accounts_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -27,7 +27,7 @@ func migrateDumpCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "dump",
 		Short: "Print the schema as SQL",
-		Long: "Prints schema daybook as SQL, without what depends on the server's version or the moment.\n\n" +
+		Long: "Prints the schemas daybook, queues and internal as SQL, without what depends on the server's version or the moment.\n\n" +
 			"Without a database it starts a private one, migrates that, prints its schema and removes it.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -98,7 +98,7 @@ func dump(ctx context.Context, program, databaseURL string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, program, "--schema-only", "--schema=daybook", "--no-owner", "--no-privileges")
+	command := exec.CommandContext(ctx, program, "--schema-only", "--schema=daybook", "--schema=queues", "--schema=internal", "--no-owner", "--no-privileges")
 	// Constants of time are written in the session's time zone.
 	command.Env = append(append(os.Environ(), "PGTZ=UTC"), environment...)
 	var output, problems bytes.Buffer

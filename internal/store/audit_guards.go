@@ -20,7 +20,8 @@ const (
 
 // Guard is a constraint, unique index or trigger of a table.
 type Guard struct {
-	Kind        GuardKind
+	Kind GuardKind
+	// Table is the table's name with its schema's: "daybook.jobs".
 	Table, Name string
 	// Definition is how the server writes it, with all names qualified; empty for a check, which versions of the server write
 	// differently.
@@ -34,10 +35,10 @@ type foundGuard struct {
 	defect string
 }
 
-// readGuards reads the guards of the schema, those that do not hold as well.
+// readGuards reads the guards of the schemas daybook and queues, those that do not hold as well.
 func readGuards(ctx context.Context, tx pgx.Tx) ([]foundGuard, error) {
 	const stmt = `
-SELECT CASE k.contype WHEN 'c' THEN 'check constraint' ELSE 'key' END, c.relname, k.conname,
+SELECT CASE k.contype WHEN 'c' THEN 'check constraint' ELSE 'key' END, c.relnamespace::regnamespace || '.' || c.relname, k.conname,
        CASE k.contype WHEN 'c' THEN '' ELSE pg_get_constraintdef(k.oid) END,
        CASE WHEN NOT k.convalidated THEN 'is not validated: rows that were there before may break it'
             WHEN EXISTS (SELECT FROM pg_trigger t WHERE t.tgconstraint = k.oid AND t.tgenabled NOT IN ('O', 'A')) THEN 'is disabled'
@@ -45,19 +46,19 @@ SELECT CASE k.contype WHEN 'c' THEN 'check constraint' ELSE 'key' END, c.relname
             ELSE '' END
   FROM pg_constraint k
   JOIN pg_class c ON c.oid = k.conrelid
- WHERE k.connamespace = 'daybook'::regnamespace AND k.contype IN ('c', 'p', 'u', 'f', 'x') AND c.relname <> 'schema_migrations'
+ WHERE k.connamespace::regnamespace::text IN ('daybook', 'queues') AND k.contype IN ('c', 'p', 'u', 'f', 'x') AND c.relname <> 'schema_migrations'
 UNION ALL
-SELECT 'unique index', c.relname, x.relname, pg_get_indexdef(i.indexrelid), CASE WHEN i.indisvalid AND i.indisready THEN '' ELSE 'is invalid' END
+SELECT 'unique index', c.relnamespace::regnamespace || '.' || c.relname, x.relname, pg_get_indexdef(i.indexrelid), CASE WHEN i.indisvalid AND i.indisready THEN '' ELSE 'is invalid' END
   FROM pg_index i
   JOIN pg_class x ON x.oid = i.indexrelid
   JOIN pg_class c ON c.oid = i.indrelid
- WHERE x.relnamespace = 'daybook'::regnamespace AND i.indisunique AND c.relname <> 'schema_migrations'
+ WHERE x.relnamespace::regnamespace::text IN ('daybook', 'queues') AND i.indisunique AND c.relname <> 'schema_migrations'
    AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
 UNION ALL
-SELECT 'trigger', c.relname, t.tgname, pg_get_triggerdef(t.oid), CASE WHEN t.tgenabled IN ('O', 'A') THEN '' ELSE 'is disabled' END
+SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg_get_triggerdef(t.oid), CASE WHEN t.tgenabled IN ('O', 'A') THEN '' ELSE 'is disabled' END
   FROM pg_trigger t
   JOIN pg_class c ON c.oid = t.tgrelid
- WHERE c.relnamespace = 'daybook'::regnamespace AND NOT t.tgisinternal`
+ WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND NOT t.tgisinternal`
 	// With no search path the server qualifies every name.
 	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''`); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func checkGuards(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, e
 		}
 		result.Count++
 		if len(result.Findings) < o.Limit {
-			result.Findings = append(result.Findings, Finding{Detail: fmt.Sprintf("%s %s of daybook.%s %s", want.Kind, want.Name, want.Table, detail)})
+			result.Findings = append(result.Findings, Finding{Detail: fmt.Sprintf("%s %s of %s %s", want.Kind, want.Name, want.Table, detail)})
 		}
 	}
 	return result, nil

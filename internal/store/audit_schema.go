@@ -6,11 +6,11 @@ import (
 )
 
 var (
-	dumpedTable = regexp.MustCompile(`^(?:CREATE TABLE|ALTER TABLE ONLY|ALTER TABLE) daybook\.([a-z_]+)`)
+	dumpedTable = regexp.MustCompile(`^(?:CREATE TABLE|ALTER TABLE ONLY|ALTER TABLE) ((?:daybook|queues)\.[a-z_]+)`)
 	dumpedCheck = regexp.MustCompile(`^    CONSTRAINT ([a-z0-9_]+) CHECK`)
 	dumpedKey   = regexp.MustCompile(`^    ADD CONSTRAINT ([a-z0-9_]+) ((PRIMARY KEY|UNIQUE|FOREIGN KEY|CHECK|EXCLUDE).*);$`)
-	dumpedIndex = regexp.MustCompile(`^(CREATE UNIQUE INDEX ([a-z0-9_]+) ON daybook\.([a-z_]+) .*);$`)
-	dumpedOn    = regexp.MustCompile(`^(CREATE (?:CONSTRAINT )?TRIGGER ([a-z0-9_]+) .* ON daybook\.([a-z_]+) .*);$`)
+	dumpedIndex = regexp.MustCompile(`^(CREATE UNIQUE INDEX ([a-z0-9_]+) ON ((?:daybook|queues)\.[a-z_]+) .*);$`)
+	dumpedOn    = regexp.MustCompile(`^(CREATE (?:CONSTRAINT )?TRIGGER ([a-z0-9_]+) .* ON ((?:daybook|queues)\.[a-z_]+) .*);$`)
 )
 
 // GuardsOf are the constraints, unique indexes and triggers that the migrations make, read from the schema as they make it
@@ -25,7 +25,7 @@ func GuardsOf(schema string) []Guard {
 			continue
 		}
 		switch {
-		case table == "schema_migrations":
+		case table == "daybook.schema_migrations":
 			// It is goose's own.
 		case dumpedCheck.MatchString(line):
 			all = append(all, Guard{Kind: GuardCheck, Table: table, Name: dumpedCheck.FindStringSubmatch(line)[1]})
