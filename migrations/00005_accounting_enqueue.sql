@@ -1,11 +1,12 @@
--- Chapter 5: enqueuing documents. The Go package queue calls these functions, and so may any other language: there is one truth about
--- what each request does to each state (docs/states.md).
+-- Chapter 5: enqueuing accounting jobs. The Go package queue calls these functions, and programs in other languages may too.
+-- docs/states.md says what a request does to a job in each state.
 --
 -- SQLSTATE: DB010 the request is invalid.
 
 -- +goose Up
 -- +goose StatementBegin
 
+-- Raises DB010 when a request is invalid. A null priority or ready_at is valid.
 CREATE FUNCTION daybook.check_accounting_request(
     org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamptz DEFAULT NULL
 ) RETURNS void
@@ -30,7 +31,8 @@ BEGIN
 END
 $$;
 
--- Whether a request may be wrong: only then check_accounting_request looks at it. One expression, so that the planner can inline it.
+-- Reports whether a request is invalid; only then is check_accounting_request called, which says why. One expression, so that the planner
+-- can inline it.
 CREATE FUNCTION daybook.accounting_request_in_doubt(
     org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamptz
 ) RETURNS boolean
@@ -40,6 +42,7 @@ AS $$
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
 $$;
 
+-- ready_at: null or in the past is now. priority: null is 2 (normal). A version below the job's changes nothing.
 CREATE FUNCTION daybook.enqueue_accounting_job(
     org_id       text,
     document_id  text,
@@ -83,8 +86,8 @@ BEGIN
         job_id := job.id;
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
-            -- The running attempt goes on; its completion sees that the generation moved and makes the job pending again.
-            -- What was asked for before, since the job was leased, keeps its time when that is the earlier one.
+            -- The running attempt goes on; its completion sees that the generation has grown and makes the job pending again.
+            -- Of several requests since the job was leased, the earliest time counts.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
@@ -110,7 +113,7 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                -- In the order of its new priority it is the newest: a worker's cursor may have passed the time that it had.
+                -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
                 UPDATE daybook.accounting_work_queue q
                    SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
                  WHERE q.id = job.id;
@@ -127,8 +130,8 @@ $$;
 COMMENT ON FUNCTION daybook.enqueue_accounting_job IS
     'Asks for a document version to be posted. result: enqueued, coalesced, requeued or unchanged';
 
--- What enqueue_accounting_jobs asks for, in the order of the keys. With bulk, a run of documents that have no job yet is one insert,
--- which fails if another transaction has made one of them since.
+-- Makes the requests of enqueue_accounting_jobs in the order of their keys. With bulk, neighbours in that order that have no job yet are
+-- one INSERT, which raises unique_violation if another transaction has enqueued one of them since.
 CREATE FUNCTION daybook.enqueue_accounting_runs(
     org_ids       text[],
     document_ids  text[],
@@ -143,7 +146,7 @@ AS $$
 DECLARE
     run record;
     req record;
-    -- When the first of the rows that were inserted in bulk is due.
+    -- The earliest time of the rows that were inserted in bulk.
     first_due timestamptz := 'infinity';
 BEGIN
     FOR run IN
@@ -202,7 +205,7 @@ CREATE FUNCTION daybook.enqueue_accounting_jobs(
     priorities    integer[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, result text)
     LANGUAGE plpgsql
-    -- Rows are looked up by their keys, whatever the planner believes of the table's size; and no plan is compiled, however many rows it has.
+    -- Rows are found by their keys, also when the planner takes the table for a small one. JIT is off: compiling takes longer than running.
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
@@ -215,7 +218,7 @@ BEGIN
        OR coalesce(cardinality(ready_ats), total) <> total OR coalesce(cardinality(priorities), total) <> total THEN
         RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
     END IF;
-    -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
+    -- One statement checks all requests. Only when one is invalid does the loop look for it, and raise its error.
     IF EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v, unnest(priorities) AS p, unnest(ready_ats) AS t) r
                 WHERE daybook.accounting_request_in_doubt(r.o, r.d, r.v, r.p, r.t)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
@@ -223,10 +226,10 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- Documents that have no job yet are one insert. It fails if a document stands twice, or another transaction enqueues one meanwhile.
+    -- If no document has a job yet, all are one INSERT. It fails if a document is named twice, or another transaction enqueues one meanwhile.
     IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
                      JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
-        -- Sorted before they get their ids: so the ids grow in the order in which they are inserted.
+        -- Sorted before they get their ids, so that ids grow in the order of insertion.
         SELECT array_agg(r.n) AS ordinals, daybook.new_ids(total) AS ids, array_agg(r.o) AS orgs, array_agg(r.d) AS documents,
                array_agg(r.v) AS versions, array_agg(r.t) AS times, array_agg(r.p) AS priorities
           INTO made
@@ -251,7 +254,7 @@ BEGIN
         END;
     END IF;
 
-    -- In runs of documents that have none, unless another transaction enqueues one of these meanwhile: then all are made one by one.
+    -- Otherwise documents without a job are inserted in runs. If another transaction enqueues one of them meanwhile, all are made one by one.
     BEGIN
         RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
     EXCEPTION WHEN unique_violation THEN

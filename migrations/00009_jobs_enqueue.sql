@@ -1,4 +1,4 @@
--- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and so may any other language.
+-- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and programs in other languages may too.
 --
 -- SQLSTATEs: DB010 the request is invalid, DB020 the payload is too large, DB021 the payload is invalid, DB022 the idempotency key was
 -- used with other input.
@@ -6,19 +6,19 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- What a job is known by: its type and payload. The two names of the type webhook are one: a delivery that was enqueued under the
--- one is the same under the other. Stable, as convert_to is, so that the planner can inline it.
+-- The hash of a job's type and payload, by which idempotency keys and unique jobs recognize the same input. webhook and webhook_delivery
+-- are two names of one type, and hash alike. STABLE, as convert_to is: the planner inlines no function that is declared stricter than its body.
 CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
 $$;
 
--- Raises when a payload is no object, larger than 131072 bytes, deeper than 10 levels, or has more than 500 keys.
--- as_text is payload::text, which the caller has at hand.
+-- Raises DB020 when a payload has more than 131072 bytes, and DB021 when it is no object, is nested deeper than 10 levels, or has more
+-- than 500 keys. as_text is payload::text, which the caller has already.
 --
--- A key takes five bytes of the text at least, so a short text has few of them, and brackets bound the levels: nearly every payload is
--- let through by its text.
+-- Walking through a payload is slow, and its text tells enough of nearly all: a key takes at least 5 bytes of it, so 2500 bytes hold no more
+-- than 500 keys; and there are no more levels than opening brackets.
 CREATE FUNCTION daybook.check_job_payload(payload jsonb, as_text text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -60,7 +60,7 @@ BEGIN
 END
 $$;
 
--- Raises when anything but the payload of a request is wrong.
+-- Raises DB010 when a part of a request other than its payload is invalid.
 CREATE FUNCTION daybook.check_job_request(
     org_id text, type text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
 ) RETURNS void
@@ -104,8 +104,8 @@ BEGIN
 END
 $$;
 
--- Whether a request may be wrong: only then check_job looks at it. It lets through what is right in every part and has a short payload
--- without an object or array in it. One expression, so that the planner can inline it; only the pattern of the type is not looked at.
+-- Reports whether a request may be invalid; only then is check_job called. It is false for a valid request without links whose payload is
+-- short and contains no object or array. The caller checks the pattern of the type. One expression, so that the planner can inline it.
 CREATE FUNCTION daybook.job_in_doubt(
     org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
 ) RETURNS boolean
@@ -118,7 +118,7 @@ AS $$
             AND (max_attempts IS NULL OR max_attempts BETWEEN 1 AND 1000) AND links IS NULL) IS NOT TRUE
 $$;
 
--- Returns the payload of a request that is right; raises when anything of it is wrong.
+-- Returns the payload of a valid request; raises DB010, DB020 or DB021 when the request is invalid.
 CREATE FUNCTION daybook.check_job(
     org_id text, type text, payload jsonb, as_text text, idempotency_key text, ready_at timestamptz, priority integer, max_attempts integer, links jsonb
 ) RETURNS jsonb
@@ -131,9 +131,10 @@ BEGIN
 END
 $$;
 
--- Asks for a job that is to be unique and is open, and locked by the caller, once more. An attempt that has begun may have read
--- what is old by now: the job is pending again after it. One that has not begun does what is asked for. A job that was never tried
--- is moved to an earlier time; one that waits after an attempt keeps its time.
+-- Merges a request into the unique job of the same input that is open, whose row the caller has locked. Returns enqueue_job's result.
+--
+-- An attempt that has begun may have read old data, so the job is pending again after it. A job that has not begun will read what the
+-- caller wrote. If it was never tried it is moved to an earlier time; if it waits after an attempt it keeps its time.
 CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamptz, asked_priority integer) RETURNS text
     LANGUAGE plpgsql
 AS $$
@@ -146,7 +147,7 @@ BEGIN
         RETURN 'coalesced';
     END IF;
     IF opened.cancel_requested THEN
-        -- The attempt has not begun, and begins now after all.
+        -- The attempt has not begun: without the cancellation it will.
         UPDATE daybook.jobs j
            SET generation = j.leased_generation, cancel_requested = false, updated_at = clock_timestamp()
          WHERE j.id = opened.id;
@@ -162,14 +163,21 @@ BEGIN
         RETURN 'rescheduled';
     END IF;
     IF opened.state = 'pending' AND asked_priority < opened.priority THEN
-        UPDATE daybook.jobs j SET priority = asked_priority, updated_at = clock_timestamp() WHERE j.id = opened.id;
+        -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
+        UPDATE daybook.jobs j
+           SET priority = asked_priority, ready_at = greatest(j.ready_at, clock_timestamp()), updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
     END IF;
     RETURN 'unchanged';
 END
 $$;
 
--- result: enqueued; unchanged, when the job of the key or the unique one that waits is the answer; rescheduled, when the unique one
--- is due earlier now; coalesced, when the unique one is running and is worked again after its attempt.
+-- ready_at: null or in the past is now. priority: null is 2 (normal). max_attempts: null is the policy of the type's handler.
+-- duplicate: job_id is a job that existed before. result:
+--   enqueued     a new job was made
+--   unchanged    the key's job, or the unique one that waits, does what is asked for; a higher priority is given to the latter
+--   rescheduled  the unique job is due earlier now
+--   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -204,7 +212,7 @@ BEGIN
     result := 'enqueued';
 
     IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
-        -- No other job can be in its way: neither a hash nor the search for one that is costs it anything.
+        -- It conflicts with no other job, so it needs no hash.
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
         RETURNING id INTO job_id;
@@ -212,7 +220,7 @@ BEGIN
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
     END IF;
 
-    -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
+    -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
@@ -264,10 +272,11 @@ $$;
 COMMENT ON FUNCTION daybook.enqueue_job IS
     'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
--- Many jobs at once. The arrays but for the first three may be null or as long as these. ordinal is the position, from 1.
+-- Many jobs at once. The first three arrays must be equally long; each other one is null or as long as they are. ordinal is the position
+-- in the arrays, from 1.
 --
--- When some have a key or are to be unique, the latter are inserted first, in the order of their hashes, then those with a key in the
--- order of their keys: two callers do not deadlock, unless jobs have both.
+-- Unique jobs are inserted first, in the order of organization and hash; then jobs with a key, in the order of organization and key.
+-- So two callers do not deadlock, unless jobs are unique and have a key as well.
 CREATE FUNCTION daybook.enqueue_jobs(
     org_ids          text[],
     types            text[],
@@ -280,19 +289,19 @@ CREATE FUNCTION daybook.enqueue_jobs(
     unique_payloads  boolean[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
-    -- No plan is compiled, however many rows it has.
+    -- JIT is off: compiling takes longer than running.
     SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
     total CONSTANT integer := coalesce(cardinality(org_ids), 0);
     req   record;
-    -- The ids of the new jobs, by position, and of those that were inserted.
+    -- The ids that new jobs get, by position, and those of them that were inserted.
     ids   text[];
     fresh text[];
-    -- Whether a type is wrong: there are few, and each is looked at once.
+    -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
-    -- When the first of those that were inserted is due.
+    -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
 BEGIN
     IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
@@ -304,9 +313,9 @@ BEGIN
     ids := daybook.new_ids(total);
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
-    -- OFFSET 0 keeps the text of a payload from being made each time that it is used.
+    -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
-        -- No other job can be in the way of one of these.
+        -- None of these conflicts with another job.
         INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
@@ -344,7 +353,7 @@ BEGIN
         SELECT coalesce(array_agg(ins.id), '{}') INTO fresh FROM ins;
     END IF;
 
-    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
+    -- IS TRUE keeps IN from becoming a join: its ids are looked up in a hash, also when the planner expects few rows.
     IF links IS NOT NULL THEN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT x.id, l ->> 'kind', l ->> 'id'
@@ -366,7 +375,7 @@ BEGIN
       FROM unnest(ids) WITH ORDINALITY AS x (id, n)
      WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
 
-    -- What was there before, and what was asked for twice: one by one, by the same rules as a single request.
+    -- Requests that met an existing job, and repeats within this call, are made one by one, by enqueue_job's rules.
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)

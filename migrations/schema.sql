@@ -548,8 +548,8 @@ BEGIN
         job_id := job.id;
         due := greatest(due, clock_timestamp());
         IF job.state = 'leased' AND (version > job.version_hint OR (version = job.version_hint AND job.cancel_requested)) THEN
-            -- The running attempt goes on; its completion sees that the generation moved and makes the job pending again.
-            -- What was asked for before, since the job was leased, keeps its time when that is the earlier one.
+            -- The running attempt goes on; its completion sees that the generation has grown and makes the job pending again.
+            -- Of several requests since the job was leased, the earliest time counts.
             result := 'coalesced';
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
@@ -575,7 +575,7 @@ BEGIN
         ELSE
             result := 'unchanged';
             IF job.state = 'pending' AND version = job.version_hint AND prio < job.priority THEN
-                -- In the order of its new priority it is the newest: a worker's cursor may have passed the time that it had.
+                -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
                 UPDATE daybook.accounting_work_queue q
                    SET priority = prio, ready_at = greatest(q.ready_at, clock_timestamp()), updated_at = clock_timestamp()
                  WHERE q.id = job.id;
@@ -613,7 +613,7 @@ BEGIN
        OR coalesce(cardinality(ready_ats), total) <> total OR coalesce(cardinality(priorities), total) <> total THEN
         RAISE EXCEPTION 'org_ids, document_ids, version_hints, ready_ats and priorities must be equally long' USING ERRCODE = 'DB010';
     END IF;
-    -- The set as a whole is looked at once; only a set with a bad row pays for finding out which.
+    -- One statement checks all requests. Only when one is invalid does the loop look for it, and raise its error.
     IF EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d, unnest(version_hints) AS v, unnest(priorities) AS p, unnest(ready_ats) AS t) r
                 WHERE daybook.accounting_request_in_doubt(r.o, r.d, r.v, r.p, r.t)) THEN
         FOR bad IN SELECT * FROM unnest(org_ids, document_ids, version_hints, priorities, ready_ats) AS r (o, d, v, p, t) LOOP
@@ -621,10 +621,10 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- Documents that have no job yet are one insert. It fails if a document stands twice, or another transaction enqueues one meanwhile.
+    -- If no document has a job yet, all are one INSERT. It fails if a document is named twice, or another transaction enqueues one meanwhile.
     IF NOT EXISTS (SELECT FROM (SELECT unnest(org_ids) AS o, unnest(document_ids) AS d OFFSET 0) r
                      JOIN daybook.accounting_work_queue q ON q.org_id = r.o AND q.document_id = r.d) THEN
-        -- Sorted before they get their ids: so the ids grow in the order in which they are inserted.
+        -- Sorted before they get their ids, so that ids grow in the order of insertion.
         SELECT array_agg(r.n) AS ordinals, daybook.new_ids(total) AS ids, array_agg(r.o) AS orgs, array_agg(r.d) AS documents,
                array_agg(r.v) AS versions, array_agg(r.t) AS times, array_agg(r.p) AS priorities
           INTO made
@@ -649,7 +649,7 @@ BEGIN
         END;
     END IF;
 
-    -- In runs of documents that have none, unless another transaction enqueues one of these meanwhile: then all are made one by one.
+    -- Otherwise documents without a job are inserted in runs. If another transaction enqueues one of them meanwhile, all are made one by one.
     BEGIN
         RETURN QUERY SELECT * FROM daybook.enqueue_accounting_runs(org_ids, document_ids, version_hints, ready_ats, priorities, true);
     EXCEPTION WHEN unique_violation THEN
@@ -667,7 +667,7 @@ CREATE FUNCTION daybook.enqueue_accounting_runs(org_ids text[], document_ids tex
 DECLARE
     run record;
     req record;
-    -- When the first of the rows that were inserted in bulk is due.
+    -- The earliest time of the rows that were inserted in bulk.
     first_due timestamptz := 'infinity';
 BEGIN
     FOR run IN
@@ -755,7 +755,7 @@ BEGIN
     result := 'enqueued';
 
     IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
-        -- No other job can be in its way: neither a hash nor the search for one that is costs it anything.
+        -- It conflicts with no other job, so it needs no hash.
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
         RETURNING id INTO job_id;
@@ -763,7 +763,7 @@ BEGIN
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
     END IF;
 
-    -- The job that was in the way may be gone, or closed, when it is looked for: then the insert is tried again.
+    -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
@@ -827,12 +827,12 @@ CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads json
 DECLARE
     total CONSTANT integer := coalesce(cardinality(org_ids), 0);
     req   record;
-    -- The ids of the new jobs, by position, and of those that were inserted.
+    -- The ids that new jobs get, by position, and those of them that were inserted.
     ids   text[];
     fresh text[];
-    -- Whether a type is wrong: there are few, and each is looked at once.
+    -- Whether a type is invalid. A call has few different types, and each is checked once.
     strange boolean;
-    -- When the first of those that were inserted is due.
+    -- The earliest time of the jobs that were inserted.
     due   timestamptz := '-infinity';
 BEGIN
     IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
@@ -844,9 +844,9 @@ BEGIN
     ids := daybook.new_ids(total);
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
-    -- OFFSET 0 keeps the text of a payload from being made each time that it is used.
+    -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
-        -- No other job can be in the way of one of these.
+        -- None of these conflicts with another job.
         INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
@@ -884,7 +884,7 @@ BEGIN
         SELECT coalesce(array_agg(ins.id), '{}') INTO fresh FROM ins;
     END IF;
 
-    -- IS TRUE has what was inserted looked up in a hash, however many rows the planner expects.
+    -- IS TRUE keeps IN from becoming a join: its ids are looked up in a hash, also when the planner expects few rows.
     IF links IS NOT NULL THEN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT x.id, l ->> 'kind', l ->> 'id'
@@ -906,7 +906,7 @@ BEGIN
       FROM unnest(ids) WITH ORDINALITY AS x (id, n)
      WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
 
-    -- What was there before, and what was asked for twice: one by one, by the same rules as a single request.
+    -- Requests that met an existing job, and repeats within this call, are made one by one, by enqueue_job's rules.
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
@@ -1165,7 +1165,7 @@ BEGIN
         RETURN 'coalesced';
     END IF;
     IF opened.cancel_requested THEN
-        -- The attempt has not begun, and begins now after all.
+        -- The attempt has not begun: without the cancellation it will.
         UPDATE daybook.jobs j
            SET generation = j.leased_generation, cancel_requested = false, updated_at = clock_timestamp()
          WHERE j.id = opened.id;
@@ -1181,7 +1181,10 @@ BEGIN
         RETURN 'rescheduled';
     END IF;
     IF opened.state = 'pending' AND asked_priority < opened.priority THEN
-        UPDATE daybook.jobs j SET priority = asked_priority, updated_at = clock_timestamp() WHERE j.id = opened.id;
+        -- A worker's cursor of the new priority may have passed the job's time already: the time of this request is ahead of it.
+        UPDATE daybook.jobs j
+           SET priority = asked_priority, ready_at = greatest(j.ready_at, clock_timestamp()), updated_at = clock_timestamp()
+         WHERE j.id = opened.id;
     END IF;
     RETURN 'unchanged';
 END

@@ -59,8 +59,8 @@ type JobOptions struct {
 	Links []Link
 	// Unique makes the job the only one of its organization, type and payload that waits or runs: while there is such a job, the
 	// request leads to it. A running job is worked again after its attempt, because the attempt may have read old data. A waiting
-	// job does not begin before the transaction of the request has ended; if it was never tried, it gets the earlier RunAt and the
-	// higher Priority. IdempotencyKey is checked first.
+	// job does not begin before the transaction of the request has ended. It gets the higher Priority and, if it was never tried, the
+	// earlier RunAt. IdempotencyKey is checked first.
 	Unique bool
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked all the same.
 	SkipValidation bool

@@ -53,6 +53,22 @@ func TestUniqueJobIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// A unique job that is due already and is given a higher priority is the newest of it: a worker's cursor may have passed its old time.
+func TestUniqueJobOfAHigherPriorityIsAheadOfCursors(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.newJob(welcome{}, queue.JobOptions{Unique: true, Priority: queue.Low}).ID
+	before := b.queued(id)
+	assert.Equal(t, queue.Unchanged, b.newJob(welcome{}, queue.JobOptions{Unique: true, Priority: queue.High}).Result)
+	after := b.queued(id)
+	assert.EqualValues(t, queue.High, after.Priority)
+	assert.True(t, after.ReadyAt.After(before.ReadyAt), "its time is that of the request")
+	assert.Equal(t, before.FirstReadyAt, after.FirstReadyAt)
+
+	b.newJob(welcome{}, queue.JobOptions{Unique: true, Priority: queue.Normal})
+	assert.Equal(t, after.ReadyAt, b.queued(id).ReadyAt, "a lower priority changes nothing")
+}
+
 // A unique job that is to be cancelled and is asked for again runs after its attempt.
 func TestUniqueJobIsAskedForAfterItsCancel(t *testing.T) {
 	t.Parallel()
