@@ -59,7 +59,7 @@ CREATE TABLE queues.error (
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE queues.error IS 'What went wrong while tasks were processed. Append-only; it decides nothing';
-CREATE INDEX error_task ON queues.error (task_id);
+CREATE INDEX error_task ON queues.error (task_id, error_id);
 
 -- Facts are kept from everyone, the owner and superusers as well. The one way out is queues.remove_completed_tasks, which sets
 -- queues.removal to its transaction: then rows may be deleted, and still not be updated or truncated.
@@ -128,9 +128,21 @@ CREATE TABLE queues.task_cursor (
     passed    bigint[] NOT NULL,
     PRIMARY KEY (scope, cursor_no)
 );
-COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; @: leases, by leased_until';
+COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; ! and names: those of all other types; @: leases, by leased_until';
 COMMENT ON COLUMN queues.task_cursor.server IS 'The server whose transactions are counted';
 COMMENT ON COLUMN queues.task_cursor.unseen IS 'The transactions below seen_to that had not ended, and the one that made the row';
+
+-- What holds tasks back: a pause, or a cap, of a type or of all tasks together (*). Chapter 18 says how a dequeue takes it into account.
+CREATE TABLE queues.task_limit (
+    task_type     text COLLATE "C" PRIMARY KEY CONSTRAINT task_limit_is_of_a_type CHECK (task_type = '*' OR task_type ~ '^[a-z][a-z0-9_]{0,62}$'),
+    paused_at     timestamptz,
+    max_in_flight integer CONSTRAINT task_cap_is_positive CHECK (max_in_flight >= 1),
+    updated_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE queues.task_limit IS 'Pauses and caps of tasks: `daybook tasks pause`, `resume` and `cap`';
+COMMENT ON COLUMN queues.task_limit.task_type IS 'The type; *: all tasks together';
+COMMENT ON COLUMN queues.task_limit.paused_at IS 'Since when no dequeue hands any of them out; null: it does';
+COMMENT ON COLUMN queues.task_limit.max_in_flight IS 'How many of them may be leased at a time; null: any number';
 
 -- As wake_job_queue: a worker that waits for tasks holds the exclusive lock of queue 3.
 CREATE FUNCTION daybook.wake_task_queue() RETURNS void
@@ -219,7 +231,7 @@ COMMENT ON FUNCTION queues.rebuild_open_tasks IS 'Makes queues.open_task anew fr
 -- Removes tasks, the oldest first, that were completed before a time, with all their facts, and returns them for an archive, which the
 -- caller writes in the same transaction.
 CREATE FUNCTION queues.remove_completed_tasks(_completed_before timestamptz, _limit integer DEFAULT 1000) RETURNS TABLE (task_id bigint, facts jsonb)
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -248,7 +260,7 @@ BEGIN
     PERFORM set_config('queues.removal', '', true);
 END
 $$;
-COMMENT ON FUNCTION queues.remove_completed_tasks IS 'Retention: removes completed tasks and returns them with all their facts. The owner alone may call it';
+COMMENT ON FUNCTION queues.remove_completed_tasks IS 'Retention: removes completed tasks and returns them with all their facts';
 
 REVOKE ALL ON FUNCTION queues.require_task_type, queues.enqueue, queues.rebuild_open_tasks, queues.remove_completed_tasks, daybook.wake_task_queue FROM PUBLIC;
 
@@ -256,7 +268,7 @@ REVOKE ALL ON FUNCTION queues.require_task_type, queues.enqueue, queues.rebuild_
 
 -- +goose Down
 DROP FUNCTION queues.remove_completed_tasks, queues.rebuild_open_tasks, queues.enqueue, queues.require_task_type, daybook.wake_task_queue;
-DROP TABLE queues.task_cursor, queues.open_task, queues.error, queues.task_completed, queues.task_lease, queues.task;
+DROP TABLE queues.task_limit, queues.task_cursor, queues.open_task, queues.error, queues.task_completed, queues.task_lease, queues.task;
 DROP FUNCTION queues.refuse_change;
 -- +goose StatementBegin
 DO $$

@@ -30,8 +30,9 @@ BEGIN
 END
 $$;
 
--- The tasks before the cursor that are ready all the same: what the cursor names, and what arrived since. _type null: of every type.
-CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _most integer) RETURNS TABLE (task_id bigint, scheduled_at timestamptz)
+-- The tasks before the cursor that are ready all the same: what the cursor names, and what arrived since. _type null: of every type but those
+-- of _without.
+CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _without text[], _most integer) RETURNS TABLE (task_id bigint, scheduled_at timestamptz)
     LANGUAGE sql STABLE
 AS $$
     SELECT r.task_id, r.scheduled_at
@@ -42,14 +43,14 @@ AS $$
             UNION ALL
             SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
              WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
-     WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type)
+     WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type) AND r.task_type <> ALL (_without)
      ORDER BY r.scheduled_at, r.task_id
      LIMIT _most
 $$;
 
 -- Notes how far the order of ready tasks is gone, at most up to (_to_at, _to_id): after a dequeue that got what it asked for the last task
 -- that it got, else everything that is due. A cursor names 64 tasks, which other transactions hold; it goes no further than the last of these.
-CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _to_at timestamptz, _to_id bigint) RETURNS void
+CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _without text[], _to_at timestamptz, _to_id bigint) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -66,10 +67,10 @@ BEGIN
                (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
                   FROM (SELECT u.* FROM (
                             (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
-                              WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at AND o.task_type <> ALL (_without)
                               ORDER BY o.scheduled_at, o.task_id LIMIT 65)
                             UNION ALL
-                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, NULL, 65) b) u
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, NULL, _without, 65) b) u
                          WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
                          ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
     ELSE
@@ -84,7 +85,7 @@ BEGIN
                               WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= to_at
                               ORDER BY o.scheduled_at, o.task_id LIMIT 65)
                             UNION ALL
-                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, 65) b) u
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, '{}', 65) b) u
                          WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
                          ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
     END IF;

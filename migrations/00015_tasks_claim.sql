@@ -38,7 +38,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
     clock CONSTANT timestamptz := clock_timestamp();
-    c     CONSTANT queues.task_cursor := queues.last_cursor(coalesce(_type, '*'));
+    room  record;
+    c     queues.task_cursor;
     early bigint[];
     ids   bigint[] := '{}';
     more  bigint[];
@@ -48,8 +49,15 @@ BEGIN
     IF _type IS NOT NULL THEN
         PERFORM queues.require_task_type(_type);
     END IF;
+    -- Pauses and caps (chapter 18).
+    SELECT r.* INTO room FROM queues.task_room(_type, _limit) r;
+    IF room.most < 1 THEN
+        RETURN;
+    END IF;
+    _limit := room.most;
+    c := queues.last_cursor(room.scope);
     -- What is before the cursor comes first. Other transactions may hold some of it.
-    early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, _limit + 1000) b WHERE b.scheduled_at <= clock);
+    early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, room.without, _limit + 1000) b WHERE b.scheduled_at <= clock);
     IF cardinality(early) > 0 THEN
         ids := ARRAY(SELECT o.task_id FROM queues.open_task o
                       WHERE o.task_id = ANY (early) AND coalesce(o.task_lease_id, 0) = 0
@@ -58,7 +66,7 @@ BEGIN
     IF cardinality(ids) < _limit THEN
         IF _type IS NULL THEN
             more := ARRAY(SELECT o.task_id FROM queues.open_task o
-                           WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock AND o.task_type <> ALL (room.without)
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         ELSE
             more := ARRAY(SELECT o.task_id FROM queues.open_task o
@@ -66,6 +74,9 @@ BEGIN
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         END IF;
         ids := ids || more;
+    END IF;
+    IF cardinality(room.capped) > 0 THEN
+        ids := queues.within_caps(ids, room.capped, room.left_of);
     END IF;
     IF cardinality(ids) > 0 THEN
         RETURN QUERY
@@ -84,7 +95,7 @@ BEGIN
         IF cardinality(ids) = _limit THEN
             SELECT t.scheduled_at, t.task_id INTO to_at, to_id FROM queues.open_task t WHERE t.task_id = ids[_limit];
         END IF;
-        PERFORM queues.move_ready_cursor(c, _type, to_at, to_id);
+        PERFORM queues.move_ready_cursor(c, _type, room.without, to_at, to_id);
     END IF;
 END
 $$;
@@ -139,7 +150,7 @@ END
 $$;
 
 -- When the next task falls due, or the next lease expires, whichever is first; null: nothing is open. A time in the past: now, or as soon
--- as another transaction ends that holds the task.
+-- as another transaction ends that holds the task, or its type is no longer at its cap. What is paused is not due.
 CREATE FUNCTION queues.next_task_due(_task_types text[] DEFAULT NULL) RETURNS timestamptz
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -147,6 +158,8 @@ AS $$
 DECLARE
     c     queues.task_cursor := queues.last_cursor('@');
     kind  text;
+    scope text;
+    without text[];
     due   timestamptz;
     ready timestamptz;
 BEGIN
@@ -154,16 +167,18 @@ BEGIN
     due := least((SELECT o.leased_until FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at ORDER BY o.leased_until LIMIT 1),
                  (SELECT min(b.leased_until) FROM queues.leased_before(c) b));
     FOREACH kind IN ARRAY coalesce(_task_types, ARRAY['*']) LOOP
-        c := queues.last_cursor(kind);
+        SELECT p.without, p.scope INTO without, scope FROM queues.task_pause(nullif(kind, '*')) p;
+        CONTINUE WHEN scope IS NULL;
+        c := queues.last_cursor(scope);
         IF kind = '*' THEN
             ready := (SELECT o.scheduled_at FROM queues.open_task o
-                       WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
+                       WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.task_type <> ALL (without) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         ELSE
             ready := (SELECT o.scheduled_at FROM queues.open_task o
                        WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
                        ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         END IF;
-        due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), 1) b));
+        due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), without, 1) b));
     END LOOP;
     RETURN due;
 END

@@ -61,7 +61,8 @@ COMMENT ON VIEW queues.leased_tasks IS 'Tasks that a worker holds now';
 
 CREATE VIEW queues.stuck_tasks AS
 SELECT o.task_id, t.task_type, t.payload, t.scheduled_at, o.leases, o.leased_until,
-       CASE WHEN o.leases >= 3 THEN 'handed out three times or more, and never completed: its worker ended each time'
+       CASE WHEN EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL) THEN 'due for five minutes, and paused'
+            WHEN o.leases >= 3 THEN 'handed out three times or more, and never completed: its worker ended each time'
             WHEN o.leased_until <= clock_timestamp() THEN 'its lease has expired, and no worker has reclaimed it'
             ELSE 'due for five minutes, and no worker has leased it' END AS reason,
        (SELECT e.error_message FROM queues.error e WHERE e.task_id = o.task_id ORDER BY e.error_id DESC LIMIT 1) AS last_error
@@ -69,12 +70,15 @@ SELECT o.task_id, t.task_type, t.payload, t.scheduled_at, o.leases, o.leased_unt
  WHERE o.leases >= 3 OR coalesce(o.leased_until, o.scheduled_at) < clock_timestamp() - interval '5 minutes';
 COMMENT ON VIEW queues.stuck_tasks IS 'Open tasks that need a person: their workers end, or no worker leases them';
 
+-- One row a task: its last error. The latest come first by ORDER BY last_error_id DESC, which reads no more than it shows.
 CREATE VIEW queues.failed_tasks AS
-SELECT e.task_id, t.task_type, t.payload, t.scheduled_at, e.errors, e.last_error_at,
-       (SELECT x.error_message FROM queues.error x WHERE x.error_id = e.last_error_id) AS last_error, c.completed_at
-  FROM (SELECT x.task_id, count(*) AS errors, max(x.error_id) AS last_error_id, max(x.created_at) AS last_error_at FROM queues.error x GROUP BY x.task_id) e
-  JOIN queues.task t USING (task_id)
-  LEFT JOIN queues.task_completed c USING (task_id);
+SELECT e.task_id, t.task_type, t.payload, t.scheduled_at,
+       (SELECT count(*) FROM queues.error x WHERE x.task_id = e.task_id) AS errors,
+       e.error_id AS last_error_id, e.created_at AS last_error_at, e.error_message AS last_error, c.completed_at
+  FROM queues.error e
+  JOIN queues.task t ON t.task_id = e.task_id
+  LEFT JOIN queues.task_completed c ON c.task_id = e.task_id
+ WHERE NOT EXISTS (SELECT FROM queues.error n WHERE n.task_id = e.task_id AND n.error_id > e.error_id);
 COMMENT ON VIEW queues.failed_tasks IS 'Tasks of which an error was noted. Whether the process behind one succeeded later, its own tables say';
 
 -- Grants worker_service_user what the worker needs: to lease tasks, to end them, and to call what it was granted. No table, and not queues.enqueue: supervisors

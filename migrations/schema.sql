@@ -1847,7 +1847,8 @@ CREATE FUNCTION queues.claim_tasks(_limit integer, _type text) RETURNS TABLE(tas
 #variable_conflict use_column
 DECLARE
     clock CONSTANT timestamptz := clock_timestamp();
-    c     CONSTANT queues.task_cursor := queues.last_cursor(coalesce(_type, '*'));
+    room  record;
+    c     queues.task_cursor;
     early bigint[];
     ids   bigint[] := '{}';
     more  bigint[];
@@ -1857,8 +1858,15 @@ BEGIN
     IF _type IS NOT NULL THEN
         PERFORM queues.require_task_type(_type);
     END IF;
+    -- Pauses and caps (chapter 18).
+    SELECT r.* INTO room FROM queues.task_room(_type, _limit) r;
+    IF room.most < 1 THEN
+        RETURN;
+    END IF;
+    _limit := room.most;
+    c := queues.last_cursor(room.scope);
     -- What is before the cursor comes first. Other transactions may hold some of it.
-    early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, _limit + 1000) b WHERE b.scheduled_at <= clock);
+    early := ARRAY(SELECT b.task_id FROM queues.ready_before(c, _type, room.without, _limit + 1000) b WHERE b.scheduled_at <= clock);
     IF cardinality(early) > 0 THEN
         ids := ARRAY(SELECT o.task_id FROM queues.open_task o
                       WHERE o.task_id = ANY (early) AND coalesce(o.task_lease_id, 0) = 0
@@ -1867,7 +1875,7 @@ BEGIN
     IF cardinality(ids) < _limit THEN
         IF _type IS NULL THEN
             more := ARRAY(SELECT o.task_id FROM queues.open_task o
-                           WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock AND o.task_type <> ALL (room.without)
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         ELSE
             more := ARRAY(SELECT o.task_id FROM queues.open_task o
@@ -1875,6 +1883,9 @@ BEGIN
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         END IF;
         ids := ids || more;
+    END IF;
+    IF cardinality(room.capped) > 0 THEN
+        ids := queues.within_caps(ids, room.capped, room.left_of);
     END IF;
     IF cardinality(ids) > 0 THEN
         RETURN QUERY
@@ -1893,7 +1904,7 @@ BEGIN
         IF cardinality(ids) = _limit THEN
             SELECT t.scheduled_at, t.task_id INTO to_at, to_id FROM queues.open_task t WHERE t.task_id = ids[_limit];
         END IF;
-        PERFORM queues.move_ready_cursor(c, _type, to_at, to_id);
+        PERFORM queues.move_ready_cursor(c, _type, room.without, to_at, to_id);
     END IF;
 END
 $$;
@@ -1959,7 +1970,7 @@ CREATE TABLE queues.task_cursor (
 
 -- Name: COLUMN task_cursor.scope; Type: COMMENT; Schema: queues; Owner: -
 
-COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; @: leases, by leased_until';
+COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; ! and names: those of all other types; @: leases, by leased_until';
 
 -- Name: COLUMN task_cursor.server; Type: COMMENT; Schema: queues; Owner: -
 
@@ -2099,6 +2110,59 @@ $$;
 
 COMMENT ON FUNCTION queues.enqueue(_task_type text, _payload jsonb, _scheduled_at timestamp with time zone) IS 'Asks for a task, in the transaction of the caller: a supervisor, a handler or a kickoff function';
 
+-- Name: enqueue_tasks(text[], jsonb[], timestamp with time zone[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.enqueue_tasks(_task_types text[], _payloads jsonb[], _scheduled_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(ordinal bigint, task_id bigint)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    wrong record;
+    due   timestamptz;
+BEGIN
+    IF _task_types IS NULL OR cardinality(_payloads) IS DISTINCT FROM cardinality(_task_types)
+       OR cardinality(_scheduled_ats) <> cardinality(_task_types) THEN
+        RAISE EXCEPTION 'there must be as many payloads, and times if any, as types' USING ERRCODE = 'DB010';
+    END IF;
+    SELECT x.n, x.kind, jsonb_typeof(x.payload) AS shape, octet_length(x.payload::text) AS bytes, x.at INTO wrong
+      FROM unnest(_task_types, _payloads, _scheduled_ats) WITH ORDINALITY AS x (kind, payload, at, n)
+     WHERE (x.kind ~ '^[a-z][a-z0-9_]{0,62}$') IS NOT TRUE OR jsonb_typeof(x.payload) IS DISTINCT FROM 'object' OR octet_length(x.payload::text) > 131072
+        OR x.at NOT BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59+00'
+     ORDER BY x.n LIMIT 1;
+    IF FOUND THEN
+        IF wrong.shape IS DISTINCT FROM 'object' THEN
+            RAISE EXCEPTION 'task %: the payload must be a JSON object, not %', wrong.n, coalesce(wrong.shape, 'null') USING ERRCODE = 'DB021';
+        ELSIF wrong.bytes > 131072 THEN
+            RAISE EXCEPTION 'task %: the payload has % bytes and may have 131072', wrong.n, wrong.bytes
+                USING ERRCODE = 'DB020', HINT = 'keep what is large elsewhere, and its name in the payload';
+        ELSIF wrong.at NOT BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59+00' THEN
+            RAISE EXCEPTION 'task %: scheduled_at must be between the years 1 and 9999, not %', wrong.n, wrong.at
+                USING ERRCODE = 'DB010', HINT = 'enqueue the task when it is to be done';
+        END IF;
+        PERFORM queues.require_task_type(wrong.kind);
+    END IF;
+    RETURN QUERY
+    WITH added AS (
+        INSERT INTO queues.task AS t (task_type, payload, scheduled_at)
+        SELECT x.kind, x.payload, coalesce(x.at, now()) FROM unnest(_task_types, _payloads, _scheduled_ats) WITH ORDINALITY AS x (kind, payload, at, n) ORDER BY x.n
+        RETURNING t.task_id, t.task_type, t.scheduled_at
+    ), opened AS (
+        INSERT INTO queues.open_task (task_id, task_type, scheduled_at) SELECT a.task_id, a.task_type, a.scheduled_at FROM added a
+    )
+    -- The ids are drawn in the order of the arrays.
+    SELECT row_number() OVER (ORDER BY a.task_id), a.task_id FROM added a ORDER BY a.task_id;
+    due := (SELECT min(coalesce(x.at, now())) FROM unnest(_task_types, _scheduled_ats) AS x (kind, at));
+    IF daybook.must_wake(3, due) THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+END
+$_$;
+
+-- Name: FUNCTION enqueue_tasks(_task_types text[], _payloads jsonb[], _scheduled_ats timestamp with time zone[]); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.enqueue_tasks(_task_types text[], _payloads jsonb[], _scheduled_ats timestamp with time zone[]) IS 'queues.enqueue for many tasks in one statement; returns their ids';
+
 -- Name: fail_task(bigint, text); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.fail_task(_task_id bigint, _error_message text) RETURNS void
@@ -2233,6 +2297,43 @@ CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE(task_id
      WHERE r.leased_until < c.last_at
 $$;
 
+-- Name: limit_tasks(text, boolean, integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.limit_tasks(_task_type text, _paused boolean DEFAULT NULL::boolean, _cap integer DEFAULT NULL::integer, OUT changed boolean, OUT paused_at timestamp with time zone, OUT max_in_flight integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    before queues.task_limit;
+BEGIN
+    IF _task_type IS DISTINCT FROM '*' THEN
+        PERFORM queues.require_task_type(_task_type);
+    END IF;
+    IF _cap < 0 THEN
+        RAISE EXCEPTION 'a cap is 1 at least, not %; 0 removes it', _cap USING ERRCODE = 'DB010', HINT = 'pause the type to have none of its tasks handed out';
+    END IF;
+    -- The row is there and locked, whatever other transactions do to it.
+    INSERT INTO queues.task_limit AS l (task_type) VALUES (_task_type)
+        ON CONFLICT ON CONSTRAINT task_limit_pkey DO UPDATE SET task_type = excluded.task_type RETURNING l.* INTO before;
+    paused_at := CASE WHEN _paused IS NULL THEN before.paused_at WHEN _paused THEN coalesce(before.paused_at, clock_timestamp()) END;
+    max_in_flight := CASE WHEN _cap IS NULL THEN before.max_in_flight ELSE nullif(_cap, 0) END;
+    changed := (paused_at, max_in_flight) IS DISTINCT FROM (before.paused_at, before.max_in_flight);
+    IF paused_at IS NULL AND max_in_flight IS NULL THEN
+        DELETE FROM queues.task_limit l WHERE l.task_type = _task_type;
+    ELSIF changed THEN
+        UPDATE queues.task_limit l SET paused_at = limit_tasks.paused_at, max_in_flight = limit_tasks.max_in_flight, updated_at = clock_timestamp() WHERE l.task_type = _task_type;
+    END IF;
+    IF changed THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+END
+$$;
+
+-- Name: FUNCTION limit_tasks(_task_type text, _paused boolean, _cap integer, OUT changed boolean, OUT paused_at timestamp with time zone, OUT max_in_flight integer); Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON FUNCTION queues.limit_tasks(_task_type text, _paused boolean, _cap integer, OUT changed boolean, OUT paused_at timestamp with time zone, OUT max_in_flight integer) IS 'Pauses, resumes or caps the tasks of a type, or all (*): no dequeue that begins after the commit hands out more';
+
 -- Name: move_lease_cursor(queues.task_cursor, timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.move_lease_cursor(c queues.task_cursor, _now timestamp with time zone) RETURNS void
@@ -2260,9 +2361,9 @@ BEGIN
 END
 $$;
 
--- Name: move_ready_cursor(queues.task_cursor, text, timestamp with time zone, bigint); Type: FUNCTION; Schema: queues; Owner: -
+-- Name: move_ready_cursor(queues.task_cursor, text, text[], timestamp with time zone, bigint); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _to_at timestamp with time zone, _to_id bigint) RETURNS void
+CREATE FUNCTION queues.move_ready_cursor(c queues.task_cursor, _type text, _without text[], _to_at timestamp with time zone, _to_id bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -2279,10 +2380,10 @@ BEGIN
                (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
                   FROM (SELECT u.* FROM (
                             (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
-                              WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at AND o.task_type <> ALL (_without)
                               ORDER BY o.scheduled_at, o.task_id LIMIT 65)
                             UNION ALL
-                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, NULL, 65) b) u
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, NULL, _without, 65) b) u
                          WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
                          ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
     ELSE
@@ -2297,7 +2398,7 @@ BEGIN
                               WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= to_at
                               ORDER BY o.scheduled_at, o.task_id LIMIT 65)
                             UNION ALL
-                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, 65) b) u
+                            SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, '{}', 65) b) u
                          WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
                          ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
     END IF;
@@ -2318,6 +2419,8 @@ CREATE FUNCTION queues.next_task_due(_task_types text[] DEFAULT NULL::text[]) RE
 DECLARE
     c     queues.task_cursor := queues.last_cursor('@');
     kind  text;
+    scope text;
+    without text[];
     due   timestamptz;
     ready timestamptz;
 BEGIN
@@ -2325,24 +2428,26 @@ BEGIN
     due := least((SELECT o.leased_until FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at ORDER BY o.leased_until LIMIT 1),
                  (SELECT min(b.leased_until) FROM queues.leased_before(c) b));
     FOREACH kind IN ARRAY coalesce(_task_types, ARRAY['*']) LOOP
-        c := queues.last_cursor(kind);
+        SELECT p.without, p.scope INTO without, scope FROM queues.task_pause(nullif(kind, '*')) p;
+        CONTINUE WHEN scope IS NULL;
+        c := queues.last_cursor(scope);
         IF kind = '*' THEN
             ready := (SELECT o.scheduled_at FROM queues.open_task o
-                       WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
+                       WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.task_type <> ALL (without) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         ELSE
             ready := (SELECT o.scheduled_at FROM queues.open_task o
                        WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
                        ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         END IF;
-        due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), 1) b));
+        due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), without, 1) b));
     END LOOP;
     RETURN due;
 END
 $$;
 
--- Name: ready_before(queues.task_cursor, text, integer); Type: FUNCTION; Schema: queues; Owner: -
+-- Name: ready_before(queues.task_cursor, text, text[], integer); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _most integer) RETURNS TABLE(task_id bigint, scheduled_at timestamp with time zone)
+CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _without text[], _most integer) RETURNS TABLE(task_id bigint, scheduled_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
     SELECT r.task_id, r.scheduled_at
@@ -2353,7 +2458,7 @@ CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _most inte
             UNION ALL
             SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
              WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
-     WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type)
+     WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type) AND r.task_type <> ALL (_without)
      ORDER BY r.scheduled_at, r.task_id
      LIMIT _most
 $$;
@@ -2438,7 +2543,7 @@ $$;
 -- Name: remove_completed_tasks(timestamp with time zone, integer); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.remove_completed_tasks(_completed_before timestamp with time zone, _limit integer DEFAULT 1000) RETURNS TABLE(task_id bigint, facts jsonb)
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
@@ -2470,7 +2575,7 @@ $$;
 
 -- Name: FUNCTION remove_completed_tasks(_completed_before timestamp with time zone, _limit integer); Type: COMMENT; Schema: queues; Owner: -
 
-COMMENT ON FUNCTION queues.remove_completed_tasks(_completed_before timestamp with time zone, _limit integer) IS 'Retention: removes completed tasks and returns them with all their facts. The owner alone may call it';
+COMMENT ON FUNCTION queues.remove_completed_tasks(_completed_before timestamp with time zone, _limit integer) IS 'Retention: removes completed tasks and returns them with all their facts';
 
 -- Name: renew_task_leases(bigint[], bigint[]); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2512,6 +2617,85 @@ BEGIN
     END IF;
 END
 $_$;
+
+-- Name: scope_without(text[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.scope_without(_types text[]) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN cardinality(_types) <= 16 THEN '!' || array_to_string(_types, ',') ELSE '!' || md5(array_to_string(_types, ',')) END $$;
+
+-- Name: task_pause(text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.task_pause(_type text, OUT without text[], OUT scope text) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    without := ARRAY(SELECT l.task_type FROM queues.task_limit l WHERE l.paused_at IS NOT NULL AND (_type IS NULL OR l.task_type IN ('*', _type)) ORDER BY l.task_type);
+    IF cardinality(without) = 0 THEN
+        scope := coalesce(_type, '*');
+    ELSIF _type IS NULL AND '*' <> ALL (without) THEN
+        scope := queues.scope_without(without);
+    END IF;
+END
+$$;
+
+-- Name: task_room(text, integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.task_room(_type text, _limit integer, OUT most integer, OUT scope text, OUT without text[], OUT capped text[], OUT left_of bigint[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    name  text;
+    cap   queues.task_limit;
+    space bigint;
+BEGIN
+    most := _limit;
+    capped := '{}';
+    left_of := '{}';
+    SELECT p.without, p.scope INTO without, scope FROM queues.task_pause(_type) p;
+    IF scope IS NULL THEN
+        most := 0;
+        RETURN;
+    END IF;
+    FOR name IN SELECT l.task_type FROM queues.task_limit l WHERE l.max_in_flight IS NOT NULL AND (_type IS NULL OR l.task_type IN ('*', _type)) ORDER BY l.task_type LOOP
+        CONTINUE WHEN name = ANY (without);
+        SELECT * INTO cap FROM queues.task_limit l WHERE l.task_type = name FOR NO KEY UPDATE SKIP LOCKED;
+        space := CASE WHEN NOT FOUND THEN 0 ELSE greatest(cap.max_in_flight - queues.tasks_in_flight(name, cap.max_in_flight), 0) END;
+        IF name IN ('*', _type) THEN
+            most := least(most, space);
+        ELSIF space = 0 THEN
+            without := without || name;
+        ELSE
+            capped := capped || name;
+            left_of := left_of || space;
+        END IF;
+    END LOOP;
+    IF _type IS NULL AND cardinality(without) > 0 THEN
+        scope := queues.scope_without(ARRAY(SELECT w FROM unnest(without) AS w ORDER BY w COLLATE "C"));
+    END IF;
+END
+$$;
+
+-- Name: tasks_in_flight(text, integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.tasks_in_flight(_type text, _most integer) RETURNS bigint
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT count(*) FROM (SELECT FROM queues.open_task o
+                           WHERE o.leased_until IS NOT NULL AND o.leased_until > clock_timestamp() AND (_type = '*' OR o.task_type = _type) LIMIT _most) x
+$$;
+
+-- Name: within_caps(bigint[], text[], bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigint[]) RETURNS bigint[]
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce(array_agg(r.id ORDER BY r.n), '{}')
+      FROM (SELECT i.id, i.n, o.task_type, row_number() OVER (PARTITION BY o.task_type ORDER BY i.n) AS nth
+              FROM unnest(_ids) WITH ORDINALITY AS i (id, n) JOIN queues.open_task o ON o.task_id = i.id) r
+      LEFT JOIN unnest(_capped, _left_of) AS c (task_type, space) USING (task_type)
+     WHERE c.space IS NULL OR r.nth <= c.space
+$$;
 
 -- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
 
@@ -3068,20 +3252,19 @@ CREATE VIEW queues.failed_tasks AS
     t.task_type,
     t.payload,
     t.scheduled_at,
-    e.errors,
-    e.last_error_at,
-    ( SELECT x.error_message
+    ( SELECT count(*) AS count
            FROM queues.error x
-          WHERE (x.error_id = e.last_error_id)) AS last_error,
+          WHERE (x.task_id = e.task_id)) AS errors,
+    e.error_id AS last_error_id,
+    e.created_at AS last_error_at,
+    e.error_message AS last_error,
     c.completed_at
-   FROM ((( SELECT x.task_id,
-            count(*) AS errors,
-            max(x.error_id) AS last_error_id,
-            max(x.created_at) AS last_error_at
-           FROM queues.error x
-          GROUP BY x.task_id) e
-     JOIN queues.task t USING (task_id))
-     LEFT JOIN queues.task_completed c USING (task_id));
+   FROM ((queues.error e
+     JOIN queues.task t ON ((t.task_id = e.task_id)))
+     LEFT JOIN queues.task_completed c ON ((c.task_id = e.task_id)))
+  WHERE (NOT (EXISTS ( SELECT
+           FROM queues.error n
+          WHERE ((n.task_id = e.task_id) AND (n.error_id > e.error_id)))));
 
 -- Name: VIEW failed_tasks; Type: COMMENT; Schema: queues; Owner: -
 
@@ -3188,6 +3371,33 @@ CREATE VIEW queues.open_tasks AS
 
 COMMENT ON VIEW queues.open_tasks IS 'Tasks that are not completed: waiting for their time, ready, or leased';
 
+-- Name: task_limit; Type: TABLE; Schema: queues; Owner: -
+
+CREATE TABLE queues.task_limit (
+    task_type text NOT NULL COLLATE pg_catalog."C",
+    paused_at timestamp with time zone,
+    max_in_flight integer,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT task_cap_is_positive CHECK ((max_in_flight >= 1)),
+    CONSTRAINT task_limit_is_of_a_type CHECK (((task_type = '*'::text) OR (task_type ~ '^[a-z][a-z0-9_]{0,62}$'::text)))
+);
+
+-- Name: TABLE task_limit; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON TABLE queues.task_limit IS 'Pauses and caps of tasks: `daybook tasks pause`, `resume` and `cap`';
+
+-- Name: COLUMN task_limit.task_type; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_limit.task_type IS 'The type; *: all tasks together';
+
+-- Name: COLUMN task_limit.paused_at; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_limit.paused_at IS 'Since when no dequeue hands any of them out; null: it does';
+
+-- Name: COLUMN task_limit.max_in_flight; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_limit.max_in_flight IS 'How many of them may be leased at a time; null: any number';
+
 -- Name: stuck_tasks; Type: VIEW; Schema: queues; Owner: -
 
 CREATE VIEW queues.stuck_tasks AS
@@ -3198,6 +3408,9 @@ CREATE VIEW queues.stuck_tasks AS
     o.leases,
     o.leased_until,
         CASE
+            WHEN (EXISTS ( SELECT
+               FROM queues.task_limit l
+              WHERE ((l.task_type = ANY (ARRAY['*'::text, o.task_type])) AND (l.paused_at IS NOT NULL)))) THEN 'due for five minutes, and paused'::text
             WHEN (o.leases >= 3) THEN 'handed out three times or more, and never completed: its worker ended each time'::text
             WHEN (o.leased_until <= clock_timestamp()) THEN 'its lease has expired, and no worker has reclaimed it'::text
             ELSE 'due for five minutes, and no worker has leased it'::text
@@ -3398,6 +3611,11 @@ ALTER TABLE ONLY queues.task_cursor
 ALTER TABLE ONLY queues.task_lease
     ADD CONSTRAINT task_lease_pkey PRIMARY KEY (task_lease_id);
 
+-- Name: task_limit task_limit_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
+
+ALTER TABLE ONLY queues.task_limit
+    ADD CONSTRAINT task_limit_pkey PRIMARY KEY (task_type);
+
 -- Name: task task_pkey; Type: CONSTRAINT; Schema: queues; Owner: -
 
 ALTER TABLE ONLY queues.task
@@ -3501,7 +3719,7 @@ CREATE UNIQUE INDEX jobs_unique ON daybook.jobs USING btree (org_id, unique_hash
 
 -- Name: error_task; Type: INDEX; Schema: queues; Owner: -
 
-CREATE INDEX error_task ON queues.error USING btree (task_id);
+CREATE INDEX error_task ON queues.error USING btree (task_id, error_id);
 
 -- Name: open_task_leased; Type: INDEX; Schema: queues; Owner: -
 
