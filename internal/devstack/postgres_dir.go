@@ -145,7 +145,7 @@ func waitForPredecessor(ctx context.Context, data string) error {
 		first, _, _ := strings.Cut(string(b), "\n")
 		pid, err := strconv.Atoi(strings.TrimSpace(first))
 		if err != nil || !servesFrom(pid, data) {
-			// No server is at work there: this process holds the stack's lock. PostgreSQL itself would stumble when the number is another program's now.
+			// No server works there: this process holds the stack's lock. PostgreSQL would refuse to start if its process id is another program's now.
 			if err := os.Remove(pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}

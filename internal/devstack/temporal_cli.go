@@ -35,7 +35,7 @@ func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	return buildTemporalCLI(ctx, progress)
 }
 
-// buildTemporalCLI is TemporalCLI without a look at the PATH.
+// buildTemporalCLI is TemporalCLI without the search on the PATH.
 func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

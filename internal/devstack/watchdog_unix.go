@@ -14,8 +14,8 @@ import (
 // the process that started it died: then it signals the watched program.
 const watchScript = `read -r line && exit 0; kill -s "$1" "$2"`
 
-// watchdog is a small process that ends a program when this process dies, on systems without a parent-death signal. The end
-// of its pipe tells it, which the kernel closes whatever the process died of.
+// watchdog is a small process that ends a program when this process dies, on systems without a parent-death signal. It reads from a
+// pipe that the kernel closes when this process ends in any way.
 type watchdog struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser

@@ -77,14 +77,14 @@ type runner struct {
 	// doubt is when a lease last ended without saying what it leased, reconcileAt when to look for that.
 	doubt, reconcileAt time.Time
 
-	// alarm is when loop is to look around, whatever happens.
+	// alarm is when loop goes round again at the latest.
 	alarm time.Time
 	// waiter tells of work that has come, roomy of room that there is again for jobs that were passed over.
 	waiter Waiter
 	roomy  <-chan struct{}
 	// gone: the turn takes no more work, and waits for none.
 	gone bool
-	// before is what the turn had done when it last looked.
+	// before is the report when noticeCompleted last read it.
 	before Report
 }
 
@@ -228,7 +228,7 @@ func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
 	return false, nil
 }
 
-// step does what loop does itself, unless the database has just failed the like. ending: nothing more is begun. detached is as run's.
+// step makes the turn's own statements, unless one has just failed, and begins jobs. ending: nothing more is begun. detached is as run's.
 func (r *runner) step(work context.Context, ending bool) (detached bool, err error) {
 	r.queue = append(r.queue, r.holder.takeArrived()...)
 	if !r.own.well(time.Now()) {
@@ -255,8 +255,8 @@ func (r *runner) step(work context.Context, ending bool) (detached bool, err err
 	return detached, r.endure(work, &r.own, err)
 }
 
-// noticeCompleted has the queue looked at again, here and by those that wait, when jobs were put off: no wake-up comes when they are
-// due. When jobs of capped organizations have ended there may be room for others of theirs.
+// noticeCompleted has this turn and the waiters scan again when jobs were put off, because no notification comes when these fall due. It has
+// this turn scan as well when jobs have ended while organizations have caps: others of those organizations may be leased now.
 func (r *runner) noticeCompleted() {
 	now, before := r.tally.soFar(), r.before
 	r.before = now
@@ -270,7 +270,7 @@ func (r *runner) noticeCompleted() {
 	}
 }
 
-// waitNoMore leaves to others what the turn was told of and takes no more.
+// waitNoMore ends the turn's wake-ups. Work that it was told of and does not take is left to the other waiters.
 func (r *runner) waitNoMore() {
 	if !r.gone {
 		r.gone = true
@@ -278,8 +278,8 @@ func (r *runner) waitNoMore() {
 	}
 }
 
-// putBack gives back what is not begun, when nothing more is: it does not wait for what runs. What fails is given back at the turn's end. A
-// lease that is under way comes first: it would lease again what is given back.
+// putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for those that run. If that fails, they are
+// given back at the turn's end. It waits for a lease under way, which would lease again what is given back.
 func (r *runner) putBack(work context.Context) {
 	if r.refill.underWay && r.refill.leases {
 		return
@@ -324,7 +324,7 @@ func (r *runner) busy() bool {
 	return r.active > 0 || r.refill.underWay || r.completing || len(r.ended)+len(r.held) > 0
 }
 
-// wakeAt makes loop look around at a time, if not before.
+// wakeAt has loop go round again at a time, if not before.
 func (r *runner) wakeAt(at time.Time) {
 	if at.Before(r.alarm) {
 		r.alarm = at

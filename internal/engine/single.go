@@ -25,8 +25,8 @@ func (r *runner) start(work context.Context, j store.Job) {
 	}
 }
 
-// workAndTell works a job and says that it is over, even if the handler ends its goroutine: then the job is given back at the
-// end of the turn.
+// workAndTell works a job and tells the runner that the call is over. It does so even if the handler ends its goroutine
+// (runtime.Goexit): then the job is given back at the end of the turn.
 func (r *runner) workAndTell(work context.Context, c *call) {
 	j := c.inHand[0]
 	e := ended{job: j, closed: true}
@@ -43,7 +43,7 @@ func (r *runner) workAndTell(work context.Context, c *call) {
 	}
 }
 
-// work works one job, and completes it where its handler asked for the transaction that does.
+// work works one job. If its handler asked for the completing transaction (InTx), work runs that too.
 func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	h, _ := r.engine.handlers.Handling(j.Type)
 	ctx, cancel := r.calls.try(work, c, h.Timeout)

@@ -15,7 +15,7 @@ func suspicious(j store.Job) bool { return j.Reclaims > 0 || j.Dropped }
 // leaseSuspects leases the suspicious ones of picked jobs in the transaction that has picked them, and returns them, also with an error. They
 // are charged from when they begin.
 //
-// When that is committed the lock has left no mark on the others: they are not suspicious because they were picked together.
+// Their neighbours stay unsuspicious: once this is committed, no transaction that was lost is on record in the neighbours' rows.
 func (r *runner) leaseSuspects(ctx context.Context, tx pgx.Tx, picked []store.Job) (suspects []store.Job, err error) {
 	for _, j := range picked {
 		if suspicious(j) {

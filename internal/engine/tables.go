@@ -8,7 +8,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Tables is the Kind whose rows are updated in place, which a store works: accounting and jobs.
+// Tables returns a store's queue as a Kind. The kinds accounting and jobs, whose rows are updated in place, share it.
 func Tables(s *store.Store) Kind { return tables{s, s.Kind()} }
 
 type tables struct {

@@ -23,7 +23,8 @@ type Report struct {
 	More bool `json:"more,omitempty"`
 	// LeftBehind names the turn when it still holds leases whose rows other transactions had locked.
 	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns of earlier activities that fell silent and still hold leases: these are worked there, or reclaimed.
+	// Silent names turns of earlier activities that send no heartbeat any more and still hold leases. Their jobs are still being
+	// worked there, or are reclaimed when the leases expire.
 	Silent []string `json:"silent,omitempty"`
 	// Stopped says that the turn was told to stop.
 	Stopped bool `json:"stopped,omitempty"`
@@ -46,7 +47,7 @@ type tally struct {
 	report Report
 	// requeued counts completed jobs that are pending again because they were asked for anew meanwhile.
 	requeued int
-	// listener is told the counts now and then; nil: no one listens.
+	// listener is called with the counts when they change; nil: no listener.
 	listener func(Report)
 }
 
@@ -57,7 +58,7 @@ func (t *tally) note(change func(r *Report)) {
 	change(&t.report)
 }
 
-// count adds what attempts ended as, and tells the listener.
+// count adds the outcomes of attempts, and tells the listener.
 func (t *tally) count(completed store.Completed) {
 	t.note(func(r *Report) {
 		r.Completed += completed[models.OutcomeCompleted]
@@ -95,7 +96,7 @@ func (t *tally) takeRequeued() int {
 	return n
 }
 
-// split returns the report so far and begins a new one, to which no one listens.
+// split returns the report so far and begins a new one, without a listener.
 func (t *tally) split() Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()

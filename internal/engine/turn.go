@@ -24,7 +24,7 @@ type TurnRequest struct {
 	Enough <-chan struct{}
 	// Alive says whether the turn may go on leasing: its last acknowledged heartbeat is young enough. Nil: always.
 	Alive func() bool
-	// Progress is called with the counts so far when they change. Nil: no one listens.
+	// Progress is called with the counts so far when they change. Nil: not called.
 	Progress func(Report)
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// What the runner does while the database is unavailable: handlers run on, what has ended is kept until it can be completed, and statements
-// of its own are made again after a short pause. It gives up after outageLimit, or when it was told to stop and the grace period is over.
+// While the database is unavailable, handlers run on, jobs that have ended are kept until they can be completed, and the runner repeats its
+// own statements after a short pause. It gives up after outageLimit, or when it was told to stop and the grace period is over.
 
 const (
-	// Statements of Daybook's own that met an outage are made again after firstPause, and each time after twice as long, up to
+	// A statement of Daybook's own that met an outage is repeated after firstPause, and then after twice as long each time, up to
 	// longestPause.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 500 * time.Millisecond
@@ -22,7 +22,7 @@ const (
 	outageLimit = 5 * time.Minute
 	// maxUncounted is how often in a row an attempt may be put off uncounted because of the database; the next time it is counted.
 	maxUncounted = 10
-	// uncountedDelay is until an attempt that was not counted is made again.
+	// uncountedDelay is the delay before an attempt that was not counted is repeated.
 	uncountedDelay = time.Second
 )
 
@@ -36,7 +36,7 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// persist calls f until it meets no outage. A schema that is missing or not whole is not waited for: the caller is to say so. It gives up
+// persist calls f until it meets no outage. It returns at once when the schema is missing or not whole: its caller reports that. It gives up
 // when ctx ends or stop is closed, and after outageLimit.
 func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string, f func() error) error {
 	err := f()
@@ -71,8 +71,8 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 	return waited
 }
 
-// unavailable says whether the database was unavailable to a call, and waits until it is back: then that was no try. The call is not
-// abandoned meanwhile.
+// unavailable reports whether the database was unavailable to a call that failed with err, and waits until it answers again. A try that
+// failed so does not count. The call is not abandoned meanwhile.
 func (r *runner) unavailable(work context.Context, c *call, err error, began time.Time) bool {
 	r.calls.spare(c, outageLimit)
 	if store.IsSchemaMismatch(err) {
@@ -85,17 +85,17 @@ func (r *runner) unavailable(work context.Context, c *call, err error, began tim
 // trouble is how often the database has failed statements of one sort.
 type trouble struct {
 	doing string
-	// since is when that began; zero: it has not. until is when the next may be made, pause the pause before it.
+	// since is when they began to fail; zero: they do not. until is when the next may be made, pause the pause before it.
 	since, until time.Time
 	pause        time.Duration
 	// verified: since the last failure it is known which jobs are still the turn's.
 	verified bool
 }
 
-// troubleOver is how long after its last failure a trouble is over, if nothing has shown that before.
+// troubleOver is how long after its last failure a trouble counts as over, if no statement has succeeded before.
 const troubleOver = time.Minute
 
-// well says whether the next statement may be made.
+// well reports whether the next statement may be made.
 func (t *trouble) well(now time.Time) bool { return !now.Before(t.until) }
 
 // endure takes in how a statement ended. It returns the error only if the turn is to end with it.
@@ -139,7 +139,7 @@ func late(timeout time.Duration, err error) error {
 	return fmt.Errorf("%w (%s): %w: %w", errTimeout, timeout, context.DeadlineExceeded, err)
 }
 
-// isOwn reports whether err is the handler's, even where it looks like a database's.
+// isOwn reports whether err is the handler's own, even when it looks like an error of the database.
 func isOwn(err error) bool {
 	var own *ownError
 	return errors.Is(err, errTimeout) || errors.As(err, &own)
@@ -154,7 +154,7 @@ func isConflict(err error) bool {
 // isTransient reports whether a transaction that failed with err is worth another try, or would be when the database is back.
 func isTransient(err error) bool { return !isOwn(err) && (isConflict(err) || store.IsTransient(err)) }
 
-// notCompletedError says that the transaction that completes a job cannot be committed, for a reason that comes back each time.
+// notCompletedError says that the completing transaction of a job failed each time that it was tried.
 type notCompletedError struct {
 	tries int
 	cause error
@@ -166,10 +166,10 @@ func (e *notCompletedError) Error() string {
 
 func (e *notCompletedError) Unwrap() error { return e.cause }
 
-// ErrorCode is the code of an attempt that ended so.
+// ErrorCode is DATABASE_ERROR.
 func (*notCompletedError) ErrorCode() models.ErrorCode { return models.CodeDatabaseError }
 
-// notCompleted is the attempt at a job whose transaction failed with err. What is not the job's doing is not counted.
+// notCompleted is the attempt at a job whose completing transaction failed with err. It is not counted when the job is not to blame.
 func (r *runner) notCompleted(work context.Context, j store.Job, err error) Attempt {
 	var always *notCompletedError
 	counted := r.engine.handlers.Failed(j, err)
@@ -179,8 +179,8 @@ func (r *runner) notCompleted(work context.Context, j store.Job, err error) Atte
 	return r.uncounted(work, j, Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: uncountedDelay}, counted)
 }
 
-// uncounted returns the attempt that is put off because of the database, but the counted one when that has happened too often in a
-// row: what looks like an outage each time may be the job's own doing, and must end.
+// uncounted returns putOff, an attempt that is not counted because the database failed it. After maxUncounted of them in a row it returns
+// counted: what looks like an outage each time may be the job's own fault, and must end.
 func (r *runner) uncounted(work context.Context, j store.Job, putOff, counted Attempt) Attempt {
 	n, err := r.engine.kind.PutOff(context.WithoutCancel(work), j.ID, j.Attempt)
 	if err != nil || n < maxUncounted {

@@ -45,7 +45,7 @@ type Options struct {
 	// Organizations says that the file holds several organizations, each of which then has accounts of its own.
 	Organizations bool
 	// Assertions adds the balance of each account and currency, as the database sums it up, for the reading program to
-	// compare with its own. CSV has no such thing.
+	// compare with its own. ErrOptions with CSV, which has no assertions.
 	Assertions bool
 	// Spreadsheet has CSV keep spreadsheets from taking a text for a formula: one that begins like a formula has an apostrophe
 	// before it. Without it values are written as they are. The other formats do not change.
@@ -168,7 +168,7 @@ func readHead(ctx context.Context, r *store.ExportReader, o Options) (*head, err
 	return &h, nil
 }
 
-// party is whom a document is with, or else the document's id.
+// party is the document's counterparty or, without one, the document's id.
 func party(m *store.ExportImpact) string { return cmp.Or(m.Counterparty, m.DocumentID) }
 
 // signed is an entry's amount, a credit negative.

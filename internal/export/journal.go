@@ -21,7 +21,7 @@ type journal struct {
 // assertionsParty is the payee of the transaction that asserts the balances.
 const assertionsParty = "Daybook"
 
-// journalTags are the tags of transactions and postings; Ledger wants to know them before.
+// journalTags are the tags of transactions and postings; Ledger wants them declared before their first use.
 var journalTags = []string{"org", "doc", "version", "impact", "kind", "reverses", "rule-set", "rule", "epoch", "document-date", "line"}
 
 // accountLetters are the types of accounts as hledger declares them.

@@ -12,10 +12,10 @@ import (
 
 type principalKey struct{}
 
-// principal is who calls.
+// principal is the caller, known by its token.
 type principal struct{ store.Token }
 
-// caller returns who calls; every operation but those that need no token has one.
+// caller returns the request's principal; nil: the operation needs no token.
 func caller(ctx context.Context) *principal {
 	p, _ := ctx.Value(principalKey{}).(*principal)
 	return p

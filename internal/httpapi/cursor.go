@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 )
 
-// PageInput is what every list takes.
+// PageInput has the parameters of every list.
 type PageInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most"`
 	Cursor string `query:"cursor" maxLength:"2000" doc:"nextCursor of the page before; the other parameters must be the same"`
 }
 
-// decode reads the place where the page before ended into place, and reports whether there was one.
+// decode decodes the cursor, the place where the page before ended, into place. It reports whether the request has a cursor.
 func (p PageInput) decode(place any) (bool, error) {
 	if p.Cursor == "" {
 		return false, nil
@@ -44,7 +44,7 @@ func cursorOf(place any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// convert makes what is answered of what was read.
+// convert turns rows that were read into rows of an answer.
 func convert[T, U any](rows []T, f func(*T) U) []U {
 	out := make([]U, len(rows))
 	for i := range rows {

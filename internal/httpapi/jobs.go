@@ -205,7 +205,8 @@ func (s *server) runJobs(ctx context.Context, in *runJobsInput) (*runJobsOutput,
 	return out, nil
 }
 
-// runJobsByGet is runJobs for tokens that say so: a GET changes nothing otherwise, and is sent by more than who means it.
+// runJobsByGet is runJobs for tokens with RunByGet alone: browsers, proxies and crawlers send a GET on their own, and it must change
+// nothing then.
 func (s *server) runJobsByGet(ctx context.Context, in *runJobsInput) (*runJobsOutput, error) {
 	if !caller(ctx).RunByGet {
 		p := problemOf(errMethod)
@@ -229,7 +230,7 @@ type retryJobInput struct {
 	}
 }
 
-// retryDelay returns how long a job that is tried again is to wait. Only later waits.
+// retryDelay returns how long a job that is tried again waits. A delay with another mode than later is refused.
 func retryDelay(mode string, delaySeconds float64) (time.Duration, error) {
 	if delaySeconds > 0 && mode != string(queue.RetryLater) {
 		return 0, invalid("body.delaySeconds", fmt.Sprintf(`delaySeconds goes with "mode": "later" alone, not with %q`, mode))

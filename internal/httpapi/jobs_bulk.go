@@ -18,9 +18,10 @@ import (
 const (
 	// bulkInline is how long a request waits for its bulk operation; what is left then goes on in the background.
 	bulkInline = 10 * time.Second
-	// An operation that no process has worked on for bulkIdle is gone on with; bulkLook is how often a server looks for some.
-	bulkIdle = 15 * time.Second
-	bulkLook = 10 * time.Second
+	// bulkIdle is how long no process has worked on an operation that a server resumes, bulkEvery the pause between two searches for
+	// such operations.
+	bulkIdle  = 15 * time.Second
+	bulkEvery = 10 * time.Second
 )
 
 func (s *server) bulk() {
@@ -60,8 +61,8 @@ type bulkOutput struct {
 	Body     BulkOperation
 }
 
-// runBulk works an operation that was begun, and answers with what came of it: all of it, or, when it takes long, how far it has
-// come while the server goes on.
+// runBulk works an operation that was begun, and answers with its result. After bulkInline it answers with status 202 and how far the
+// operation has come, and the server goes on with it.
 func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bool, err error) (*bulkOutput, error) {
 	if err != nil || dryRun {
 		return &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&op, dryRun)}, err
@@ -98,7 +99,7 @@ func (s *server) goOnWithBulk(ctx context.Context, id string) {
 
 // ResumeBulk goes on with bulk operations that another process has left, until ctx ends.
 func ResumeBulk(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) {
-	ticker := time.NewTicker(bulkLook)
+	ticker := time.NewTicker(bulkEvery)
 	defer ticker.Stop()
 	for {
 		ids, err := store.OpenBulkOperations(ctx, pool, bulkIdle)

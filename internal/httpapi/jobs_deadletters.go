@@ -51,7 +51,7 @@ type BulkFilter struct {
 	Until    time.Time `json:"until,omitzero" required:"false" doc:"Only failed before; in another state: only enqueued before"`
 }
 
-// bulkJobs makes of a filter what the store takes.
+// bulkJobs turns a request's filter into the store's; the default state is failed.
 func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (store.BulkJobs, error) {
 	org, err := caller(ctx).reach(f.OrgID)
 	if err != nil {
@@ -69,8 +69,8 @@ func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (st
 	}, nil
 }
 
-// unconfirmedError says that a request does not say that all are meant, and what to send. huma asks for it while it checks the rest
-// of the request, so that it is told beside what else is missing.
+// unconfirmedError is the error of a request that changes all jobs without confirmation; its text says what to send. huma asks for it
+// while it checks the request, so that one answer names it and what else is missing.
 type unconfirmedError string
 
 // Error implements error.
@@ -84,7 +84,7 @@ func (e unconfirmedError) ErrorDetail() *huma.ErrorDetail {
 	return &huma.ErrorDetail{Location: "body.all", Message: string(e)}
 }
 
-// requireAll returns what is wrong if neither all are meant nor they are only counted. What else is missing is appended.
+// requireAll returns an unconfirmedError unless the request has all or dryRun. missing is added to its text.
 func requireAll(all, dryRun bool, missing string) []error {
 	if all || dryRun {
 		return nil

@@ -67,7 +67,7 @@ func (l *limits) job(t *store.Token) error {
 	return taken(l.token(t).jobs, t.JobsPerMinute, "enqueued jobs")
 }
 
-// taken takes one from a limiter, or says when there is one.
+// taken takes one from a limiter. When none is left it returns the problem that says when there will be one.
 func taken(l *rate.Limiter, perMinute int, what string) error {
 	r := l.Reserve()
 	wait := r.Delay()

@@ -69,7 +69,7 @@ func (a *answer) Write(data []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// watch gives each request an id and a line in the log, and makes a panic an answer.
+// watch gives each request an id and a line in the log, and answers with status 500 when a handler panics.
 func (s *server) watch(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()

@@ -9,7 +9,7 @@ import (
 // object is a JSON object of any content, kept as it was written.
 type object json.RawMessage
 
-// objectOf encodes what is an object as JSON.
+// objectOf encodes a value whose JSON is an object.
 func objectOf(v any) (object, error) {
 	data, err := json.Marshal(v)
 	return object(data), err

@@ -14,7 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/failure"
 )
 
-// plain adds what needs no token.
+// plain adds the addresses that need no token: /openapi.json, /healthz and /readyz.
 func (s *server) plain(mux *http.ServeMux) {
 	openAnswers(s.api.OpenAPI())
 	document, err := json.Marshal(s.api.OpenAPI())
@@ -93,8 +93,8 @@ func literalPaths(api *huma.OpenAPI) map[string][]string {
 	return paths
 }
 
-// routed makes problems of what the mux refuses by itself. An address of its own is not the value of another one's parameter:
-// /api/jobs/retry is no job, whatever the method.
+// routed answers with a problem where the mux would refuse a request in plain text. A literal address is never the value of another
+// one's parameter: GET /api/jobs/retry does not ask for a job with the id "retry".
 func routed(mux *http.ServeMux, literal map[string][]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)
@@ -119,7 +119,7 @@ func routed(mux *http.ServeMux, literal map[string][]string) http.Handler {
 	})
 }
 
-// discarded keeps what was answered, but for the body.
+// discarded is a ResponseWriter that keeps the header and the status of an answer.
 type discarded struct {
 	header http.Header
 	status int

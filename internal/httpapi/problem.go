@@ -26,7 +26,7 @@ var (
 	errBadRequest  = failure.New(failure.Invalid, "the request is invalid")
 )
 
-// statusTable gives its class to what huma refuses before a handler is called.
+// statusTable has the class of each status with which huma refuses a request before a handler is called.
 var statusTable = map[int]*failure.Class{
 	http.StatusBadRequest:            failure.Malformed,
 	http.StatusRequestTimeout:        failure.RequestTimeout,
@@ -58,7 +58,7 @@ type ProblemPart struct {
 // Error implements error.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
-// Unwrap returns what the log should know and the caller should not.
+// Unwrap returns the cause, which is for the log and not for the caller.
 func (p *Problem) Unwrap() error { return p.cause }
 
 // GetStatus implements huma.StatusError.
@@ -95,7 +95,7 @@ func problemOf(err error) *Problem {
 	}
 	class := store.Failure(err)
 	if state := store.SQLState(err); class == nil && (strings.HasPrefix(state, "22") || state == "54001") {
-		// A text with a NUL, a number out of range, a document too deep for the parser: what no check of ours saw.
+		// Daybook's own checks let it through: a text with a NUL, a number out of range, a document too deep for the parser.
 		return problemOfClass(failure.Invalid, err)
 	}
 	p := newProblem(cmp.Or(class, failure.Internal), err.Error())
@@ -136,7 +136,7 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 		return problemOfClass(failure.Internal, errors.Join(append([]error{errors.New(message)}, errs...)...))
 	}
 	p := newProblem(class, message)
-	// That the confirmation is missing comes first in the answer, before whatever else is wrong with the request.
+	// A missing confirmation comes first in the answer, before other mistakes.
 	unsaid := status == http.StatusUnprocessableEntity && errors.Is(errors.Join(errs...), errUnconfirmed)
 	if unsaid {
 		p = problemOf(errUnconfirmed)
@@ -160,8 +160,8 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 	return p
 }
 
-// bodyMissing is what huma says of a request without the body that its operation wants, and fieldMissing how it begins to say
-// that a field is missing.
+// bodyMissing is huma's message for a request without the body that its operation wants; fieldMissing is how its message for a missing
+// field begins.
 const (
 	bodyMissing  = "request body is required"
 	fieldMissing = "expected required property "
@@ -181,7 +181,7 @@ func problemOfRequest(ctx huma.Context, status int, message string, errs ...erro
 	return p
 }
 
-// inWords says without Go's layout of a time what huma says of a parameter that is none.
+// inWords replaces huma's message for a parameter that is no time, which shows Go's layout of times.
 func inWords(message string) string {
 	if strings.HasPrefix(message, "invalid date/time for format ") {
 		return "expected a time as RFC 3339, such as 2026-01-31T09:00:00Z"
@@ -189,8 +189,8 @@ func inWords(message string) string {
 	return message
 }
 
-// huma has one place for the shape of its errors, from which it takes their schema as well, and one for lists, which are never
-// null here.
+// huma keeps in package variables how errors are made, from which it derives their schema too, and whether lists may be null: here they
+// never are.
 func init() {
 	huma.NewError = problemOfHuma
 	huma.NewErrorWithContext = problemOfRequest

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// MaxBodyBytes is how long a request's body may be: a payload of the largest size, whatever its JSON is escaped by.
+	// MaxBodyBytes is how long a request's body may be: twice the largest payload, which leaves room for escapes and blanks in its
+	// JSON.
 	MaxBodyBytes = 256 << 10
 
 	headerTimeout = 5 * time.Second
@@ -46,7 +47,7 @@ type Runner interface {
 
 // Report counts what a run led to, job by job.
 type Report struct {
-	// Processed is the sum of the others.
+	// Processed is the sum of the others without Running.
 	Processed   int
 	Completed   int
 	Retried     int
@@ -133,11 +134,11 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.
 	return err
 }
 
-// servingKey is under what requests find the context that ends when the server is asked to stop.
+// servingKey is the key of a request's context under which stands the context that ends when the server is asked to stop.
 type servingKey struct{}
 
-// whileServing returns a context that ends with ctx, and already when the server is asked to stop: for what takes long and can
-// be cut short.
+// whileServing returns a context that ends with ctx or as soon as the server is asked to stop. It is for long operations that can be
+// cut short.
 func whileServing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	serving, ok := ctx.Value(servingKey{}).(context.Context)
@@ -178,7 +179,7 @@ func (s *server) config() huma.Config {
 	return c
 }
 
-// schemaName names a schema after its Go type, in the words of those who call: what is sent is a request.
+// schemaName names a schema after its Go type, in the words of a caller: an input's body is a request, an output's a response.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	name = strings.Replace(name, "InputBody", "Request", 1)
@@ -187,8 +188,8 @@ func schemaName(t reflect.Type, hint string) string {
 
 const (
 	bearer = "bearer"
-	// What an operation's metadata holds: the scope that it wants, how long it may take if not answerTimeout, and a body that it
-	// takes, for those who send none.
+	// Keys of an operation's metadata: the scope that it wants, how long it may take if not answerTimeout, and an example of its body,
+	// for the error that a request without one gets.
 	scopeKey   = "scope"
 	limitKey   = "limit"
 	exampleKey = "example"

@@ -82,7 +82,7 @@ func (s *server) getStats(ctx context.Context, in *statsInput) (*statsOutput, er
 	return out, nil
 }
 
-// named makes plain names of a map's keys.
+// named converts a map's keys to plain strings.
 func named[K ~string](counts map[K]int64) map[string]int64 {
 	out := make(map[string]int64, len(counts))
 	for key, n := range counts {

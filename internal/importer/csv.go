@@ -159,8 +159,8 @@ func (c *CSV) key(file int, cells []string) string {
 
 // Documents reads the files again and yields each document when it is complete. A document that is refused, and a file of
 // which nothing is imported, yields an error that wraps ErrInvalid, with the place in Source, and reading goes on. Any other
-// error is the last: ctx's, that the files changed
-// since OpenCSV, or that too many documents wait for rows that stand far apart. It can be called once.
+// error is the last: ctx's, that the files changed since OpenCSV, or that too many documents wait for rows that stand far apart. It can
+// be called once.
 func (c *CSV) Documents(ctx context.Context) iter.Seq2[CSVDocument, error] {
 	return func(yield func(CSVDocument, error) bool) {
 		p := &csvPass{CSV: c, ctx: ctx, yield: yield}

@@ -37,10 +37,10 @@ type sourceFile struct {
 	archive    archiveKind
 }
 
-// FindSources finds the files of the paths: a named file whatever its name, all files below a folder that have one of the suffixes,
-// and the files of an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .txz) that have one, which is searched when it is read. Files are in
-// the order of the paths, those of a folder sorted; each comes once. Files whose names begin with a dot are left out in
-// folders and archives.
+// FindSources finds the files of the paths. A path to a file is that file, with any suffix; a path to a folder is all files below it
+// with one of the suffixes; an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .txz) is the files in it with one of the suffixes, which are
+// found when it is read. Files are in the order of the paths, those of a folder sorted; each comes once. Files whose names begin with a
+// dot are left out in folders and archives.
 //
 // A path that does not exist is an error. ErrNoFiles: there is no file at all.
 func FindSources(paths []string, suffixes ...string) (*Sources, error) {

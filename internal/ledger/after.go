@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// What follows a booking; package accounting says what a hook may do.
+// The types of hooks; package accounting says what a hook may do.
 type (
 	Posted       = accounting.Posted
 	AfterPosting = accounting.Hook
@@ -24,7 +24,7 @@ func (l *Ledger) WithHooks(hooks Hooks) *Ledger {
 }
 
 // tellAfter calls the ledger's hooks, in the order of their names, each with the postings of the organizations that name it.
-// Their statements are an application's and planned as usual.
+// Their statements are an application's, so PostgreSQL plans them by its own settings.
 func (c *chunk) tellAfter(ctx context.Context, b *builder) error {
 	told := map[string][]Posted{}
 	for i, impact := range b.posting.Impacts {

@@ -16,7 +16,7 @@ import (
 // auditChunk is how many documents of a source are compared in one transaction.
 const auditChunk = 200
 
-// errUndo rolls a transaction back that only wanted to read.
+// errUndo rolls back a transaction that only reads.
 var errUndo = errors.New("nothing is to be kept")
 
 // Audit is store.Audit, and compares what is posted with the documents of the sources as well.
@@ -86,7 +86,7 @@ func (a *auditor) chunk(ctx context.Context, keys []Key) (later []Key, err error
 		if found, err = a.source.LockAndRead(ctx, tx, keys); err != nil {
 			return err
 		}
-		// Behind the documents' locks: no worker changes what is posted of them before this transaction ends.
+		// Read while the documents are locked: no worker changes what is posted of them before this transaction ends.
 		if postings, err = store.Postings(ctx, tx, keys); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (a *auditor) chunk(ctx context.Context, keys []Key) (later []Key, err error
 	return later, nil
 }
 
-// compare reports what is wrong with one document. A job that is open will mend it.
+// compare reports what is wrong with one document. A document with an open job is left out: that job will post it.
 func (a *auditor) compare(key Key, f Found, p store.DocumentPosting) error {
 	if f.State == DocumentLocked {
 		a.figures.Locked++

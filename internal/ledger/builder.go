@@ -49,7 +49,7 @@ func (b *builder) impact(job engine.Job, seq int, kind models.ImpactKind) *model
 func (b *builder) reverse(live *store.LastImpact, job engine.Job, seq int) {
 	m := b.impact(job, seq, models.ImpactReverse)
 	m.RuleSetVersion, m.RuleID = live.RuleSetVersion, live.RuleID
-	// On its own date when that is open, else on the first open day.
+	// On its own date, or on the first open day after it if its period is closed.
 	m.DocumentDate, m.PostingDate = live.DocumentDate, b.chunk.orgs[job.OrgID].firstOpenDay(live.PostingDate)
 	m.Epoch, m.ContentHash = live.Epoch, live.ContentHash
 	m.EntryCount = live.EntryCount

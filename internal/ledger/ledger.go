@@ -171,8 +171,8 @@ func (c *chunk) retract(i int, cause error) {
 	}
 }
 
-// post plans the impact of a ready document. The same version under the same rule set is posted once; a new version, or rule
-// set, that comes to the same confirms what is posted. A new epoch posts in any case.
+// post plans the impact of a ready document. The same version under the same rule set is posted once. A new version or rule set that
+// leads to the same entries confirms the live impact. A new epoch posts in any case.
 func (c *chunk) post(i int, d *models.Document) {
 	job, org, last := c.jobs[i], c.orgs[d.OrgID], c.last[i]
 	stands := last.Live() && last.Epoch >= job.Epoch

@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/posting"
 )
 
-// What is kept in memory is bounded in bytes, roughly: 100,000 organizations, whose charts and rule sets are kept once for all that
-// have the same; 5,000 charts of 100 accounts; 2,000 rule sets of 5 kB, which take twelve times their source when they are compiled.
+// These bounds of the caches are in bytes, roughly. They suffice for 100,000 organizations; for 5,000 charts of 100 accounts; and for 2,000
+// rule sets of 5 kB, which take twelve times their source when they are compiled. Organizations with the same chart or rule set share it.
 const (
 	orgBytes      = 32 << 20
 	chartBytes    = 64 << 20
@@ -62,8 +62,8 @@ func newRules() *rules {
 	}
 }
 
-// load returns what each organization posts by, as it is in the transaction. However many there are, it takes one query, and a few
-// more if some of them are not remembered or have changed.
+// load returns what each organization posts by, as the transaction sees it. For any number of organizations it makes one query, and a
+// few more if some are not in the cache or have changed.
 func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]organization, error) {
 	configs, err := store.Configs(ctx, tx, orgs)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]
 	return out, nil
 }
 
-// configurations returns what is remembered of each organization, and reads the others.
+// configurations returns the configuration of each organization, from the cache or read from the database.
 func (r *rules) configurations(ctx context.Context, tx pgx.Tx, configs map[string]store.Config) (map[string]configured, error) {
 	known := make(map[string]configured, len(configs))
 	var missing []string

@@ -105,7 +105,7 @@ func (c *chunk) ask(ctx context.Context) error {
 	return err
 }
 
-// answer says what is wrong with what the source said of job i; nil: nothing is.
+// answer checks the source's answer for job i.
 func (c *chunk) answer(i int) error {
 	key, f := c.keys[i], c.found[i]
 	source := c.needs[key.OrgID].Source

@@ -14,11 +14,11 @@ import (
 // PostgreSQL writes it, is nested deeper than models.MaxPayloadLevels, has more than models.MaxPayloadKeys, or holds what jsonb
 // cannot (the character U+0000, half a surrogate pair, a number with more than 16383 digits after the point).
 func Check(raw []byte) error {
-	// PostgreSQL reads an escaped character as what it stands for, drops spaces of its own accord and the earlier ones of equal
-	// keys: nothing shrinks more than that.
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return invalid("", "it is not valid JSON in UTF-8")
 	}
+	// Measured, because the text may be longer than models.MaxPayloadBytes and still fit: PostgreSQL replaces escapes by their characters, drops spaces, and
+	// keeps the last of equal keys.
 	m := measurer{raw: raw}
 	m.space()
 	if m.raw[m.at] != '{' {

@@ -7,10 +7,9 @@ import (
 	infer "github.com/google/jsonschema-go/jsonschema"
 )
 
-// shape is what a schema asks for that decoding into its type does not find out: which fields there must be and may be, and
-// of what kind they are. A payload that fits and can be decoded is valid. One that does not fit may be valid all the same:
-// the schema itself has the last word, and the words for it. It takes ten microseconds to have it, which was half of what a
-// worker did for a job.
+// shape is the part of a schema that decoding into its type does not check: which fields are required and allowed, and of what kind
+// their values are. A payload that fits the shape and can be decoded is valid. One that does not fit may be valid all the same: then
+// the schema itself decides, and words the error. Asking the schema takes 10 µs, which was half of a worker's time for a job.
 type shape struct {
 	// anything: everything fits; nothing: nothing does, because the schema asks for more than a shape knows.
 	anything, nothing bool

@@ -38,8 +38,8 @@ type BalanceLine struct {
 }
 
 // TrialBalance sums the entries by currency and account, in that order: of one organization or, with the empty id, of
-// all together; in one currency or, with the empty code, in each. A name or type that differs between organizations is
-// the first in order.
+// all together; in one currency or, with the empty code, in each. Where organizations give an account different names or types,
+// the first in order is returned.
 func TrialBalance(ctx context.Context, q Querier, org, currency string) ([]BalanceLine, error) {
 	const stmt = `
 WITH sums AS (
@@ -69,7 +69,7 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 	return lines, wrap("read the trial balance", err)
 }
 
-// IsEmpty reports whether the database was not used yet: there is no schema, or no organization, document and job of any kind in it.
+// IsEmpty reports whether the database was not used yet: it has no schema daybook, or holds no organization, no document and no job of any kind.
 func IsEmpty(ctx context.Context, q Querier) (bool, error) {
 	const exists = `SELECT to_regclass('daybook.accounting_work_queue') IS NOT NULL`
 	const stmt = `

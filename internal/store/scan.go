@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// scanEvery is the pause between two scans while there is work: so long may an organization wait that had none before.
+	// scanEvery is the pause between two scans while there is work. An organization that had no work before may wait this long.
 	scanEvery = 50 * time.Millisecond
-	// scanShare is how many times its own duration a scan is not repeated while there is work: each of the two kinds of scan
-	// takes a fiftieth of a worker's time at most. partShare is the same between the parts of a full scan that an idle worker has
-	// begun.
+	// scanShare is how many times its own duration a scan is not repeated while there is work: the recent scans and the full ones
+	// each take a fiftieth of a worker's time at most. partShare is the same between the parts of a full scan while the worker is
+	// idle.
 	scanShare = 49
 	partShare = 19
-	// fullOwed is how long recent scans that find something at once put the full one off: a worker that keeps up with a steady stream
-	// finds something each time.
+	// fullOwed is for how long an idle worker may put the full scan off because its recent scans find work. A worker that keeps up
+	// with a steady stream finds some each time.
 	fullOwed = 500 * time.Millisecond
 	// passedPause is the pause between two scans while all that is known to be due waits for room.
 	passedPause = 10 * time.Millisecond
@@ -29,7 +29,8 @@ const (
 	recentRows = 1000
 	// longest is as far back as the first recent scan reaches.
 	longest = 24 * time.Hour
-	// A full scan goes through all partitions, so many at a time that a part takes about partFor.
+	// A full scan reads all partitions, in parts. A part has firstPart partitions at first, and then as many as take about partFor,
+	// mostPart at most.
 	firstPart = 256
 	mostPart  = 4096
 	partFor   = 10 * time.Millisecond
@@ -45,7 +46,7 @@ type Outlook struct {
 	Due time.Duration
 }
 
-// Wait is until another scan is worth while, though no wake-up comes; 0: it is not.
+// Wait is how long it is until another scan is worthwhile although no wake-up came; 0: none is.
 func (o Outlook) Wait() time.Duration {
 	if o.Again == 0 || o.Due > 0 && o.Due < o.Again {
 		return o.Due
@@ -163,7 +164,8 @@ SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most,
                   ORDER BY q.ready_at
                   LIMIT 1), 0)::float8`
 
-// leastDue is the least time that a scan is put off for the next due job: those of paused organizations fall due as well.
+// leastDue is the least time that a scan is put off for the next due job. Jobs of paused organizations fall due as well: without it an
+// idle worker would scan again and again for those.
 const leastDue = 5 * time.Millisecond
 
 // scanRecent finds what has fallen due since the last recent scan. With next it returns how long it is until the next job

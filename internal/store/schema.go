@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/failure"
 )
 
-// ErrSchemaMismatch: the schema that the worker verified is not there, is another one, or is not whole: for instance a dump is
-// being restored. No job is to blame.
+// ErrSchemaMismatch: Daybook's schema is missing, was replaced, or is not whole, for instance while a dump is being restored. No
+// attempt is counted for it.
 var ErrSchemaMismatch = failure.New(failure.DatabaseUnavailable, "the database's schema was replaced, or is not whole")
 
 // verifyEvery is how often a schema that did not fit is verified again, at most.
@@ -27,7 +27,7 @@ type guard struct {
 	// verify says whether the schema is the one of this program, and whole; nil: there is no guard.
 	verify func(ctx context.Context) error
 	log    *slog.Logger
-	// require has a transaction fail on other tables than those that were verified; nil: none were.
+	// require is the statement by which a transaction fails if the queue's table is not the verified one; nil: none is verified.
 	require atomic.Pointer[string]
 
 	mu    sync.Mutex
@@ -105,8 +105,8 @@ func (s *Store) suspect(ctx context.Context, err error) error {
 	if SQLState(err) == stateTableReplaced || isConnectError(err) {
 		return err
 	}
-	if _, away := s.ready(ctx); errors.Is(away, ErrSchemaMismatch) {
-		return fmt.Errorf("%w (%w)", away, err)
+	if _, mismatch := s.ready(ctx); errors.Is(mismatch, ErrSchemaMismatch) {
+		return fmt.Errorf("%w (%w)", mismatch, err)
 	}
 	return err
 }

@@ -33,8 +33,8 @@ type share struct {
 type budget struct {
 	room Room
 	most int
-	// left is what is left of the room that was reserved for each type, kept what the priority whose turn it is leaves to the
-	// lower ones of that.
+	// left is what is left of the room that was reserved for each type. kept is the part of it that the priority which is being dealt
+	// must leave to lower ones.
 	left, kept map[string]int
 }
 
@@ -70,7 +70,7 @@ func (r *cursors) ask(n int, room Room) []share {
 		asked = r.rounds[p].deal(part, b, asked, &n)
 		b.kept = nil
 	}
-	// What the lower ones had no use for.
+	// What the lower priorities had no use for goes to the higher ones first.
 	for p := range r.rounds {
 		asked = r.rounds[p].deal(n, b, asked, &n)
 	}
@@ -87,7 +87,7 @@ func (r *cursors) ask(n int, room Room) []share {
 	return shares
 }
 
-// priorityPart: one in so many leases is left to lower priorities.
+// priorityPart: one lease in five is left to lower priorities.
 const priorityPart = 5
 
 // keep returns how many of n leases a priority may have, and has the budget keep what it leaves of each type's room.

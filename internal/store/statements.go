@@ -137,7 +137,7 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// texts are words of a type of their own as plain ones.
+// texts converts the values of a string type to plain strings.
 func texts[T ~string](words []T) []string {
 	out := make([]string, len(words))
 	for i, w := range words {

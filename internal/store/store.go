@@ -93,11 +93,11 @@ func (s *Store) NextFence(ctx context.Context) (int64, error) {
 	return fence, wrap("draw a fence", s.suspect(ctx, err))
 }
 
-// statementLimit bounds a statement of the worker's own: a connection that went silent must not hold up a turn whose heart
-// beats on.
+// statementLimit bounds a statement of the worker's own: a connection that does not answer any more must not hold up a turn that goes
+// on sending heartbeats.
 const statementLimit = 30 * time.Second
 
-// LeaseLimit is the time after which a statement that leases has ended, also if its caller has not heard how.
+// LeaseLimit is the time after which a statement that leases has ended, also when its caller does not know how it ended.
 const LeaseLimit = 10 * time.Second
 
 // Answers reports whether the database answers on a connection of the pool.

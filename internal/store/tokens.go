@@ -20,7 +20,7 @@ import (
 
 // Errors of tokens.
 var (
-	// ErrTokenRefused: the token is unknown or revoked. Which of the two is not told.
+	// ErrTokenRefused: the token is unknown or revoked. The caller is not told which.
 	ErrTokenRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
 	// ErrTokenNotFound: there is no token with that id; `daybook tokens list` shows those there are.
 	ErrTokenNotFound = failure.New(failure.TokenNotFound, "no such token")
@@ -46,7 +46,7 @@ const TokenPrefix = "dbk_"
 
 const (
 	tokenBytes = 32
-	// tokenUsedEvery is how exact a token's last use is: so often at most it is written.
+	// tokenUsedEvery is how often a token's last use is written at most.
 	tokenUsedEvery = time.Minute
 )
 
@@ -158,7 +158,7 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types,
 
 // FindToken returns the token whose secret is given, or ErrTokenRefused, and notes that it was used.
 func FindToken(ctx context.Context, db DB, secret string) (Token, error) {
-	// The row is found by its hash: how long that takes says nothing of a secret that hashes to something near.
+	// The row is found by the secret's hash, so the time that it takes tells nothing about other secrets.
 	const find = `
 SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get,
        hash, last_used_at > clock_timestamp() - make_interval(secs => $2)
@@ -203,7 +203,7 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
 	return tokens, wrap("list tokens", err)
 }
 
-// RevokeToken has a token refused from now on, or returns ErrTokenNotFound. Revoking it twice is revoking it once.
+// RevokeToken has a token refused from now on, or returns ErrTokenNotFound. Of a token that is revoked already it changes nothing.
 func RevokeToken(ctx context.Context, q Querier, id string) (Token, error) {
 	const stmt = `
 UPDATE daybook.api_tokens

@@ -45,7 +45,7 @@ func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
 	return first
 }
 
-// readJobs reads the jobs of a kind's columns; what cannot be read is doubtful.
+// readJobs reads jobs from rows of the kind's columns. It leaves out those that cannot be read, and keeps their ids for weed.
 func (s *Store) readJobs(rows pgx.Rows) ([]Job, error) {
 	var reader rowReader
 	var unreadable []string
@@ -62,7 +62,7 @@ func (s *Store) readJobs(rows pgx.Rows) ([]Job, error) {
 	return s.readable(jobs, unreadable), nil
 }
 
-// readable returns the jobs without those whose rows could not be read, which are doubtful.
+// readable returns the jobs without those whose rows could not be read, and keeps their ids for weed.
 func (s *Store) readable(jobs []Job, unreadable []string) []Job {
 	if len(unreadable) == 0 {
 		return jobs
@@ -71,10 +71,10 @@ func (s *Store) readable(jobs []Job, unreadable []string) []Job {
 	return slices.DeleteFunc(jobs, func(j Job) bool { return slices.Contains(unreadable, j.ID) })
 }
 
-// doubts are rows of which one may have to be set aside. They are looked at when the transaction that met them has ended.
+// doubts are rows that may have to be set aside. weed examines them when the transaction that met them has ended.
 type doubts struct {
 	mu sync.Mutex
-	// ids are of rows that could not be read, shares are partitions of which a statement failed.
+	// ids are the rows that could not be read, shares what a lease that failed asked for.
 	ids    []string
 	shares []share
 }
@@ -105,7 +105,7 @@ var (
 	lastReadable  = time.Unix(253402300799, 0)
 )
 
-// weedTries is how often a statement is tried again after rows were set aside that it failed for.
+// weedTries is how often a statement is repeated after the rows that it failed for were set aside.
 const weedTries = 3
 
 // blamesRow reports whether a statement failed for what is in a row: a data exception, a constraint of the queue's own table, or
@@ -133,8 +133,8 @@ func (s *Store) weeding(ctx context.Context, f func() error, doubt func()) error
 	return err
 }
 
-// weed sets those of the doubtful rows aside that cannot be leased and read. What another transaction holds locked, and all of it
-// when the database fails, is met again by a later lease or reclaim.
+// weed sets aside those of the doubtful rows that cannot be leased and read. A row that another transaction holds locked is left to a
+// later lease or reclaim, which meets it again; so are all of them when the database fails.
 func (s *Store) weed(ctx context.Context) {
 	ids, shares := s.takeDoubts()
 	if len(ids) == 0 && len(shares) == 0 {
@@ -212,7 +212,7 @@ SELECT j.id
 	return slices.Compact(held), err
 }
 
-// probe does to rows what a lease does, takes it back, and keeps the rows to blame when it fails: it halves them until one is left.
+// probe finds the rows that cannot be leased and notes them in bad: it tries all, and halves those that fail until one is left.
 func (w *weeder) probe(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -233,7 +233,7 @@ func (w *weeder) probe(ctx context.Context, ids []string) error {
 	return w.probe(ctx, ids[len(ids)/2:])
 }
 
-// try leases and reads rows, and rolls that back. It returns the statement's error; rows that cannot be read it keeps itself.
+// try leases and reads rows, and rolls that back. It returns the statement's error, and notes rows that cannot be read in bad.
 func (w *weeder) try(ctx context.Context, ids []string) error {
 	const stmt = `
 UPDATE daybook.jobs q
@@ -266,8 +266,8 @@ RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp()
 	return err
 }
 
-// setAside makes the rows failed. What its constraints do not allow is replaced, so that the row can be listed, and tried again. An
-// attempt that a lease counted was never begun.
+// setAside fails the bad rows. Values that the table's constraints do not allow are replaced, so that a row can be listed, and tried again.
+// An attempt that a lease counted is not: it never began.
 func (w *weeder) setAside(ctx context.Context) error {
 	const stmt = `
 UPDATE daybook.jobs q

@@ -8,7 +8,7 @@ const (
 	otherDelay = 20 * time.Millisecond
 	// allEvery is the longest pause between two times that all waiters are told, while work comes.
 	allEvery = 250 * time.Millisecond
-	// remindAfter is how long reminders gather, passAfter how long what is passed on.
+	// remindAfter is for how long calls of Remind are gathered into one, passAfter the same for Pass.
 	remindAfter = 20 * time.Millisecond
 	passAfter   = 5 * time.Millisecond
 )
@@ -61,8 +61,8 @@ func (w *Waker) tellOthers(not *Subscription) {
 	}
 }
 
-// Decline is Pass for a waiter that was told and does not look: unless the others were told since work last came. Else waiters without room
-// would tell each other again and again.
+// Decline is Pass for a waiter that was told and does not scan. It does nothing when the others were told since work last came: otherwise
+// waiters without room would tell each other again and again.
 func (s *Subscription) Decline() {
 	s.waker.mu.Lock()
 	fresh := s.waker.fresh
@@ -72,7 +72,7 @@ func (s *Subscription) Decline() {
 	}
 }
 
-// Pass tells the other waiters, a moment later: this one was told, and has found more than it takes.
+// Pass tells the other waiters, after passAfter: this one was told, and has found more than it takes.
 func (s *Subscription) Pass() {
 	w := s.waker
 	if w.passing.CompareAndSwap(false, true) {
@@ -85,7 +85,7 @@ func (s *Subscription) Pass() {
 	}
 }
 
-// Remind tells the waiters, a moment later, that jobs were put off: a waiter asks the queue when they are due.
+// Remind tells the waiters, after remindAfter, that jobs were put off: a waiter that scans learns when they are due.
 func (w *Waker) Remind() {
 	if w.reminding.CompareAndSwap(false, true) {
 		time.AfterFunc(remindAfter, func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// WebhookReceipt is what became of one attempt to deliver a webhook.
+// WebhookReceipt says how one attempt to deliver a webhook ended.
 type WebhookReceipt struct {
 	JobID   string
 	Attempt int
@@ -20,14 +20,14 @@ type WebhookReceipt struct {
 	Status int
 	// OK says that the webhook was delivered.
 	OK bool
-	// ErrorCode is empty when it was.
+	// ErrorCode is empty when the webhook was delivered.
 	ErrorCode models.ErrorCode
 	Duration  time.Duration
 	SentAt    time.Time
 }
 
-// WriteWebhookReceipt keeps a receipt. An attempt that is made again, after its worker was lost, replaces its own unless
-// that says that the webhook was delivered.
+// WriteWebhookReceipt writes a receipt. An attempt that is repeated after its worker was lost replaces its receipt, unless that
+// says that the webhook was delivered.
 func WriteWebhookReceipt(ctx context.Context, q batcher, r WebhookReceipt) error {
 	const stmt = `
 INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at)
