@@ -18,7 +18,7 @@ import (
 )
 
 // shown are the packages whose functions a program calls. models is rows, workflows and activities are registered by workers.
-var shown = []string{"queue", "queue/queuetest", "jobs", "workers", "posting", "migrations", "handlers", "schedules"}
+var shown = []string{"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules"}
 
 // plain are functions whose use shows itself, or is shown by the example of another.
 var plain = map[string]bool{
@@ -32,6 +32,7 @@ var plain = map[string]bool{
 	"posting.Schema":                    true,
 	"queue.SetDefaultHooks":             true,
 	"queue.SetDefaultSource":            true,
+	"tasks.NewRegistry":                 true,
 	"workers.AccountingSettingsFromEnv": true, "workers.JobsSettingsFromEnv": true,
 }
 

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// CallTaskFunction calls the function that a task names, by internal.run_function and so with the rights of the caller, and returns what it
+// returns: nil for SQL's null. It ends after timeout (SQLSTATE 57014). With check, constraints that are deferred to the end of the transaction
+// are checked at once, so that an error of theirs is one of this call.
+//
+// The name is a parameter: run_function quotes it, and refuses what the caller was not granted.
+func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.RawMessage, timeout time.Duration, check bool) (json.RawMessage, error) {
+	const limit = `SELECT set_config('statement_timeout', $1, true)`
+	batch := &pgx.Batch{}
+	batch.Queue(limit, strconv.FormatInt(max(timeout.Milliseconds(), 1), 10))
+	batch.Queue(`SELECT internal.run_function($1, $2)`, name, payload)
+	if check {
+		batch.Queue(`SET CONSTRAINTS ALL IMMEDIATE`)
+	}
+	batch.Queue(limit, "0")
+	results := tx.SendBatch(ctx, batch)
+	var result json.RawMessage
+	_, err := results.Exec()
+	if err == nil {
+		err = results.QueryRow().Scan(&result)
+	}
+	// The first error of the batch is the one that counts: every statement after it fails because of it.
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	return result, err
+}
+
+// FailTask notes what went wrong with a task, in the caller's transaction.
+func FailTask(ctx context.Context, tx pgx.Tx, id int64, message string) error {
+	_, err := tx.Exec(ctx, `SELECT queues.fail_task($1, $2)`, id, message)
+	return wrap("note what went wrong with a task", err)
+}

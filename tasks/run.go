@@ -1,0 +1,221 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/dispatch"
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+func init() {
+	dispatch.SetHandlers(func(o dispatch.Options) engine.Handlers {
+		return &working{Registry: o.Registry.(*Registry), pool: o.Pool, log: cmp.Or(o.Log, slog.Default())}
+	})
+}
+
+// working is a registry as the engine asks it. It implements the engine's Handlers.
+type working struct {
+	*Registry
+	pool *pgxpool.Pool
+	log  *slog.Logger
+}
+
+// Handling says how tasks of a type are worked.
+func (w *working) Handling(taskType string) (engine.Handling, bool) {
+	t := w.types[taskType]
+	if t == nil {
+		return engine.Handling{}, false
+	}
+	return engine.Handling{Parallel: t.policy.Parallel, Timeout: t.policy.longest(), Charged: true}, true
+}
+
+// Work works one task. Whatever happens, the task is completed: what went wrong is recorded. Only an outage of the database, and the end of
+// the worker, leave it open.
+func (w *working) Work(ctx context.Context, job store.Job, _ engine.Progress) (ended engine.Attempt) {
+	r := &run{working: w, registered: w.types[job.Type], job: job, log: w.log.With("task", job.ID, "type", job.Type)}
+	defer func() {
+		if p := recover(); p != nil {
+			ended = r.failed(panicked(p))
+		}
+	}()
+	id, err := strconv.ParseInt(job.ID, 10, 64)
+	if err != nil {
+		return r.failed(err)
+	}
+	r.id, r.orders = id, readOrders(job.Payload)
+	if r.process == nil {
+		return r.function()
+	}
+	return r.channel(ctx)
+}
+
+// Prepare is not called: no type of tasks is worked in bulk.
+func (w *working) Prepare(context.Context, string, []store.Job) (engine.BulkCommit, error) {
+	return nil, errors.New("tasks are worked one by one")
+}
+
+// Failed says how a task ends whose transaction failed with err.
+func (w *working) Failed(job store.Job, err error) engine.Attempt {
+	var pg *pgconn.PgError
+	// The server refused what would be refused for any task: its disk is full, or it only reads. Or the worker was stopped.
+	outage := errors.As(err, &pg) && isOutage(err) && !conflicts(err)
+	if code := codeOf(err); outage && code != models.CodeDatabaseError || code == models.CodeWorkerLost {
+		return rescheduled(err)
+	}
+	return engine.Attempt{Outcome: models.OutcomeFailed, Code: codeOf(err), Message: plainText(err)}
+}
+
+// rescheduled puts a task off which is not to blame.
+func rescheduled(err error) engine.Attempt {
+	return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: plainText(err), Delay: time.Second}
+}
+
+// run is one task under way.
+type run struct {
+	*working
+	*registered
+	orders orders
+	job    store.Job
+	id     int64
+	log    *slog.Logger
+	// conflicts is how often the functions of the completing transaction met a conflict.
+	conflicts int
+}
+
+// failed is the end of a task that has no error_handler, or whose error_handler cannot be called.
+func (r *run) failed(err error) engine.Attempt {
+	r.log.Warn("a task failed", "code", codeOf(err), "error", plainText(err))
+	return engine.Attempt{Outcome: models.OutcomeFailed, Code: codeOf(err), Message: plainText(err)}
+}
+
+// function works a task of the type db_function: its function is called in the transaction that completes the task.
+func (r *run) function() engine.Attempt {
+	switch {
+	case r.orders.err != nil:
+		return r.failed(r.orders.err)
+	case r.orders.function == "":
+		return r.failed(invalid("the task's payload names no db_function: name it as schema.name"))
+	}
+	return engine.Attempt{Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+		raw, err := store.CallTaskFunction(ctx, tx, r.orders.function, r.job.Payload, r.policy.FunctionTimeout, false)
+		if err != nil {
+			if err = r.raised(r.orders.function, err); !isOutage(err) {
+				r.log.Warn("a function of the database failed", "function", r.orders.function, "error", err)
+			}
+			return nil, err
+		}
+		return nil, r.note(ctx, tx, r.orders.function, readAnswer(raw))
+	}}
+}
+
+// note records and logs an answer that is no success. What the function has written stays.
+func (r *run) note(ctx context.Context, tx pgx.Tx, function string, a answer) error {
+	switch {
+	case a.problem == "":
+		return nil
+	case a.outcome:
+		r.log.Info("a function of the database ended with another status", "function", function, "outcome", a.problem)
+		return nil
+	}
+	return r.record(ctx, tx, a.failure(function))
+}
+
+// record notes with the task, in the transaction that completes it, what went wrong.
+func (r *run) record(ctx context.Context, tx pgx.Tx, err error) error {
+	text := errorText(err)
+	r.log.Warn("a task failed", "error", text)
+	return store.FailTask(ctx, tx, r.id, text)
+}
+
+// raised is the error of a call of a function. What is an outage, or a conflict, stays one.
+func (r *run) raised(function string, err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg) || isOutage(err):
+		return fmt.Errorf("%s: %w", function, err)
+	case pg.Code == "57014":
+		return &raisedError{cause: err, failure: failure{code: models.CodeTimeout, text: fmt.Sprintf("%s did not return within %s", function, r.policy.FunctionTimeout)}}
+	}
+	return &raisedError{cause: err, failure: failure{code: models.CodeHandlerError, text: fmt.Sprintf("%s: %s (SQLSTATE %s)", function, pg.Message, pg.Code)}}
+}
+
+// raisedError is an error that a function has raised. It is still the database's, so that the engine knows a conflict.
+type raisedError struct {
+	failure
+	cause error
+}
+
+func (e *raisedError) Unwrap() error { return e.cause }
+
+// conflicts reports whether a transaction lost against another one, and may be tried again.
+func conflicts(err error) bool {
+	state := store.SQLState(err)
+	return state == "40001" || state == "40P01"
+}
+
+// isOutage reports whether err says that the database is unavailable, or asks to try again, and not that a function says so: one that raises
+// such an SQLSTATE itself would be called for ever.
+func isOutage(err error) bool {
+	var pg *pgconn.PgError
+	byItself := errors.As(err, &pg) && pg.Routine == "exec_stmt_raise"
+	return store.IsTransient(err) && !byItself
+}
+
+// codeOf is the code that an error was given.
+func codeOf(err error) models.ErrorCode {
+	var coded interface{ ErrorCode() models.ErrorCode }
+	switch {
+	case errors.As(err, &coded):
+		return coded.ErrorCode()
+	case errors.Is(err, context.DeadlineExceeded):
+		return models.CodeTimeout
+	}
+	return models.CodeHandlerError
+}
+
+// errorText is an error as it is recorded, and as an error_handler is told: its code, and its text.
+func errorText(err error) string { return storable(string(codeOf(err)) + ": " + protectedText(err)) }
+
+// plainText is an error's text without its code.
+func plainText(err error) string { return storable(protectedText(err)) }
+
+// protectedText is an error's text, whatever its Error method does.
+func protectedText(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("%T, whose Error method panics", err)
+		}
+	}()
+	return err.Error()
+}
+
+func panicked(p any) error {
+	return &failure{code: models.CodeHandlerError, text: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}
+}
+
+// marshal is what a processor returned as JSON. One that panics, or is no JSON, is an error.
+func marshal(v any) (raw json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	if raw, err = json.Marshal(v); err != nil {
+		err = fmt.Errorf("what the processor returned is not JSON: %w", err)
+	}
+	return raw, err
+}
