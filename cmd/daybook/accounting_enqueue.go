@@ -16,8 +16,8 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "enqueue --org ORG --document ID --version N",
 		Short: "Ask for a document version to be posted",
-		Long: "Asks for a document version to be posted and says what that led to: enqueued, coalesced (the job that waits or runs\n" +
-			"takes it along), requeued (the job had ended) or unchanged (the same or something newer was asked for already).",
+		Long: "Asks for a document version to be posted and prints the result: enqueued, coalesced (the job that waits or runs\n" +
+			"does it as well), requeued (the job had ended) or unchanged (this version or a newer one was asked for already).",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error

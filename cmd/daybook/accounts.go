@@ -28,7 +28,7 @@ func accountsImportCommand(a *app) *cobra.Command {
 	var orgs organizationFlags
 	command := &cobra.Command{
 		Use:   "import FILE|- --org ORG…|--all-orgs",
-		Short: "Add accounts from a CSV file with the columns code, name, type and, if need be, currencies",
+		Short: "Add accounts from a CSV file with the columns code, name, type and, optionally, currencies",
 		Long: "Adds accounts from a CSV file whose first line is code,name,type, or changes their names and types. A type is asset,\n" +
 			"liability, equity, income or expense. A fourth column, currencies, holds the currencies that may be posted to the\n" +
 			"account, separated by spaces; an empty one: all. Jobs that had failed for an unknown account are pending again.",

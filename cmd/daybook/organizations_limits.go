@@ -27,7 +27,8 @@ func organizationsPauseCommand(a *app) *cobra.Command {
 		Short: "Lease no more jobs of organizations, until they are resumed",
 		Long: "Pauses organizations: from now on no worker leases a job of theirs, of any queue. What is leased already is finished. Documents can be\n" +
 			"marked ready and enqueued as usual; their jobs stay pending, and keep their order and their attempts.\n\n" +
-			"--all-orgs means those that Daybook knows now, not later ones. A signal to the workflow pauses the whole queue.",
+			"--all-orgs means the organizations that Daybook knows now, not later ones. To pause a whole queue, send its workflow the\n" +
+			"signal pause.",
 		Example: "  daybook organizations pause --org acme",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

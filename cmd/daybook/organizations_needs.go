@@ -48,9 +48,9 @@ func organizationsSourceCommand(a *app) *cobra.Command {
 	var orgs needsFlags
 	command := &cobra.Command{
 		Use:   "source (NAME|--follow-default) (--org ORG…|--all-orgs|--default)",
-		Short: "Say which source the documents of organizations are read from",
-		Long: "Puts on record from which source the documents of organizations are read. Only workers that read it work their jobs;\n" +
-			"`daybook worker` reads daybook, the table daybook.documents. The command waits for transactions that post by the old\n" +
+		Short: "Set the source from which the documents of organizations are read",
+		Long: "Sets the source from which the documents of organizations are read. Only workers that have this source work their\n" +
+			"jobs; `daybook worker` has daybook, the table daybook.documents. The command waits for transactions that post by the old\n" +
 			"source, and makes jobs pending that failed with DOCUMENT_UNKNOWN. Nothing that is posted changes.",
 		Example: "  daybook organizations source shop --org acme\n  daybook organizations source shop --default",
 		Args:    cobra.MaximumNArgs(1),
@@ -76,9 +76,9 @@ func organizationsHooksCommand(a *app) *cobra.Command {
 	var none bool
 	command := &cobra.Command{
 		Use:   "hooks (NAME…|--none|--follow-default) (--org ORG…|--all-orgs|--default)",
-		Short: "Say which hooks are told of the postings of organizations",
-		Long: "Puts on record which hooks (workers.AccountingOptions.Hooks) are told what is posted of organizations, in place of those before. Only\n" +
-			"workers that have all of them work their jobs; `daybook worker` has none.",
+		Short: "Set the hooks that are called with what is posted for organizations",
+		Long: "Sets the hooks (workers.AccountingOptions.Hooks) that are called with what is posted for organizations; they replace those\n" +
+			"set before. Only workers that have all of these hooks work the organizations' jobs; `daybook worker` has none.",
 		Example: "  daybook organizations hooks shop-booked --org acme\n  daybook organizations hooks --none --org acme",
 		RunE: func(c *cobra.Command, args []string) error {
 			ways := 0

@@ -37,10 +37,10 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	var s newSchedule
 	command := &cobra.Command{
 		Use:   "create ID --org ORG --type TYPE (--cron EXPRESSION | --every DURATION)",
-		Short: "Enqueue a job each time a schedule fires; --replace changes one that is there",
+		Short: "Create a schedule that enqueues a job each time it fires, or change one (--replace)",
 		Long: "Creates a Temporal schedule that enqueues a job each time it fires, exactly once for each firing: the job's idempotency\n" +
 			"key is made of the schedule's id and the time for which the firing was planned. A worker of background jobs must run.\n\n" +
-			"There may be one of the same id already: that is an error (SCHEDULE_EXISTS) unless --replace is given.\n\n" +
+			"If a schedule with this id exists, the command fails (SCHEDULE_EXISTS), unless --replace is given.\n\n" +
 			"The payload is kept in Temporal: it may name secrets, and must not hold them.",
 		Example: "  daybook schedules create cleanup --org acme --type cleanup --cron '30 3 * * *' --time-zone Europe/Berlin\n" +
 			"  daybook schedules create ping --org acme --type webhook --payload '{\"url\": \"https://example.com/ping\"}' --every 10m",

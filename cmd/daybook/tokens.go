@@ -32,9 +32,9 @@ func tokensCreateCommand(a *app) *cobra.Command {
 		Short: "Create a token and print it, once",
 		Long: "Creates a token for one organization or for all and prints it. It is shown this once: the database keeps only a hash of it.\n" +
 			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, cancel, run). None contains another.\n\n" +
-			"With --types it may enqueue background jobs of these types alone. Without, it may enqueue all, but cleanup and db_function only with\n" +
-			"the scope operate as well. --rate and --job-rate bound its requests and its jobs a minute at each server, a tenth of that at once;\n" +
-			"the server answers more with 429.",
+			"With --types it may enqueue background jobs of these types alone. Without --types it may enqueue all types, but cleanup and\n" +
+			"db_function only with the scope operate as well. --rate and --job-rate limit its requests and its enqueued jobs a minute at each\n" +
+			"server; a tenth of them may come at once. The server answers what exceeds them with status 429.",
 		Example: "  daybook tokens create --name shop --scope enqueue --org acme --types webhook,report --rate 600 --job-rate 120\n" +
 			"  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron --scope operate --all-orgs --run-by-get",
 		Args: cobra.NoArgs,

@@ -47,7 +47,7 @@ func workerCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	flags.IntVar(&options.MaxConcurrentActivities, "activities", 3, "how many activities run at once")
 	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once")
-	flags.DurationVar(&options.PickInterval, "pick-interval", 0, "what comes within it is picked together: longer costs less processor time and begins jobs later (default 5ms)")
+	flags.DurationVar(&options.PickInterval, "pick-interval", 0, "jobs that come within it are picked together: a longer one costs less processor time and begins jobs later (default 5ms)")
 	flags.StringVar(&options.Name, "name", "", "the worker's name in leases and attempts (default host and process id)")
 	return command
 }
