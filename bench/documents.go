@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"time"
@@ -35,10 +37,10 @@ func setUp(ctx context.Context, pool *pgxpool.Pool, orgs []string, chart []model
 			if err := store.PutOrganization(ctx, tx, org, org); err != nil {
 				return err
 			}
-			if _, err := store.PutAccounts(ctx, tx, org, chart); err != nil {
+			if _, err := ledgerdb.PutAccounts(ctx, tx, org, chart); err != nil {
 				return err
 			}
-			if _, err := store.ApplyRuleSet(ctx, tx, org, "bench", string(rules)); err != nil {
+			if _, err := ledgerdb.ApplyRuleSet(ctx, tx, org, "bench", string(rules)); err != nil {
 				return err
 			}
 		}

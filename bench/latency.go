@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"time"
@@ -8,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -149,7 +150,7 @@ func postInvoice(ctx context.Context, d *database, org, id string, priority queu
 		return at, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := store.PutDocument(ctx, tx, invoice(org, id)); err != nil {
+	if _, err := ledgerdb.PutDocument(ctx, tx, invoice(org, id)); err != nil {
 		return at, err
 	}
 	if _, err := queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: org, ID: id, Priority: priority}); err != nil {

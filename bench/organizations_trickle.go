@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"time"
@@ -9,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-dev/daybook/bench/report"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -134,7 +135,7 @@ SELECT 'later-' || i % $2::int, 'later-' || i, 1, now() + interval '1 day' FROM 
 			pause(ctx, jobsRest)
 			committed, err := d.trickle(ctx, tricklePause, n, func(tx pgx.Tx, i int) error {
 				org, id := trickleOrg(i, s.laterOrgs), fmt.Sprintf("sample-%d", i)
-				if _, err := store.PutDocument(ctx, tx, invoice(org, id)); err != nil {
+				if _, err := ledgerdb.PutDocument(ctx, tx, invoice(org, id)); err != nil {
 					return err
 				}
 				_, err := queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: org, ID: id})

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -159,17 +161,17 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 		return err
 	}
 	result := ReportResult{Key: reportKey(c)}
-	filter := store.BalanceFilter{OrgID: c.orgID, Account: c.payload.Account, Currency: c.payload.Currency, From: from, To: to}
+	filter := ledgerdb.BalanceFilter{OrgID: c.orgID, Account: c.payload.Account, Currency: c.payload.Currency, From: from, To: to}
 	var fill func(io.Writer) (int64, error)
 	switch c.payload.Kind {
 	case ReportTrialBalance:
-		balances, err := store.Balances(ctx, h.pool, filter)
+		balances, err := ledgerdb.Balances(ctx, h.pool, filter)
 		if err != nil {
 			return store.Unavailable(err)
 		}
 		fill = func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }
 	case ReportAccountLedger:
-		ledger, err := store.ReadAccountLedger(ctx, h.pool, filter, h.maxRows)
+		ledger, err := ledgerdb.ReadAccountLedger(ctx, h.pool, filter, h.maxRows)
 		if err != nil {
 			return store.Unavailable(err)
 		}
@@ -181,7 +183,7 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 		}
 	case ReportJournal:
 		fill = func(w io.Writer) (rows int64, err error) {
-			err = store.ReadExport(ctx, h.pool, store.ExportFilter{OrgID: c.orgID, From: from, To: to}, func(r *store.ExportReader) error {
+			err = ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: from, To: to}, func(r *ledgerdb.ExportReader) error {
 				counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV, Spreadsheet: true})
 				rows = counts.Entries
 				return err
@@ -198,7 +200,7 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 
 // known refuses an organization or account that does not exist, because its empty report would be misleading.
 func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
-	organization, account, err := store.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
+	organization, account, err := ledgerdb.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
 	switch {
 	case err != nil:
 		return store.Unavailable(err)

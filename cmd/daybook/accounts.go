@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bytes"
 	"context"
 	"encoding/csv"
@@ -77,10 +79,10 @@ func accountsImportCommand(a *app) *cobra.Command {
 }
 
 func putAccounts(ctx context.Context, db *database, org string, accounts []models.Account) (activated, error) {
-	var done store.Activated
+	var done ledgerdb.Activated
 	err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 		var err error
-		done, err = store.PutAccounts(ctx, tx, org, accounts)
+		done, err = ledgerdb.PutAccounts(ctx, tx, org, accounts)
 		return err
 	})
 	return activated{OrgID: org, Changed: done.Changed, Returned: done.Returned}, err

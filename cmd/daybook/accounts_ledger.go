@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"io"
 	"math/big"
 
@@ -17,14 +19,14 @@ type accountLedger struct {
 	From    models.Date    `json:"from"`
 	To      models.Date    `json:"to"`
 	// Balances are of the whole span, a row a currency.
-	Balances []balanceRow       `json:"balances"`
-	Entries  []store.LedgerLine `json:"entries"`
+	Balances []balanceRow          `json:"balances"`
+	Entries  []ledgerdb.LedgerLine `json:"entries"`
 	// More says that there are entries past the limit.
 	More bool `json:"more"`
 }
 
 func accountsLedgerCommand(a *app) *cobra.Command {
-	var filter store.BalanceFilter
+	var filter ledgerdb.BalanceFilter
 	var span spanFlags
 	var limit int
 	command := &cobra.Command{
@@ -51,7 +53,7 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := store.ReadAccountLedger(c.Context(), db.Pool, filter, limit)
+			l, err := ledgerdb.ReadAccountLedger(c.Context(), db.Pool, filter, limit)
 			if err != nil {
 				return err
 			}
@@ -60,7 +62,7 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 				Balances: []balanceRow{}, Entries: l.Lines, More: l.More,
 			}
 			if out.Entries == nil {
-				out.Entries = []store.LedgerLine{}
+				out.Entries = []ledgerdb.LedgerLine{}
 			}
 			for _, b := range l.Balances {
 				out.Balances = append(out.Balances, newSpanRow(b))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -15,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/term"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -90,7 +91,7 @@ func (a *app) say(format string, args ...any) {
 // database holds what a command reads and writes with.
 type database struct {
 	*pgxpool.Pool
-	*store.Listing
+	*listing.Listing
 }
 
 // close ends the listing and the pool.
@@ -113,7 +114,7 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 		pool.Close()
 		return nil, err
 	}
-	listing, err := store.NewListing(pool)
+	listing, err := listing.New(pool)
 	if err != nil {
 		pool.Close()
 		return nil, err

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"fmt"
 	"io"
 	"strconv"
@@ -18,11 +20,11 @@ type audited struct {
 	Sound bool `json:"sound"`
 	// Wrong counts the findings of all checks.
 	Wrong int64 `json:"wrong"`
-	store.AuditReport
+	audit.Report
 }
 
 func auditCommand(a *app) *cobra.Command {
-	var options store.AuditOptions
+	var options audit.Options
 	var all bool
 	command := &cobra.Command{
 		Use:   "audit --org ORG|--all",
@@ -49,12 +51,12 @@ func auditCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			options.Guards = store.GuardsOf(migrations.Schema())
-			report, err := store.Audit(c.Context(), db.Pool, options)
+			options.Guards = audit.GuardsOf(migrations.Schema())
+			report, err := audit.Run(c.Context(), db.Pool, options)
 			if err != nil {
 				return err
 			}
-			result := audited{Sound: report.Wrong() == 0, Wrong: report.Wrong(), AuditReport: report}
+			result := audited{Sound: report.Wrong() == 0, Wrong: report.Wrong(), Report: report}
 			if err := a.emit(result, func(w io.Writer) error { return a.printAudit(w, report) }); err != nil {
 				return err
 			}
@@ -71,7 +73,7 @@ func auditCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) printAudit(w io.Writer, r store.AuditReport) error {
+func (a *app) printAudit(w io.Writer, r audit.Report) error {
 	f := r.Figures
 	lines := [][2]string{
 		{"organizations", strconv.FormatInt(f.Organizations, 10)},
@@ -120,7 +122,7 @@ func (a *app) printAudit(w io.Writer, r store.AuditReport) error {
 }
 
 // printSources says which sources there are, unless daybook is the only one, and which of them were compared.
-func (a *app) printSources(w io.Writer, sources []store.SourceFigures) error {
+func (a *app) printSources(w io.Writer, sources []audit.SourceFigures) error {
 	if len(sources) == 0 || len(sources) == 1 && sources[0].Name == store.SourceDaybook {
 		return nil
 	}
@@ -145,7 +147,7 @@ func (a *app) printSources(w io.Writer, sources []store.SourceFigures) error {
 	return err
 }
 
-func (a *app) printFindings(w io.Writer, c store.CheckResult) error {
+func (a *app) printFindings(w io.Writer, c audit.CheckResult) error {
 	if c.Count == 0 {
 		return nil
 	}

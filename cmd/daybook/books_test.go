@@ -1,6 +1,10 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,7 +15,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -50,7 +53,7 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, b.ok("accounting", "repost", "acme", "sale"), "requeued")
 	b.work()
 
-	var e store.Explanation
+	var e listing.Explanation
 	b.json(&e, "explain", "sale", "--org", "acme")
 	require.NotNil(t, e.Document)
 	require.NotNil(t, e.Job)
@@ -74,7 +77,7 @@ func TestExplain(t *testing.T) {
 	}
 	assert.Equal(t, failure.ExitNotFound, b.run("explain", "nothing", "--org", "acme").exit)
 
-	var l struct{ Entries []store.EntryLine }
+	var l struct{ Entries []ledgerdb.EntryLine }
 	b.json(&l, "entries", "--org", "acme", "--document", "sale", "--limit", "1")
 	require.Len(t, l.Entries, 1)
 	assert.Equal(t, e.Job.ID, l.Entries[0].JobID)
@@ -114,7 +117,7 @@ func TestPeriods(t *testing.T) {
 	b.json(&policy, "periods", "policy", "first_open_day", "--org", "acme")
 	assert.Equal(t, 1, policy.Returned)
 	b.work()
-	var e store.Explanation
+	var e listing.Explanation
 	b.json(&e, "explain", "march", "--org", "acme")
 	require.Len(t, e.Impacts, 1)
 	assert.Equal(t, "2026-03-14", e.Impacts[0].DocumentDate.String())

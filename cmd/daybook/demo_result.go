@@ -1,6 +1,10 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +16,6 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -51,15 +54,15 @@ func (d *demo) collect(ctx context.Context) (*demoResult, error) {
 		Source: d.documents.source, TemporalUI: d.stack.TemporalUI, Wrong: []string{}, Failed: []demoFailure{}, Skipped: d.documents.skipped,
 	}
 	limit := len(d.documents.items) + 1
-	jobs, err := d.db.AccountingJobs(ctx, store.AccountingJobFilter{Limit: limit})
+	jobs, err := d.db.AccountingJobs(ctx, listing.AccountingJobFilter{Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	posted, err := store.CountImpacts(ctx, d.db.Pool)
+	posted, err := ledgerdb.CountImpacts(ctx, d.db.Pool)
 	if err != nil {
 		return nil, err
 	}
-	lines, err := store.TrialBalance(ctx, d.db.Pool, "", "")
+	lines, err := ledgerdb.TrialBalance(ctx, d.db.Pool, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -71,15 +74,15 @@ func (d *demo) collect(ctx context.Context) (*demoResult, error) {
 
 // compare checks each document's job against what must become of it.
 func (r *demoResult) compare(docs *demoDocuments, jobs []models.AccountingJob) {
-	byKey := map[store.DocumentKey]*models.AccountingJob{}
+	byKey := map[ledgerdb.DocumentKey]*models.AccountingJob{}
 	for i := range jobs {
-		byKey[store.DocumentKey{OrgID: jobs[i].OrgID, ID: jobs[i].DocumentID}] = &jobs[i]
+		byKey[ledgerdb.DocumentKey{OrgID: jobs[i].OrgID, ID: jobs[i].DocumentID}] = &jobs[i]
 	}
 	if len(jobs) != len(docs.items) {
 		r.wrong("%d documents were imported and there are %d jobs", len(docs.items), len(jobs))
 	}
 	for _, item := range docs.items {
-		job := byKey[store.DocumentKey{OrgID: item.document.OrgID, ID: item.document.ID}]
+		job := byKey[ledgerdb.DocumentKey{OrgID: item.document.OrgID, ID: item.document.ID}]
 		if job == nil {
 			r.wrong("%s has no job", item.source)
 			continue

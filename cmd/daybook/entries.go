@@ -1,6 +1,10 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"io"
 
 	"github.com/spf13/cobra"
@@ -10,7 +14,7 @@ import (
 )
 
 func entriesCommand(a *app) *cobra.Command {
-	var filter store.EntryFilter
+	var filter listing.EntryFilter
 	command := &cobra.Command{
 		Use:   "entries --org ORG",
 		Short: "List posted entries, the newest impact first",
@@ -51,7 +55,7 @@ func entriesCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) printEntries(w io.Writer, lines []store.EntryLine) error {
+func (a *app) printEntries(w io.Writer, lines []ledgerdb.EntryLine) error {
 	t := newTable("DATE", "DOCUMENT", "KIND", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE")
 	t.right = []int{4, 5}
 	for i := range lines {

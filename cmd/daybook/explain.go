@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"fmt"
 	"io"
 	"strconv"
@@ -8,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -54,7 +55,7 @@ func (f fields) print(w io.Writer) error {
 	return nil
 }
 
-func (a *app) printExplanation(w io.Writer, e *store.Explanation) error {
+func (a *app) printExplanation(w io.Writer, e *listing.Explanation) error {
 	if err := a.printDocument(w, e); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (a *app) printExplanation(w io.Writer, e *store.Explanation) error {
 	return nil
 }
 
-func (a *app) printDocument(w io.Writer, e *store.Explanation) error {
+func (a *app) printDocument(w io.Writer, e *listing.Explanation) error {
 	lines := fields{{"document", e.DocumentID}, {"organization", e.OrgID}}
 	if d := e.Document; d == nil {
 		lines = append(lines, [2]string{"", "not in daybook.documents: read from another source (`daybook organizations list`), or removed"})
@@ -126,7 +127,7 @@ func (a *app) printDocument(w io.Writer, e *store.Explanation) error {
 	return append(lines, [2]string{"posted", live}).print(w)
 }
 
-func (a *app) printImpact(w io.Writer, m *store.ExplainedImpact, live *int64) error {
+func (a *app) printImpact(w io.Writer, m *listing.ExplainedImpact, live *int64) error {
 	kind := "posts"
 	switch {
 	case m.Kind == models.ImpactReverse:

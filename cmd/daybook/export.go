@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"errors"
 	"io"
@@ -10,13 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/export"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
 func exportCommand(a *app) *cobra.Command {
 	var options export.Options
-	var filter store.ExportFilter
+	var filter ledgerdb.ExportFilter
 	var format, from, to, output string
 	command := &cobra.Command{
 		Use:   "export --format hledger|ledger|beancount|csv --org ORG|--all",
@@ -66,7 +67,7 @@ func optionalDate(flag, text string) (models.Date, error) {
 	return d, nil
 }
 
-func (a *app) export(ctx context.Context, filter store.ExportFilter, options export.Options, output string) error {
+func (a *app) export(ctx context.Context, filter ledgerdb.ExportFilter, options export.Options, output string) error {
 	db, err := a.open(ctx, 1)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (a *app) export(ctx context.Context, filter store.ExportFilter, options exp
 	}
 	var counts export.Counts
 	write := func(w io.Writer) error {
-		return store.ReadExport(ctx, db.Pool, filter, func(r *store.ExportReader) error {
+		return ledgerdb.ReadExport(ctx, db.Pool, filter, func(r *ledgerdb.ExportReader) error {
 			var err error
 			counts, err = export.Write(ctx, r, w, options)
 			return err

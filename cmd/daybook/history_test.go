@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"strconv"
 	"testing"
 
@@ -45,7 +47,7 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	assert.Contains(t, out, "--before ")
 	assert.Equal(t, failure.ExitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
 
-	var e store.Explanation
+	var e listing.Explanation
 	b.json(&e, "explain", "sale", "--org", "acme")
 	assert.Len(t, e.Attempts, store.DefaultLimit)
 	assert.True(t, e.MoreAttempts)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -164,7 +166,7 @@ func (i *documentImporter) one(ctx context.Context, item importItem) error {
 	if err != nil && (ctx.Err() != nil || store.IsTransient(err)) {
 		return fmt.Errorf("%s: %w", item.source, err)
 	}
-	var put store.PutResult
+	var put ledgerdb.PutResult
 	if err == nil {
 		put = puts[0]
 	}
@@ -173,14 +175,14 @@ func (i *documentImporter) one(ctx context.Context, item importItem) error {
 }
 
 // counted records what became of a document.
-func (i *documentImporter) counted(item importItem, put store.PutResult, err error) {
+func (i *documentImporter) counted(item importItem, put ledgerdb.PutResult, err error) {
 	i.mu.Lock()
 	switch {
 	case err != nil:
 		i.result.Failed = append(i.result.Failed, importProblem{Source: item.source, Reason: err.Error()})
-	case put == store.PutInserted:
+	case put == ledgerdb.PutInserted:
 		i.result.Inserted++
-	case put == store.PutChanged:
+	case put == ledgerdb.PutChanged:
 		i.result.Changed++
 	default:
 		i.result.Unchanged++
@@ -190,21 +192,21 @@ func (i *documentImporter) counted(item importItem, put store.PutResult, err err
 }
 
 // write does what domain code does: each document with its readiness and its job, all of them in one transaction.
-func (i *documentImporter) write(ctx context.Context, items []importItem) ([]store.PutResult, error) {
+func (i *documentImporter) write(ctx context.Context, items []importItem) ([]ledgerdb.PutResult, error) {
 	for _, item := range items {
 		if err := i.makeKnown(ctx, item); err != nil {
 			return nil, err
 		}
 	}
-	puts := make([]store.PutResult, len(items))
+	puts := make([]ledgerdb.PutResult, len(items))
 	err := store.Begin(ctx, i.pool, func(tx pgx.Tx) error {
 		for n := range items {
 			d := &items[n].document
 			var err error
-			if puts[n], err = store.PutDocument(ctx, tx, d); err != nil {
+			if puts[n], err = ledgerdb.PutDocument(ctx, tx, d); err != nil {
 				return err
 			}
-			if puts[n] == store.PutUnchanged {
+			if puts[n] == ledgerdb.PutUnchanged {
 				continue
 			}
 			if _, err = queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: d.OrgID, ID: d.ID}); err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -13,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/importer"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -148,7 +149,7 @@ func feedGOBL(ctx context.Context, sources *importer.Sources, owner goblOwner, i
 }
 
 // seenDocuments finds files that claim to be the same document and differ: each would undo the other, import by import.
-type seenDocuments map[store.DocumentKey]seenDocument
+type seenDocuments map[ledgerdb.DocumentKey]seenDocument
 
 type seenDocument struct {
 	source string
@@ -160,7 +161,7 @@ func (s seenDocuments) add(item importItem) error {
 	if err != nil {
 		return err
 	}
-	key := store.DocumentKey{OrgID: item.document.OrgID, ID: item.document.ID}
+	key := ledgerdb.DocumentKey{OrgID: item.document.OrgID, ID: item.document.ID}
 	sum := sha256.Sum256(content)
 	first, ok := s[key]
 	if ok && first.sum != sum {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"fmt"
 	"io"
 	"strconv"
@@ -23,7 +25,7 @@ func jobsCommand(a *app) *cobra.Command {
 
 // jobsFlags say which background jobs are meant.
 type jobsFlags struct {
-	filter                           store.JobFilter
+	filter                           listing.JobFilter
 	state, code, since, until, about string
 }
 
@@ -44,7 +46,7 @@ func (f *jobsFlags) given() bool {
 }
 
 // parse makes the filter of the flags. What they do not say of the state is state.
-func (f *jobsFlags) parse(state models.JobState) (store.JobFilter, error) {
+func (f *jobsFlags) parse(state models.JobState) (listing.JobFilter, error) {
 	out := f.filter
 	var err error
 	if out.State, err = parseState(f.state); err != nil {
@@ -135,7 +137,7 @@ type jobsPage struct {
 	Next string      `json:"next_cursor,omitempty"`
 }
 
-func newJobsPage(p store.JobPage) jobsPage {
+func newJobsPage(p listing.JobPage) jobsPage {
 	out := jobsPage{Jobs: make([]listedJob, len(p.Jobs)), Next: p.Next}
 	for i, j := range p.Jobs {
 		out.Jobs[i] = listedJob{Job: j, Links: p.Links[j.ID]}
@@ -162,7 +164,7 @@ func (a *app) printJobs(w io.Writer, jobs []models.Job) error {
 }
 
 func jobsShowCommand(a *app) *cobra.Command {
-	var history store.HistoryPage
+	var history listing.HistoryPage
 	command := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a job: payload, links, result, and the history of its attempts",
@@ -188,7 +190,7 @@ func jobsShowCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) printJob(w io.Writer, d *store.JobDetail) error {
+func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
 	attempts := strconv.Itoa(d.RunCount)
 	if d.MaxAttempts != nil {
 		attempts += " of " + strconv.Itoa(*d.MaxAttempts)

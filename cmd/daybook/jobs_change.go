@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"context"
 	"fmt"
 	"io"
@@ -21,7 +23,7 @@ type changedJob struct {
 
 // bulkResult is what a request for many led to, for programs.
 type bulkResult struct {
-	store.BulkDone
+	listing.BulkDone
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
@@ -51,7 +53,7 @@ func (f *changeFlags) check(args []string) error {
 
 // change asks for one job, or for all that match.
 func (f *changeFlags) change(ctx context.Context, a *app, args []string, one func(ctx context.Context, db *database, id string) (queue.Response, error),
-	many func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error), done string,
+	many func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error), done string,
 ) error {
 	if err := f.check(args); err != nil {
 		return err
@@ -75,7 +77,7 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 			return err
 		})
 	}
-	n, err := many(ctx, db, store.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	n, err := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
 	if err != nil && n.Matched > 0 {
 		return fmt.Errorf("after %d of %s (go on with `daybook jobs resume`): %w", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), err)
 	}
@@ -115,7 +117,7 @@ func jobsRetryCommand(a *app) *cobra.Command {
 			}
 			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
 				return queue.RetryJob(ctx, db.Pool, id, queue.RetryMode(mode), delay)
-			}, func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error) {
+			}, func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error) {
 				return db.RetryJobs(ctx, db.Pool, r, mode, delay)
 			}, "pending again")
 		},
@@ -136,7 +138,7 @@ func jobsCancelCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
 				return queue.CancelJob(ctx, db.Pool, id)
-			}, func(ctx context.Context, db *database, r store.BulkJobs) (store.BulkDone, error) {
+			}, func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error) {
 				return db.CancelJobs(ctx, db.Pool, r)
 			}, "cancelled")
 		},

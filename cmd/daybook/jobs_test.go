@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"encoding/json"
 	"strings"
 	"testing"
@@ -10,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -23,9 +24,9 @@ func (b *bundle) background(args ...string) string {
 	return e.JobID
 }
 
-func (b *bundle) backgroundJob(id string) store.JobDetail {
+func (b *bundle) backgroundJob(id string) listing.JobDetail {
 	b.t.Helper()
-	var d store.JobDetail
+	var d listing.JobDetail
 	b.json(&d, "jobs", "show", id)
 	return d
 }
@@ -191,7 +192,7 @@ func TestBackgroundRetryAndCancel(t *testing.T) {
 	assert.Equal(t, "2 jobs match; nothing was changed\n", b.ok("jobs", "cancel", "--all", "--dry-run"))
 	var n bulkResult
 	b.json(&n, "jobs", "retry", "--all", "--code", "TIMEOUT", "--mode", "reset", "--org", "acme", "--type", "t", "--since", "1h")
-	assert.Equal(t, bulkResult{BulkDone: store.BulkDone{Matched: 1, Changed: 1}}, n)
+	assert.Equal(t, bulkResult{BulkDone: listing.BulkDone{Matched: 1, Changed: 1}}, n)
 	assert.Zero(t, b.backgroundJob(ids[1]).RunCount)
 	assert.Equal(t, "1 job is cancelled\n", b.ok("jobs", "cancel", "--all"))
 	assert.Equal(t, models.JobCancelled, b.backgroundJob(ids[2]).State)

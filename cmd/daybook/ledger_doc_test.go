@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -47,7 +48,7 @@ func TestLedgerDocumentation(t *testing.T) {
 		assert.Contains(t, schema, name)
 	}
 	b := setup(t)
-	report, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{Guards: store.GuardsOf(migrations.Schema())})
+	report, err := audit.Run(t.Context(), b.Pool, audit.Options{Guards: audit.GuardsOf(migrations.Schema())})
 	require.NoError(t, err)
 	for _, c := range report.Checks {
 		assert.Contains(t, docs, "| `"+c.Kind+"` |")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"io"
@@ -20,14 +22,14 @@ func periodsCommand(a *app) *cobra.Command {
 			"Closes a period. The command waits for chunks that are being posted for the organization; after that nothing is posted\n"+
 				"into the period until it is opened. `daybook periods policy` says what happens to documents with a date in it.", closePeriod),
 		periodsChangeCommand(a, "open", "Open a period, and try again what had failed because it was closed",
-			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", store.OpenPeriod),
+			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", ledgerdb.OpenPeriod),
 		periodsPolicyCommand(a),
 	)
 	return command
 }
 
-func closePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (store.Activated, error) {
-	return store.Activated{Changed: true}, store.ClosePeriod(ctx, tx, org, startsOn)
+func closePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (ledgerdb.Activated, error) {
+	return ledgerdb.Activated{Changed: true}, ledgerdb.ClosePeriod(ctx, tx, org, startsOn)
 }
 
 func orgFlag(c *cobra.Command, org *string) {
@@ -51,7 +53,7 @@ func periodsListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			periods, err := store.Periods(c.Context(), db.Pool, org)
+			periods, err := ledgerdb.Periods(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
 			}
@@ -102,7 +104,7 @@ func periodsAddCommand(a *app) *cobra.Command {
 			if err := requireKnown(c.Context(), db, org); err != nil {
 				return err
 			}
-			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error { return store.AddPeriods(c.Context(), tx, org, periods) })
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error { return ledgerdb.AddPeriods(c.Context(), tx, org, periods) })
 			if err != nil {
 				return err
 			}
@@ -149,7 +151,7 @@ type changedPeriod struct {
 	Returned int `json:"returned"`
 }
 
-type periodChange func(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (store.Activated, error)
+type periodChange func(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (ledgerdb.Activated, error)
 
 func periodsChangeCommand(a *app, name, short, long string, change periodChange) *cobra.Command {
 	var org, monthName, from string
@@ -215,7 +217,7 @@ func periodToChange(monthName, from string) (models.Period, error) {
 
 // periodOf reads the period that begins on a day. One that was named as a month must be that month.
 func periodOf(ctx context.Context, tx pgx.Tx, org string, wanted models.Period) (models.Period, error) {
-	periods, err := store.Periods(ctx, tx, org)
+	periods, err := ledgerdb.Periods(ctx, tx, org)
 	if err != nil {
 		return models.Period{}, err
 	}
@@ -228,7 +230,7 @@ func periodOf(ctx context.Context, tx pgx.Tx, org string, wanted models.Period) 
 		}
 		return p, nil
 	}
-	return models.Period{}, fmt.Errorf("organization %s has none that begins on %s: %w", org, wanted.StartsOn, store.ErrPeriodNotFound)
+	return models.Period{}, fmt.Errorf("organization %s has none that begins on %s: %w", org, wanted.StartsOn, ledgerdb.ErrPeriodNotFound)
 }
 
 func periodsPolicyCommand(a *app) *cobra.Command {
@@ -249,10 +251,10 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 			if err := requireKnown(c.Context(), db, org); err != nil {
 				return err
 			}
-			var done store.Activated
+			var done ledgerdb.Activated
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				var err error
-				done, err = store.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0]))
+				done, err = ledgerdb.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0]))
 				return err
 			})
 			if err != nil {

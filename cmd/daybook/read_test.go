@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"maps"
 	"slices"
 	"testing"
@@ -133,8 +135,8 @@ func TestJobsShow(t *testing.T) {
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	list := func(args ...string) []store.EntryLine {
-		var l struct{ Entries []store.EntryLine }
+	list := func(args ...string) []ledgerdb.EntryLine {
+		var l struct{ Entries []ledgerdb.EntryLine }
 		b.json(&l, append([]string{"entries", "--org", "es"}, args...)...)
 		return l.Entries
 	}

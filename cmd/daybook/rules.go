@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +94,7 @@ func (a *app) missingAccounts(ctx context.Context, org string, rules *posting.Ru
 	if _, err := db.Organization(ctx, org); err != nil {
 		return nil, err
 	}
-	codes, err := store.AccountCodes(ctx, db.Pool, org)
+	codes, err := ledgerdb.AccountCodes(ctx, db.Pool, org)
 	return missing(rules, codes), err
 }
 
@@ -155,19 +157,19 @@ func rulesApplyCommand(a *app) *cobra.Command {
 func applyRules(ctx context.Context, db *database, org string, source []byte, rules *posting.RuleSet, activate bool) (activated, error) {
 	result := activated{OrgID: org}
 	err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
-		stored, err := store.PutRuleSet(ctx, tx, org, rules.Name(), string(source))
+		stored, err := ledgerdb.PutRuleSet(ctx, tx, org, rules.Name(), string(source))
 		if err != nil {
 			return err
 		}
 		result.Version, result.Changed = stored.Version, stored.Added
 		if activate {
-			done, err := store.ActivateRuleSet(ctx, tx, org, stored.Version)
+			done, err := ledgerdb.ActivateRuleSet(ctx, tx, org, stored.Version)
 			if err != nil {
 				return err
 			}
 			result.Changed, result.Returned = done.Changed, done.Returned
 		}
-		codes, err := store.AccountCodes(ctx, tx, org)
+		codes, err := ledgerdb.AccountCodes(ctx, tx, org)
 		result.MissingAccounts = missing(rules, codes)
 		return err
 	})

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"fmt"
 	"io"
 	"strconv"
@@ -42,12 +44,12 @@ func rulesActivateCommand(a *app) *cobra.Command {
 			}
 			result := activated{OrgID: org, Version: version}
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
-				done, err := store.ActivateRuleSet(c.Context(), tx, org, version)
+				done, err := ledgerdb.ActivateRuleSet(c.Context(), tx, org, version)
 				if err != nil {
 					return err
 				}
 				result.Changed, result.Returned = done.Changed, done.Returned
-				codes, err := store.AccountCodes(c.Context(), tx, org)
+				codes, err := ledgerdb.AccountCodes(c.Context(), tx, org)
 				result.MissingAccounts = missing(rules, codes)
 				return err
 			})

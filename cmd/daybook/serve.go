@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +14,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/httpapi"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -88,7 +89,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 		return err
 	}
 	defer due.Close()
-	tokens, err := store.ListTokens(ctx, db.Pool, "")
+	tokens, err := tokens.List(ctx, db.Pool, "")
 	if err != nil {
 		return err
 	}

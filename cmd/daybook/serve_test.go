@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -16,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 func TestTokens(t *testing.T) {
@@ -32,13 +33,13 @@ func TestTokens(t *testing.T) {
 	assert.Nil(t, created.OrgID)
 	assert.Len(t, created.Secret, 47)
 
-	var list struct{ Tokens []store.Token }
+	var list struct{ Tokens []tokens.Token }
 	b.json(&list, "tokens", "list")
 	require.Len(t, list.Tokens, 2)
 	assert.Equal(t, created.ID, list.Tokens[0].ID)
 	b.json(&list, "tokens", "list", "--org", "acme")
 	require.Len(t, list.Tokens, 1)
-	assert.Equal(t, []store.Scope{store.ScopeRead, store.ScopeEnqueue}, list.Tokens[0].Scopes)
+	assert.Equal(t, []tokens.Scope{tokens.ScopeRead, tokens.ScopeEnqueue}, list.Tokens[0].Scopes)
 	assert.NotContains(t, b.ok("tokens", "list")+b.ok("tokens", "list", "--json"), secret)
 
 	assert.Equal(t, "revoked "+created.ID+" (ops)\n", b.ok("tokens", "revoke", created.ID))

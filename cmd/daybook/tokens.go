@@ -1,14 +1,14 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 func tokensCommand(a *app) *cobra.Command {
@@ -19,12 +19,12 @@ func tokensCommand(a *app) *cobra.Command {
 
 // createdToken is a token with its secret, for programs.
 type createdToken struct {
-	store.Token
+	tokens.Token
 	Secret string `json:"token"`
 }
 
 func tokensCreateCommand(a *app) *cobra.Command {
-	var n store.NewToken
+	var n tokens.NewToken
 	var scopes []string
 	var all bool
 	command := &cobra.Command{
@@ -50,8 +50,8 @@ func tokensCreateCommand(a *app) *cobra.Command {
 				return err
 			}
 			for _, rate := range []string{"rate", "job-rate"} {
-				if v, _ := c.Flags().GetInt(rate); c.Flags().Changed(rate) && (v < 1 || v > store.MaxPerMinute) {
-					return usagef("--%s must be from 1 to %d a minute; leave it out for no limit", rate, store.MaxPerMinute)
+				if v, _ := c.Flags().GetInt(rate); c.Flags().Changed(rate) && (v < 1 || v > tokens.MaxPerMinute) {
+					return usagef("--%s must be from 1 to %d a minute; leave it out for no limit", rate, tokens.MaxPerMinute)
 				}
 			}
 			db, err := a.open(c.Context(), 1)
@@ -59,7 +59,7 @@ func tokensCreateCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			token, secret, err := store.CreateToken(c.Context(), db.Pool, n)
+			token, secret, err := tokens.Create(c.Context(), db.Pool, n)
 			if err != nil {
 				return err
 			}
@@ -85,11 +85,11 @@ func tokensCreateCommand(a *app) *cobra.Command {
 	return command
 }
 
-func parseScopes(names []string) ([]store.Scope, error) {
-	var scopes []store.Scope
+func parseScopes(names []string) ([]tokens.Scope, error) {
+	var scopes []tokens.Scope
 	for _, name := range names {
-		scope := store.Scope(strings.TrimSpace(name))
-		if !slices.Contains(store.Scopes(), scope) {
+		scope := tokens.Scope(strings.TrimSpace(name))
+		if !slices.Contains(tokens.Scopes(), scope) {
 			return nil, usagef("--scope %q: want read, enqueue or operate", name)
 		}
 		if !slices.Contains(scopes, scope) {
@@ -111,7 +111,7 @@ func tokensListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			tokens, err := store.ListTokens(c.Context(), db.Pool, org)
+			tokens, err := tokens.List(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func tokensListCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) printTokens(w io.Writer, tokens []store.Token) error {
+func (a *app) printTokens(w io.Writer, tokens []tokens.Token) error {
 	t := newTable("ID", "NAME", "REACHES", "SCOPES", "TYPES", "A MINUTE", "CREATED", "LAST USED", "REVOKED")
 	for i := range tokens {
 		token := &tokens[i]
@@ -137,7 +137,7 @@ func (a *app) printTokens(w io.Writer, tokens []store.Token) error {
 }
 
 // tokenRates says what a token may do in a minute; empty: there is no limit.
-func tokenRates(t *store.Token) string {
+func tokenRates(t *tokens.Token) string {
 	var rates []string
 	if t.RequestsPerMinute > 0 {
 		rates = append(rates, plural(int64(t.RequestsPerMinute), "request", "requests"))
@@ -148,7 +148,7 @@ func tokenRates(t *store.Token) string {
 	return strings.Join(rates, ", ")
 }
 
-func tokenReach(t *store.Token) string {
+func tokenReach(t *tokens.Token) string {
 	if t.OrgID == nil {
 		return "all organizations"
 	}
@@ -166,7 +166,7 @@ func tokensRevokeCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			token, err := store.RevokeToken(c.Context(), db.Pool, args[0])
+			token, err := tokens.Revoke(c.Context(), db.Pool, args[0])
 			if err != nil {
 				return err
 			}

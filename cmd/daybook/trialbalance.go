@@ -1,13 +1,14 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"io"
 	"math/big"
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -41,7 +42,7 @@ type trialBalance struct {
 }
 
 // newBalanceRow makes a row without opening and closing balance.
-func newBalanceRow(b store.SpanBalance) balanceRow {
+func newBalanceRow(b ledgerdb.SpanBalance) balanceRow {
 	balance := new(big.Int).Sub(b.Debit, b.Credit)
 	return balanceRow{
 		Account: b.Account, Name: b.Name, Type: b.Type, Currency: b.Currency,
@@ -51,7 +52,7 @@ func newBalanceRow(b store.SpanBalance) balanceRow {
 }
 
 // newSpanRow makes a row with both.
-func newSpanRow(b store.SpanBalance) balanceRow {
+func newSpanRow(b ledgerdb.SpanBalance) balanceRow {
 	r := newBalanceRow(b)
 	r.OpeningMinor, r.ClosingMinor = b.Opening, b.Closing
 	r.Opening, r.Closing = new(formatMinor(b.Opening, b.Currency)), new(formatMinor(b.Closing, b.Currency))
@@ -59,10 +60,10 @@ func newSpanRow(b store.SpanBalance) balanceRow {
 }
 
 // newTrialBalance adds up everything that was posted.
-func newTrialBalance(lines []store.BalanceLine) trialBalance {
-	balances := make([]store.SpanBalance, len(lines))
+func newTrialBalance(lines []ledgerdb.BalanceLine) trialBalance {
+	balances := make([]ledgerdb.SpanBalance, len(lines))
 	for i, l := range lines {
-		balances[i] = store.SpanBalance{
+		balances[i] = ledgerdb.SpanBalance{
 			Account: l.Account, Name: l.Name, Type: l.Type, Currency: l.Currency,
 			Opening: new(big.Int), Debit: l.Debit, Credit: l.Credit, Closing: new(big.Int).Sub(l.Debit, l.Credit),
 		}
@@ -71,9 +72,9 @@ func newTrialBalance(lines []store.BalanceLine) trialBalance {
 }
 
 // addUp makes a row of each balance, which come in the order of their currencies, and one of each currency's total.
-func addUp(lines []store.SpanBalance, row func(store.SpanBalance) balanceRow) trialBalance {
+func addUp(lines []ledgerdb.SpanBalance, row func(ledgerdb.SpanBalance) balanceRow) trialBalance {
 	b := trialBalance{Accounts: []balanceRow{}, Totals: []balanceRow{}, Balanced: true}
-	var total *store.SpanBalance
+	var total *ledgerdb.SpanBalance
 	end := func() {
 		if total == nil {
 			return
@@ -84,7 +85,7 @@ func addUp(lines []store.SpanBalance, row func(store.SpanBalance) balanceRow) tr
 	for _, l := range lines {
 		if total == nil || total.Currency != l.Currency {
 			end()
-			total = &store.SpanBalance{
+			total = &ledgerdb.SpanBalance{
 				Name: "total", Currency: l.Currency,
 				Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int),
 			}
@@ -99,7 +100,7 @@ func addUp(lines []store.SpanBalance, row func(store.SpanBalance) balanceRow) tr
 }
 
 func trialBalanceCommand(a *app) *cobra.Command {
-	var filter store.BalanceFilter
+	var filter ledgerdb.BalanceFilter
 	var span spanFlags
 	var all bool
 	command := &cobra.Command{
@@ -151,9 +152,9 @@ func trialBalanceCommand(a *app) *cobra.Command {
 }
 
 // readTrialBalance sums everything, or a span of days. Everything takes the entries alone, whatever became of their impacts.
-func readTrialBalance(ctx context.Context, db *database, f store.BalanceFilter, spanned bool) (trialBalance, error) {
+func readTrialBalance(ctx context.Context, db *database, f ledgerdb.BalanceFilter, spanned bool) (trialBalance, error) {
 	if spanned {
-		balances, err := store.Balances(ctx, db.Pool, f)
+		balances, err := ledgerdb.Balances(ctx, db.Pool, f)
 		if err != nil {
 			return trialBalance{}, err
 		}
@@ -161,7 +162,7 @@ func readTrialBalance(ctx context.Context, db *database, f store.BalanceFilter, 
 		b.From, b.To = &f.From, &f.To
 		return b, nil
 	}
-	lines, err := store.TrialBalance(ctx, db.Pool, f.OrgID, f.Currency)
+	lines, err := ledgerdb.TrialBalance(ctx, db.Pool, f.OrgID, f.Currency)
 	if err != nil {
 		return trialBalance{}, err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bytes"
 	"math/big"
 	"testing"
@@ -9,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -115,13 +116,13 @@ func TestDemoVerdict(t *testing.T) {
 			{OrgID: "o", DocumentID: "bad", State: models.JobFailed, LastErrorCode: &code, LastError: &message},
 		}
 	}
-	line := func(debit, credit int64) []store.BalanceLine {
-		return []store.BalanceLine{{Account: "1", Currency: "EUR", Debit: big.NewInt(debit), Credit: big.NewInt(credit)}}
+	line := func(debit, credit int64) []ledgerdb.BalanceLine {
+		return []ledgerdb.BalanceLine{{Account: "1", Currency: "EUR", Debit: big.NewInt(debit), Credit: big.NewInt(credit)}}
 	}
 	for name, test := range map[string]struct {
 		jobs   func([]models.AccountingJob) []models.AccountingJob
 		posted int64
-		lines  []store.BalanceLine
+		lines  []ledgerdb.BalanceLine
 		wrong  string
 	}{
 		"all is well":       {nil, 1, line(5, 5), ""},

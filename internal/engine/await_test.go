@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"log/slog"
 	"testing"
@@ -49,7 +51,7 @@ func TestWaitingFetchAwaitsWhatIsDueLater(t *testing.T) {
 	b := setup(t)
 	got := b.fetching(b.engine)
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.PutDocument(ctx, tx, fixture.Invoice(org, "inv", 1000))
+		_, err := ledgerdb.PutDocument(ctx, tx, fixture.Invoice(org, "inv", 1000))
 		require.NoError(t, err)
 		due := time.Now().Add(2 * time.Second)
 		_, err = store.EnqueueAccountingJob(ctx, tx, org, "inv", 0, &due, 0)

@@ -1,6 +1,10 @@
 package engine_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -112,11 +116,11 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	assert.EqualValues(t, 3570, fixture.Balance(t, pool, other, "1200", "EUR"))
 
 	require.NoError(t, store.Begin(t.Context(), pool, func(tx pgx.Tx) error {
-		err := store.AddPeriods(t.Context(), tx, other, []models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
+		err := ledgerdb.AddPeriods(t.Context(), tx, other, []models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
 		if err != nil {
 			return err
 		}
-		return store.ClosePeriod(t.Context(), tx, other, models.NewDate(2026, 3, 1))
+		return ledgerdb.ClosePeriod(t.Context(), tx, other, models.NewDate(2026, 3, 1))
 	}))
 	fixture.Ready(t, pool, fixture.Invoice(other, "inv-3", 1000))
 	report, err = e.Process(t.Context(), request(2))
@@ -134,7 +138,7 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	}
 	assert.Equal(t, 3, queuetest.DrainJobs(t, pool, registry, queuetest.JobsOptions{}).Completed)
 
-	audit, err := store.Audit(t.Context(), pool, store.AuditOptions{})
+	audit, err := audit.Run(t.Context(), pool, audit.Options{})
 	require.NoError(t, err)
 	assert.Zero(t, audit.Wrong(), "%+v", audit)
 }
@@ -199,7 +203,7 @@ func TestNothingIsPostedIntoAPeriodThatWasClosedMeanwhile(t *testing.T) {
 			b := setup(t)
 			first := models.NewDate(2026, 3, 1)
 			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-				require.NoError(t, store.AddPeriods(ctx, tx, org, []models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}}))
+				require.NoError(t, ledgerdb.AddPeriods(ctx, tx, org, []models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}}))
 			})
 			fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
 			pool := b.reconnect(`ALTER DATABASE `+b.Name, `default_transaction_isolation = '`+level+`'`)
@@ -208,7 +212,7 @@ func TestNothingIsPostedIntoAPeriodThatWasClosedMeanwhile(t *testing.T) {
 			defer e.Close()
 			done := b.processing(e, request(1))
 			<-g.reached
-			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) { require.NoError(t, store.ClosePeriod(ctx, tx, org, first)) })
+			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) { require.NoError(t, ledgerdb.ClosePeriod(ctx, tx, org, first)) })
 			close(g.proceed)
 			<-done
 			assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"errors"
 	"fmt"
@@ -231,7 +233,7 @@ func TestFailedJobsReturnWhenTheirCauseIsGone(t *testing.T) {
 	b.assertJob("inv-1", models.JobFailed, 1, models.CodeUnknownAccount)
 
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		a, err := store.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivable", Type: models.AccountAsset}})
+		a, err := ledgerdb.PutAccounts(ctx, tx, org, []models.Account{{Code: "1200", Name: "Receivable", Type: models.AccountAsset}})
 		require.NoError(t, err)
 		assert.Equal(t, 2, a.Returned)
 	})
@@ -350,7 +352,7 @@ func TestBadDocumentsAreIsolated(t *testing.T) {
 func TestDatabaseRefusesWhatTheRulesMissed(t *testing.T) {
 	t.Parallel()
 	b := setupWith(t, failing{commit: func(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
-		return nil, store.InsertPosting(ctx, tx, store.Posting{
+		return nil, ledgerdb.InsertPosting(ctx, tx, ledgerdb.Posting{
 			Impacts: []models.Impact{{
 				ID: 1, OrgID: org, DocumentID: "doc", Seq: 1, Kind: models.ImpactPost, EntryCount: 1,
 				DocumentDate: models.NewDate(2026, 1, 1), PostingDate: models.NewDate(2026, 1, 1), JobID: jobs[0].ID, Attempt: 1,

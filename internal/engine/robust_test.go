@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"testing"
 	"time"
@@ -151,7 +153,7 @@ func TestVersionZero(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.PutDocument(ctx, tx, fixture.Invoice(org, "doc", 1000))
+		_, err := ledgerdb.PutDocument(ctx, tx, fixture.Invoice(org, "doc", 1000))
 		require.NoError(t, err)
 		_, err = store.EnqueueAccountingJob(ctx, tx, org, "doc", 1, nil, 0)
 		require.NoError(t, err)
@@ -174,7 +176,7 @@ func TestConfigurationIsChangedMeanwhile(t *testing.T) {
 	tx, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	_, err = store.ApplyRuleSet(ctx, tx, org, "new", string(sample.Rules())+"\n# new\n")
+	_, err = ledgerdb.ApplyRuleSet(ctx, tx, org, "new", string(sample.Rules())+"\n# new\n")
 	require.NoError(t, err)
 
 	report := b.work(1)

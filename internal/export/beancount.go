@@ -1,12 +1,13 @@
 package export
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bufio"
 	"context"
 	"fmt"
 	"strings"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -16,7 +17,7 @@ type beancount struct {
 	names *names
 }
 
-func (b *beancount) head(_ context.Context, _ *store.ExportReader, h *head) error {
+func (b *beancount) head(_ context.Context, _ *ledgerdb.ExportReader, h *head) error {
 	b.names.add(h.accounts)
 	b.printf("; A ledger of Daybook, for Beancount.\n\n")
 	for _, c := range h.currencies {
@@ -40,7 +41,7 @@ func (b *beancount) head(_ context.Context, _ *store.ExportReader, h *head) erro
 	return nil
 }
 
-func (b *beancount) impact(m *store.ExportImpact) error {
+func (b *beancount) impact(m *ledgerdb.ExportImpact) error {
 	b.printf("%s * %s %s\n", m.PostingDate, quote(party(m)), quote(m.DocumentID))
 	b.text("  ", "org", m.OrgID)
 	b.text("  ", "doc", m.DocumentID)
@@ -74,7 +75,7 @@ func (b *beancount) impact(m *store.ExportImpact) error {
 	return nil
 }
 
-func (b *beancount) empty(m *store.ExportImpact) {
+func (b *beancount) empty(m *ledgerdb.ExportImpact) {
 	b.printf("; %s impact %d of document %s of organization %s has no entries\n\n", m.PostingDate, m.ID, tagValue(m.DocumentID), tagValue(m.OrgID))
 }
 

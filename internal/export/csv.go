@@ -1,12 +1,12 @@
 package export
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bufio"
 	"context"
 	"encoding/csv"
 	"strconv"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // csvColumns are the columns of the CSV format, one row an entry.
@@ -31,7 +31,7 @@ func newTable(out *bufio.Writer, names *names, spreadsheet bool) *table {
 	return t
 }
 
-func (t *table) head(_ context.Context, _ *store.ExportReader, h *head) error {
+func (t *table) head(_ context.Context, _ *ledgerdb.ExportReader, h *head) error {
 	t.names.add(h.accounts)
 	if err := t.out.Write(csvColumns); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (t *table) head(_ context.Context, _ *store.ExportReader, h *head) error {
 	return t.out.Error()
 }
 
-func (t *table) impact(m *store.ExportImpact) error {
+func (t *table) impact(m *ledgerdb.ExportImpact) error {
 	row := make([]string, len(csvColumns))
 	for i := range m.Entries {
 		e := &m.Entries[i]
@@ -62,7 +62,7 @@ func (t *table) impact(m *store.ExportImpact) error {
 }
 
 // empty writes nothing: a row is an entry.
-func (t *table) empty(*store.ExportImpact) {}
+func (t *table) empty(*ledgerdb.ExportImpact) {}
 
 // assert is never called: Options.Check refuses assertions in CSV.
 func (t *table) assert(*head) error { return nil }

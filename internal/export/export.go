@@ -4,6 +4,8 @@
 package export
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bufio"
 	"cmp"
 	"context"
@@ -12,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -53,7 +54,7 @@ type Options struct {
 }
 
 // Check refuses options that do not fit together or the filter, with ErrOptions.
-func (o Options) Check(f store.ExportFilter) error {
+func (o Options) Check(f ledgerdb.ExportFilter) error {
 	switch {
 	case !slices.Contains(Formats(), o.Format):
 		return fmt.Errorf("%w: format %q: want one of %v", ErrOptions, o.Format, Formats())
@@ -78,11 +79,11 @@ type Counts struct {
 // writer writes one format. Writes are buffered: an error of the output shows at the end.
 type writer interface {
 	// head writes what comes before the impacts.
-	head(ctx context.Context, r *store.ExportReader, h *head) error
+	head(ctx context.Context, r *ledgerdb.ExportReader, h *head) error
 	// impact writes an impact with at least one entry.
-	impact(m *store.ExportImpact) error
+	impact(m *ledgerdb.ExportImpact) error
 	// empty notes an impact without entries.
-	empty(m *store.ExportImpact)
+	empty(m *ledgerdb.ExportImpact)
 	// assert writes the balances as they must be after the last impact.
 	assert(h *head) error
 }
@@ -90,13 +91,13 @@ type writer interface {
 // head is what is known before the first impact.
 type head struct {
 	accounts   []models.Account
-	balances   []store.ExportBalance
+	balances   []ledgerdb.ExportBalance
 	currencies []string
-	span       store.ExportSpan
+	span       ledgerdb.ExportSpan
 }
 
 // Write writes what the reader selects to w. Memory holds the charts of accounts and one impact at a time.
-func Write(ctx context.Context, r *store.ExportReader, w io.Writer, o Options) (Counts, error) {
+func Write(ctx context.Context, r *ledgerdb.ExportReader, w io.Writer, o Options) (Counts, error) {
 	var counts Counts
 	h, err := readHead(ctx, r, o)
 	if err != nil {
@@ -107,7 +108,7 @@ func Write(ctx context.Context, r *store.ExportReader, w io.Writer, o Options) (
 	if err := to.head(ctx, r, h); err != nil {
 		return counts, err
 	}
-	err = r.Impacts(ctx, func(m *store.ExportImpact) error {
+	err = r.Impacts(ctx, func(m *ledgerdb.ExportImpact) error {
 		if len(m.Entries) == 0 {
 			counts.Empty++
 			to.empty(m)
@@ -145,7 +146,7 @@ func (o Options) writer(out *bufio.Writer) writer {
 	}
 }
 
-func readHead(ctx context.Context, r *store.ExportReader, o Options) (*head, error) {
+func readHead(ctx context.Context, r *ledgerdb.ExportReader, o Options) (*head, error) {
 	var h head
 	var err error
 	if h.accounts, err = r.Accounts(ctx); err != nil {
@@ -169,10 +170,10 @@ func readHead(ctx context.Context, r *store.ExportReader, o Options) (*head, err
 }
 
 // party is the document's counterparty or, without one, the document's id.
-func party(m *store.ExportImpact) string { return cmp.Or(m.Counterparty, m.DocumentID) }
+func party(m *ledgerdb.ExportImpact) string { return cmp.Or(m.Counterparty, m.DocumentID) }
 
 // signed is an entry's amount, a credit negative.
-func signed(e *store.ExportEntry) int64 {
+func signed(e *ledgerdb.ExportEntry) int64 {
 	if e.Side == models.Credit {
 		return -e.Amount
 	}

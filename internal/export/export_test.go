@@ -1,6 +1,8 @@
 package export_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bytes"
 	"context"
 	"encoding/csv"
@@ -54,17 +56,17 @@ func ledger(t *testing.T) *pgtest.DB {
 	fixture.Tx(t, db.Pool, func(ctx context.Context, tx pgx.Tx) {
 		for _, org := range []string{"de", "org: 2"} {
 			require.NoError(t, store.PutOrganization(ctx, tx, org, org))
-			_, err := store.PutAccounts(ctx, tx, org, chart)
+			_, err := ledgerdb.PutAccounts(ctx, tx, org, chart)
 			require.NoError(t, err)
 		}
 		for id, party := range map[string]string{"invoice-1": strange, "invoice-2": "Plain GmbH", "empty": "Unknown"} {
 			d := fixture.Invoice("de", id, 1000)
 			d.Content.Counterparty = party
-			_, err := store.PutDocument(ctx, tx, d)
+			_, err := ledgerdb.PutDocument(ctx, tx, d)
 			require.NoError(t, err)
 		}
 		const de, two = "de", "org: 2"
-		require.NoError(t, store.InsertPosting(ctx, tx, store.Posting{
+		require.NoError(t, ledgerdb.InsertPosting(ctx, tx, ledgerdb.Posting{
 			Impacts: []models.Impact{
 				impact(1, de, "invoice-1", 1, models.ImpactPost, 14, 3),
 				impact(2, de, "invoice-2", 1, models.ImpactPost, 2, 4),
@@ -79,7 +81,7 @@ func ledger(t *testing.T) *pgtest.DB {
 				entry(4, 1, two, "1200", models.Debit, 100, "EUR"), entry(4, 2, two, "4000", models.Credit, 100, "EUR"),
 			},
 		}))
-		require.NoError(t, store.InsertPosting(ctx, tx, store.Posting{
+		require.NoError(t, ledgerdb.InsertPosting(ctx, tx, ledgerdb.Posting{
 			Impacts: []models.Impact{
 				impact(5, de, "invoice-1", 2, models.ImpactReverse, 14, 3),
 				impact(6, de, "invoice-1", 3, models.ImpactPost, 15, 2),
@@ -87,18 +89,18 @@ func ledger(t *testing.T) *pgtest.DB {
 			Entries: []models.Entry{
 				entry(6, 1, de, "1200", models.Debit, 2_550, "EUR"), entry(6, 2, de, "4000", models.Credit, 2_550, "EUR"),
 			},
-			Reversals: []store.Reversal{{ID: 5, Of: 1}},
+			Reversals: []ledgerdb.Reversal{{ID: 5, Of: 1}},
 		}))
 	})
 	return db
 }
 
 // written exports and must succeed.
-func written(t *testing.T, db *pgtest.DB, f store.ExportFilter, o export.Options) string {
+func written(t *testing.T, db *pgtest.DB, f ledgerdb.ExportFilter, o export.Options) string {
 	t.Helper()
 	require.NoError(t, o.Check(f))
 	var out bytes.Buffer
-	require.NoError(t, store.ReadExport(t.Context(), db.Pool, f, func(r *store.ExportReader) error {
+	require.NoError(t, ledgerdb.ReadExport(t.Context(), db.Pool, f, func(r *ledgerdb.ExportReader) error {
 		_, err := export.Write(t.Context(), r, &out, o)
 		return err
 	}))
@@ -138,7 +140,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	db := ledger(t)
 	for _, format := range export.Formats() {
-		for name, f := range map[string]store.ExportFilter{"all": {}, "one": {OrgID: "de"}} {
+		for name, f := range map[string]ledgerdb.ExportFilter{"all": {}, "one": {OrgID: "de"}} {
 			t.Run(string(format)+" "+name, func(t *testing.T) {
 				t.Parallel()
 				got := written(t, db, f, export.Options{Format: format, Organizations: f.OrgID == "", Assertions: format != export.CSV})
@@ -166,7 +168,7 @@ func TestCheckersFindAWrongBalance(t *testing.T) {
 	} {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
-			text := written(t, db, store.ExportFilter{OrgID: "de"}, export.Options{Format: format, Assertions: true})
+			text := written(t, db, ledgerdb.ExportFilter{OrgID: "de"}, export.Options{Format: format, Assertions: true})
 			require.Contains(t, text, wrong[0])
 			said, ok := check(t, format, strings.Replace(text, wrong[0], wrong[1], 1))
 			assert.False(t, ok, "%s", said)
@@ -179,7 +181,7 @@ func TestSameBytes(t *testing.T) {
 	db := ledger(t)
 	all := func() (texts []string) {
 		for _, format := range export.Formats() {
-			texts = append(texts, written(t, db, store.ExportFilter{}, export.Options{Format: format, Organizations: true, Assertions: format != export.CSV}))
+			texts = append(texts, written(t, db, ledgerdb.ExportFilter{}, export.Options{Format: format, Organizations: true, Assertions: format != export.CSV}))
 		}
 		return texts
 	}
@@ -199,13 +201,13 @@ func TestDates(t *testing.T) {
 	t.Parallel()
 	db := ledger(t)
 	day := models.NewDate(2026, 3, 14)
-	text := written(t, db, store.ExportFilter{OrgID: "de", From: day, To: day}, export.Options{Format: export.CSV})
+	text := written(t, db, ledgerdb.ExportFilter{OrgID: "de", From: day, To: day}, export.Options{Format: export.CSV})
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	require.NoError(t, err)
 	assert.Len(t, rows, 1+3+3, "the impact and its reversal")
 	assert.Equal(t, strange, rows[1][11], "CSV keeps a party as it is")
 	for _, format := range export.Formats() {
-		none := written(t, db, store.ExportFilter{From: models.NewDate(2030, 1, 1)}, export.Options{Format: format, Organizations: true})
+		none := written(t, db, ledgerdb.ExportFilter{From: models.NewDate(2030, 1, 1)}, export.Options{Format: format, Organizations: true})
 		said, ok := check(t, format, none)
 		assert.True(t, ok, "%s without a transaction: %s", format, said)
 	}
@@ -216,12 +218,12 @@ func TestOptions(t *testing.T) {
 	day := models.NewDate(2026, 3, 14)
 	for name, c := range map[string]struct {
 		options export.Options
-		filter  store.ExportFilter
+		filter  ledgerdb.ExportFilter
 	}{
 		"no format":             {},
 		"assertions in CSV":     {options: export.Options{Format: export.CSV, Assertions: true}},
-		"assertions from a day": {options: export.Options{Format: export.HLedger, Assertions: true}, filter: store.ExportFilter{From: day}},
-		"to before from":        {options: export.Options{Format: export.CSV}, filter: store.ExportFilter{From: day, To: models.NewDate(2026, 3, 13)}},
+		"assertions from a day": {options: export.Options{Format: export.HLedger, Assertions: true}, filter: ledgerdb.ExportFilter{From: day}},
+		"to before from":        {options: export.Options{Format: export.CSV}, filter: ledgerdb.ExportFilter{From: day, To: models.NewDate(2026, 3, 13)}},
 	} {
 		assert.ErrorIs(t, c.options.Check(c.filter), export.ErrOptions, name)
 	}
@@ -233,7 +235,7 @@ func TestAccountThatLeftTheChart(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `DELETE FROM daybook.accounts WHERE code = 'bank'`)
 	require.NoError(t, err)
 	for _, format := range export.Formats() {
-		err := store.ReadExport(t.Context(), db.Pool, store.ExportFilter{OrgID: "de"}, func(r *store.ExportReader) error {
+		err := ledgerdb.ReadExport(t.Context(), db.Pool, ledgerdb.ExportFilter{OrgID: "de"}, func(r *ledgerdb.ExportReader) error {
 			_, err := export.Write(t.Context(), r, io.Discard, export.Options{Format: format})
 			return err
 		})
@@ -246,7 +248,7 @@ func TestAccountThatLeftTheChart(t *testing.T) {
 func TestSpreadsheet(t *testing.T) {
 	t.Parallel()
 	db := ledger(t)
-	f := store.ExportFilter{OrgID: "de"}
+	f := ledgerdb.ExportFilter{OrgID: "de"}
 	plain := written(t, db, f, export.Options{Format: export.CSV})
 	assert.Equal(t, plain, written(t, db, f, export.Options{Format: export.CSV, Spreadsheet: true}))
 	_, err := db.Pool.Exec(t.Context(), `UPDATE daybook.accounts SET name = '=' || name WHERE code = '4000'`)

@@ -1,12 +1,13 @@
 package export
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bufio"
 	"context"
 	"fmt"
 	"strings"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -29,7 +30,7 @@ var accountLetters = map[models.AccountType]string{
 	models.AccountAsset: "A", models.AccountLiability: "L", models.AccountEquity: "E", models.AccountIncome: "R", models.AccountExpense: "X",
 }
 
-func (j *journal) head(ctx context.Context, r *store.ExportReader, h *head) error {
+func (j *journal) head(ctx context.Context, r *ledgerdb.ExportReader, h *head) error {
 	j.names.add(h.accounts)
 	j.printf("; A ledger of Daybook, for %s.\n\n", j.format)
 	if j.format == HLedger {
@@ -79,7 +80,7 @@ func (j *journal) commodity(currency string) {
 	j.printf("commodity %s\n    format %s %s\n\n", currency, strings.TrimSuffix(sample, "."), currency)
 }
 
-func (j *journal) impact(m *store.ExportImpact) error {
+func (j *journal) impact(m *ledgerdb.ExportImpact) error {
 	j.printf("%s * (%s) %s\n", m.PostingDate, code(m.DocumentID), payee(party(m)))
 	j.tag("org", m.OrgID)
 	j.tag("doc", m.DocumentID)
@@ -116,7 +117,7 @@ func (j *journal) impact(m *store.ExportImpact) error {
 	return nil
 }
 
-func (j *journal) empty(m *store.ExportImpact) {
+func (j *journal) empty(m *ledgerdb.ExportImpact) {
 	j.printf("; %s impact %d of document %s of organization %s has no entries\n\n", m.PostingDate, m.ID, tagValue(m.DocumentID), tagValue(m.OrgID))
 }
 

@@ -1,19 +1,20 @@
 package export
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"encoding/csv"
 	"io"
 	"math/big"
 	"strconv"
 	"strings"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // WriteTrialBalance writes balances as CSV, a row each, and returns how many there are. Amounts are decimals of the currency,
 // and the same again in minor units. Spreadsheets take no text in it for a formula.
-func WriteTrialBalance(w io.Writer, balances []store.SpanBalance) (int64, error) {
+func WriteTrialBalance(w io.Writer, balances []ledgerdb.SpanBalance) (int64, error) {
 	out := csv.NewWriter(w)
 	rows := [][]string{{
 		"account", "account_name", "account_type", "currency", "opening", "debit", "credit", "closing",
@@ -32,7 +33,7 @@ func WriteTrialBalance(w io.Writer, balances []store.SpanBalance) (int64, error)
 // WriteAccountLedger writes what was posted to an account as CSV, a row an entry with the balance after it, and for each
 // currency a row "opening" before and a row "closing" behind. It returns how many rows there are. Spreadsheets take no text in
 // it for a formula.
-func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l store.AccountLedger) (int64, error) {
+func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l ledgerdb.AccountLedger) (int64, error) {
 	out := csv.NewWriter(w)
 	code = guarded(code)
 	err := out.Write([]string{

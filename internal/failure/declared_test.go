@@ -17,7 +17,7 @@ import (
 var declaring = map[string]string{
 	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "queue/queuetest": "Err",
-	"internal/store": "Err", "internal/importer": "Err", "internal/export": "Err", "internal/devstack": "Err",
+	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err", "internal/store/tokens": "Err", "internal/importer": "Err", "internal/export": "Err", "internal/devstack": "Err",
 	"internal/httpapi": "err", "cmd/daybook": "err",
 }
 
@@ -43,7 +43,7 @@ func classed(t *testing.T, value ast.Expr) bool {
 		return ok && f.Sel.Name == "New" && f.X.(*ast.Ident).Name == "failure"
 	case *ast.SelectorExpr:
 		from := v.X.(*ast.Ident).Name
-		for _, folder := range []string{from, "internal/" + from} {
+		for _, folder := range []string{from, "internal/" + from, "internal/store/" + from} {
 			if there, ok := declared(t, folder, "Err")[v.Sel.Name]; ok {
 				return classed(t, there)
 			}

@@ -1,13 +1,16 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -47,24 +50,24 @@ type DocumentInput struct {
 }
 
 func (s *server) accounting() {
-	operation(s, store.ScopeEnqueue, huma.Operation{
+	operation(s, tokens.ScopeEnqueue, huma.Operation{
 		OperationID: "enqueueAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/enqueue", Tags: []string{tagAccounting},
 		Summary: "Ask for a document version to be posted", Description: "There is one job a document: a newer version takes the place of an older one, never the reverse.",
 		Metadata: map[string]any{exampleKey: `{"documentId": "invoice-17", "version": 1}`},
 	}, s.enqueueAccountingJob, http.StatusNotFound)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listAccountingJobs", Method: http.MethodGet, Path: "/api/accounting/jobs", Tags: []string{tagAccounting},
 		Summary: "List accounting jobs, the last created one first",
 	}, s.listAccountingJobs, http.StatusNotFound)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getAccountingJob", Method: http.MethodGet, Path: "/api/accounting/jobs/{documentId}", Tags: []string{tagAccounting},
 		Summary: "Get a document's job and a page of the attempts at it",
 	}, s.getAccountingJob, http.StatusNotFound)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/retry", Tags: []string{tagAccounting},
 		Summary: "Make a document's job due again, whatever became of it",
 	}, s.retryAccountingJob, http.StatusNotFound)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/cancel", Tags: []string{tagAccounting},
 		Summary: "Ask that a document not be posted", Description: "A running attempt commits nothing. What is posted already stays.",
 	}, s.cancelAccountingJob, http.StatusNotFound, http.StatusConflict)
@@ -117,7 +120,7 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 	if _, err := in.decode(&after); err != nil {
 		return nil, err
 	}
-	f := store.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Limit: in.Limit + 1}
+	f := listing.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Limit: in.Limit + 1}
 	jobs, err := s.Listing.AccountingJobsAfter(ctx, f, after)
 	if err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func (s *server) getAccountingJob(ctx context.Context, in *getAccountingJobInput
 	if err != nil {
 		return nil, err
 	}
-	h := store.HistoryPage{Limit: in.Limit + 1}
+	h := listing.HistoryPage{Limit: in.Limit + 1}
 	if _, err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}

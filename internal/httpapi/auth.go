@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"fmt"
 	"strings"
@@ -13,7 +15,7 @@ import (
 type principalKey struct{}
 
 // principal is the caller, known by its token.
-type principal struct{ store.Token }
+type principal struct{ tokens.Token }
 
 // caller returns the request's principal; nil: the operation needs no token.
 func caller(ctx context.Context) *principal {
@@ -23,7 +25,7 @@ func caller(ctx context.Context) *principal {
 
 // authenticate lets an operation be called only with a token that has its scope.
 func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
-	scope, _ := ctx.Operation().Metadata[scopeKey].(store.Scope)
+	scope, _ := ctx.Operation().Metadata[scopeKey].(tokens.Scope)
 	if scope == "" {
 		next(ctx)
 		return
@@ -37,12 +39,12 @@ func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, principalKey{}, p))
 }
 
-func (s *server) authorize(ctx context.Context, header string, scope store.Scope) (*principal, error) {
+func (s *server) authorize(ctx context.Context, header string, scope tokens.Scope) (*principal, error) {
 	scheme, secret, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return nil, errNoToken
 	}
-	token, err := store.FindToken(ctx, s.pool, strings.TrimSpace(secret))
+	token, err := tokens.Find(ctx, s.pool, strings.TrimSpace(secret))
 	if err != nil {
 		return nil, err
 	}

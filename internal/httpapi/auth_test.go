@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"net/http"
 	"strings"
 	"testing"
@@ -13,9 +15,9 @@ import (
 )
 
 // scopeOf reads from the document which scope an operation wants.
-func scopeOf(r *route) store.Scope {
+func scopeOf(r *route) tokens.Scope {
 	scopes := r.operation["security"].([]any)[0].(map[string]any)["bearer"].([]any)
-	return store.Scope(scopes[0].(string))
+	return tokens.Scope(scopes[0].(string))
 }
 
 // address fills a path's parameters.
@@ -26,13 +28,13 @@ func (r *route) address() string {
 func TestEveryOperationWantsItsScope(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	tokens := map[store.Scope]string{}
-	for _, s := range store.Scopes() {
-		tokens[s] = b.token("", s)
+	secrets := map[tokens.Scope]string{}
+	for _, s := range tokens.Scopes() {
+		secrets[s] = b.token("", s)
 	}
 	for _, r := range b.spec.routes {
 		name := r.method + " " + r.path
-		for scope, token := range tokens {
+		for scope, token := range secrets {
 			a := b.send(token, r.method, r.address(), nil)
 			if scope == scopeOf(&r) {
 				assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, a.status, "%s with %s: %s", name, scope, a.body)
@@ -67,23 +69,23 @@ func TestOtherSchemesAreNoTokens(t *testing.T) {
 func TestRevokedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	token, secret, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{OrgID: "acme", Name: "test", Scopes: []store.Scope{store.ScopeRead}})
+	token, secret, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, b.send(secret, http.MethodGet, "/api/jobs", nil).status)
-	first, err := store.RevokeToken(t.Context(), b.Pool, token.ID)
+	first, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusUnauthorized, b.send(secret, http.MethodGet, "/api/jobs", nil).status)
-	again, err := store.RevokeToken(t.Context(), b.Pool, token.ID)
+	again, err := tokens.Revoke(t.Context(), b.Pool, token.ID)
 	require.NoError(t, err)
 	assert.Equal(t, first.RevokedAt, again.RevokedAt)
-	_, err = store.RevokeToken(t.Context(), b.Pool, "nothing")
-	assert.ErrorIs(t, err, store.ErrTokenNotFound)
+	_, err = tokens.Revoke(t.Context(), b.Pool, "nothing")
+	assert.ErrorIs(t, err, tokens.ErrNotFound)
 }
 
 func TestTokensAreHashedAndTheirUseIsNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	token, secret, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{OrgID: "acme", Name: "test", Scopes: []store.Scope{store.ScopeRead}})
+	token, secret, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{OrgID: "acme", Name: "test", Scopes: []tokens.Scope{tokens.ScopeRead}})
 	require.NoError(t, err)
 	used := func() *time.Time {
 		var at *time.Time
@@ -93,7 +95,7 @@ func TestTokensAreHashedAndTheirUseIsNoted(t *testing.T) {
 	assert.Nil(t, used())
 	var rows string
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT string_agg(t::text, '') FROM daybook.api_tokens t`).Scan(&rows))
-	assert.NotContains(t, rows, strings.TrimPrefix(secret, store.TokenPrefix))
+	assert.NotContains(t, rows, strings.TrimPrefix(secret, tokens.Prefix))
 
 	b.send(secret, http.MethodGet, "/api/jobs", nil)
 	first := used()
@@ -109,8 +111,8 @@ func TestTokensAreHashedAndTheirUseIsNoted(t *testing.T) {
 func TestTokensWantAScope(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, scopes := range [][]store.Scope{nil, {"admin"}} {
-		_, _, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{Name: "test", Scopes: scopes})
+	for _, scopes := range [][]tokens.Scope{nil, {"admin"}} {
+		_, _, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{Name: "test", Scopes: scopes})
 		assert.ErrorIs(t, err, store.ErrInvalid)
 	}
 }

@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +14,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -68,7 +71,7 @@ func jobAttempt(a *models.JobAttempt) Attempt {
 }
 
 func (s *server) jobs() {
-	operation(s, store.ScopeEnqueue, huma.Operation{
+	operation(s, tokens.ScopeEnqueue, huma.Operation{
 		OperationID: "enqueueJob", Method: http.MethodPost, Path: "/api/jobs/enqueue", Tags: []string{tagJobs}, DefaultStatus: http.StatusCreated,
 		Summary: "Ask for a background job",
 		Description: "The same idempotencyKey with the same type and payload leads to the first job, with status 200 and duplicate true, " +
@@ -81,30 +84,30 @@ func (s *server) jobs() {
 		}},
 		Metadata: map[string]any{exampleKey: `{"type": "webhook", "payload": {"url": "https://example.com/hook"}}`},
 	}, s.enqueueJob, http.StatusNotFound, http.StatusConflict)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "runJobs", Method: http.MethodPost, Path: "/api/jobs/run", Tags: []string{tagJobs},
 		Summary: "Work due jobs once", Description: "For a cron job where no worker runs. It wants a token for all organizations.",
 		Metadata: map[string]any{limitKey: runTimeout},
 	}, s.runJobs, http.StatusNotImplemented)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "runJobsByGet", Method: http.MethodGet, Path: "/api/jobs/run", Tags: []string{tagJobs},
 		Summary: "Work due jobs once, for cron services that send GET", Description: "As POST, for a token that allows it (`--run-by-get`); for others the address knows POST alone.",
 		Metadata: map[string]any{limitKey: runTimeout},
 	}, s.runJobsByGet, http.StatusNotImplemented, http.StatusMethodNotAllowed)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listJobs", Method: http.MethodGet, Path: "/api/jobs", Tags: []string{tagJobs},
 		Summary: "List and search jobs, the last created one first",
 	}, s.listJobs, http.StatusNotFound)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getJob", Method: http.MethodGet, Path: "/api/jobs/{id}", Tags: []string{tagJobs},
 		Summary: "Get a job with its payload, links and attempts",
 	}, s.getJob, http.StatusNotFound)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryJob", Method: http.MethodPost, Path: "/api/jobs/{id}/retry", Tags: []string{tagJobs},
 		Summary:  "Make a dead letter or a cancelled job due again, or move a pending one",
 		Metadata: map[string]any{exampleKey: `{"mode": "now"}, or as mode "later" or "reset"`},
 	}, s.retryJob, http.StatusNotFound, http.StatusConflict)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelJob", Method: http.MethodPost, Path: "/api/jobs/{id}/cancel", Tags: []string{tagJobs},
 		Summary: "Cancel a job", Description: "One that runs is cancelled after its attempt.",
 	}, s.cancelJob, http.StatusNotFound, http.StatusConflict)
@@ -281,7 +284,7 @@ type getJobInput struct {
 }
 
 func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
-	h := store.HistoryPage{Limit: in.Limit}
+	h := listing.HistoryPage{Limit: in.Limit}
 	if _, err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
@@ -333,7 +336,7 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.Listing.Jobs(ctx, store.JobFilter{
+	page, err := s.Listing.Jobs(ctx, listing.JobFilter{
 		OrgID: org, State: models.JobState(in.State), Type: in.Type, Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until,
 		Link: models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key,
 	}, in.Limit, in.Cursor)

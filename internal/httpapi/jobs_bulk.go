@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +27,7 @@ const (
 )
 
 func (s *server) bulk() {
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "getBulkOperation", Method: http.MethodGet, Path: "/api/bulk-operations/{id}", Tags: []string{tagJobs},
 		Summary: "See how far a request for many jobs has come", Description: "Finished ones are kept for a month.",
 	}, s.getBulkOperation, http.StatusNotFound)

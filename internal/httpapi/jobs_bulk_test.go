@@ -1,6 +1,10 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"log/slog"
 	"net/http"
@@ -52,10 +56,10 @@ func TestBulkOperationIsGoneOnWith(t *testing.T) {
 	b := setup(t)
 	const n = 3_200
 	b.deadLetters(n)
-	listing, err := store.NewListing(b.Pool)
+	lists, err := listing.New(b.Pool)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = listing.Close() })
-	op, err := listing.StartRetry(t.Context(), store.BulkJobs{Filter: store.JobFilter{OrgID: "acme"}}, "now", 0)
+	t.Cleanup(func() { _ = lists.Close() })
+	op, err := lists.StartRetry(t.Context(), listing.BulkJobs{Filter: listing.JobFilter{OrgID: "acme"}}, "now", 0)
 	require.NoError(t, err)
 	for range 2 {
 		more, err := store.WorkBulkBatch(t.Context(), b.Pool, op.ID)
@@ -69,7 +73,7 @@ func TestBulkOperationIsGoneOnWith(t *testing.T) {
 	assert.Equal(t, 1000, seen.Changed)
 	assert.False(t, seen.Finished)
 	assert.Equal(t, 1000, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'pending'`))
-	assert.Equal(t, http.StatusNotFound, b.send(b.token("beta", store.ScopeOperate), http.MethodGet, path, nil).status, "another organization's")
+	assert.Equal(t, http.StatusNotFound, b.send(b.token("beta", tokens.ScopeOperate), http.MethodGet, path, nil).status, "another organization's")
 
 	_, err = b.Pool.Exec(t.Context(), `
 UPDATE daybook.bulk_operations SET updated_at = updated_at - interval '1 hour';

@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"fmt"
 	"net/http"
@@ -9,7 +13,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -24,14 +27,14 @@ func (s *server) goesOn() map[string]*huma.Response {
 }
 
 func (s *server) deadLetters() {
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryJobs", Method: http.MethodPost, Path: "/api/jobs/retry", Tags: []string{tagJobs},
 		Summary:     "Try all jobs again that match",
 		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
 		Responses:   s.goesOn(),
 		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`},
 	}, s.retryJobs, http.StatusNotFound)
-	operation(s, store.ScopeOperate, huma.Operation{
+	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
 		Summary:     "Cancel all jobs that match",
 		Description: "Dead letters, unless the filter names another state.",
@@ -52,16 +55,16 @@ type BulkFilter struct {
 }
 
 // bulkJobs turns a request's filter into the store's; the default state is failed.
-func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (store.BulkJobs, error) {
+func bulkJobs(ctx context.Context, f *BulkFilter, state string, dryRun bool) (listing.BulkJobs, error) {
 	org, err := caller(ctx).reach(f.OrgID)
 	if err != nil {
-		return store.BulkJobs{}, err
+		return listing.BulkJobs{}, err
 	}
 	if state == "" {
 		state = string(models.JobFailed)
 	}
-	return store.BulkJobs{
-		Filter: store.JobFilter{
+	return listing.BulkJobs{
+		Filter: listing.JobFilter{
 			OrgID: org, State: models.JobState(state), Type: f.Type, Code: models.ErrorCode(f.Code), Since: f.Since, Until: f.Until,
 			Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID},
 		},

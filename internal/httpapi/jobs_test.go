@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -67,7 +69,7 @@ func (b *bundle) states(ids ...string) []string {
 func TestEnqueueAsTheSeedPrintsIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	a := b.send(b.token("acme", store.ScopeEnqueue), http.MethodPost, "/api/jobs/enqueue", `{
+	a := b.send(b.token("acme", tokens.ScopeEnqueue), http.MethodPost, "/api/jobs/enqueue", `{
   "type": "webhook_delivery",
   "payload": { "url": "https://example.com", "data": {"n": 12345678901234567890.1} },
   "idempotencyKey": "unique-key",
@@ -265,7 +267,7 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 	mine, theirs := b.enqueue(nil), b.enqueue(object{"orgId": "other"})
 	b.fail(mine, "TIMEOUT")
 	b.fail(theirs, "TIMEOUT")
-	acme := b.token("acme", store.Scopes()...)
+	acme := b.token("acme", tokens.Scopes()...)
 	for _, id := range []string{theirs, "nothing"} {
 		for _, request := range [][2]string{{http.MethodGet, ""}, {http.MethodPost, "/retry"}, {http.MethodPost, "/cancel"}} {
 			var body any

@@ -1,6 +1,12 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"errors"
 	"math/big"
@@ -61,7 +67,7 @@ type Entry struct {
 	Attempt         int    `json:"attempt"`
 }
 
-func entry(l *store.EntryLine) Entry {
+func entry(l *ledgerdb.EntryLine) Entry {
 	e := Entry{
 		ImpactID: l.ImpactID, LineNo: l.LineNo, DocumentID: l.DocumentID, DocumentVersion: l.DocumentVersion, Kind: string(l.Kind), Account: l.Account,
 		Side: string(l.Side), AmountMinor: l.Amount, Amount: decimal(big.NewInt(l.Amount), l.Currency), Currency: l.Currency,
@@ -74,19 +80,19 @@ func entry(l *store.EntryLine) Entry {
 }
 
 func (s *server) ledger() {
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listDocuments", Method: http.MethodGet, Path: "/api/documents", Tags: []string{tagLedger},
 		Summary: "List an organization's documents in the order of their ids",
 	}, s.listDocuments, http.StatusNotFound)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getDocument", Method: http.MethodGet, Path: "/api/documents/{documentId}", Tags: []string{tagLedger},
 		Summary: "Get a document with its content, and what became of it",
 	}, s.getDocument, http.StatusNotFound)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listEntries", Method: http.MethodGet, Path: "/api/entries", Tags: []string{tagLedger},
 		Summary: "List an organization's entries, the newest impact first",
 	}, s.listEntries, http.StatusNotFound)
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getTrialBalance", Method: http.MethodGet, Path: "/api/trial-balance", Tags: []string{tagLedger},
 		Summary: "Sum an organization's entries by currency and account",
 		Description: "With from or to: opening balance, what was posted in the span, closing balance, by posting dates. Balances are debits less credits. " +
@@ -118,7 +124,7 @@ type listDocumentsOutput struct {
 }
 
 func (s *server) listDocuments(ctx context.Context, in *listDocumentsInput) (*listDocumentsOutput, error) {
-	f := store.DocumentFilter{Type: models.DocumentType(in.Type), Limit: in.Limit + 1}
+	f := listing.DocumentFilter{Type: models.DocumentType(in.Type), Limit: in.Limit + 1}
 	if _, err := in.decode(&f.After); err != nil {
 		return nil, err
 	}
@@ -198,18 +204,18 @@ type listEntriesOutput struct {
 }
 
 func (s *server) listEntries(ctx context.Context, in *listEntriesInput) (*listEntriesOutput, error) {
-	var after store.EntryPlace
+	var after listing.EntryPlace
 	more, err := in.decode(&after)
 	if err != nil {
 		return nil, err
 	}
-	f := store.EntryFilter{DocumentID: in.DocumentID, Account: in.Account, Limit: in.Limit + 1}
+	f := listing.EntryFilter{DocumentID: in.DocumentID, Account: in.Account, Limit: in.Limit + 1}
 	if f.OrgID, err = s.organization(ctx, in.OrgID); err != nil {
 		return nil, err
 	}
 	read := s.Listing.Entries
 	if more {
-		read = func(ctx context.Context, f store.EntryFilter) ([]store.EntryLine, error) {
+		read = func(ctx context.Context, f listing.EntryFilter) ([]ledgerdb.EntryLine, error) {
 			return s.Listing.EntriesAfter(ctx, f, after)
 		}
 	}
@@ -218,8 +224,8 @@ func (s *server) listEntries(ctx context.Context, in *listEntriesInput) (*listEn
 		return nil, err
 	}
 	out := &listEntriesOutput{}
-	lines, out.Body.NextCursor = page(in.PageInput, lines, func(l store.EntryLine) any {
-		return store.EntryPlace{ImpactID: l.ImpactID, LineNo: l.LineNo}
+	lines, out.Body.NextCursor = page(in.PageInput, lines, func(l ledgerdb.EntryLine) any {
+		return listing.EntryPlace{ImpactID: l.ImpactID, LineNo: l.LineNo}
 	})
 	out.Body.Entries = convert(lines, entry)
 	return out, nil
@@ -241,7 +247,7 @@ type AccountBalance struct {
 	Closing      string `json:"closing" example:"12.34"`
 }
 
-func accountBalance(b *store.SpanBalance) AccountBalance {
+func accountBalance(b *ledgerdb.SpanBalance) AccountBalance {
 	return AccountBalance{
 		Account: b.Account, Name: b.Name, Type: string(b.Type), Currency: b.Currency,
 		OpeningMinor: b.Opening.String(), DebitMinor: b.Debit.String(), CreditMinor: b.Credit.String(), ClosingMinor: b.Closing.String(),
@@ -266,7 +272,7 @@ type trialBalanceOutput struct {
 }
 
 func (s *server) getTrialBalance(ctx context.Context, in *trialBalanceInput) (*trialBalanceOutput, error) {
-	f := store.BalanceFilter{Currency: in.Currency}
+	f := ledgerdb.BalanceFilter{Currency: in.Currency}
 	var err error
 	if f.From, err = day("query.from", in.From); err != nil {
 		return nil, err
@@ -280,7 +286,7 @@ func (s *server) getTrialBalance(ctx context.Context, in *trialBalanceInput) (*t
 	if f.OrgID, err = s.organization(ctx, in.OrgID); err != nil {
 		return nil, err
 	}
-	balances, err := store.Balances(ctx, s.pool, f)
+	balances, err := ledgerdb.Balances(ctx, s.pool, f)
 	if err != nil {
 		return nil, err
 	}
@@ -295,11 +301,11 @@ func (s *server) getTrialBalance(ctx context.Context, in *trialBalanceInput) (*t
 }
 
 // totalsOf adds up balances, which come in the order of their currencies.
-func totalsOf(balances []store.SpanBalance) []store.SpanBalance {
-	var totals []store.SpanBalance
+func totalsOf(balances []ledgerdb.SpanBalance) []ledgerdb.SpanBalance {
+	var totals []ledgerdb.SpanBalance
 	for _, b := range balances {
 		if len(totals) == 0 || totals[len(totals)-1].Currency != b.Currency {
-			totals = append(totals, store.SpanBalance{Currency: b.Currency, Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int)})
+			totals = append(totals, ledgerdb.SpanBalance{Currency: b.Currency, Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int)})
 		}
 		t := totals[len(totals)-1]
 		t.Opening.Add(t.Opening, b.Opening)

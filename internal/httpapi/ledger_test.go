@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -44,7 +46,7 @@ func (b *bundle) work() {
 func TestAccountingJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	acme := b.token("acme", store.Scopes()...)
+	acme := b.token("acme", tokens.Scopes()...)
 	var out struct{ JobID, Result string }
 	b.post(&out, "/api/accounting/jobs/enqueue", object{"orgId": "acme", "documentId": "a/1", "version": 2, "priority": "high"})
 	assert.Equal(t, "enqueued", out.Result)
@@ -75,7 +77,7 @@ func TestAccountingJobs(t *testing.T) {
 func TestAccountingJobsOfOthers(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	acme := b.token("acme", store.Scopes()...)
+	acme := b.token("acme", tokens.Scopes()...)
 	for _, request := range [][2]string{
 		{http.MethodGet, "/api/accounting/jobs/a%2F0?orgId=other"},
 		{http.MethodGet, "/api/accounting/jobs?orgId=other"},

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"fmt"
 	"math"
 	"net/http"
@@ -9,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // limits holds tokens to what they may do in a minute. Each server counts for itself, from its start on.
@@ -21,7 +21,7 @@ type limits struct {
 
 // tokenLimits are the limiters of one token; nil: no limit.
 type tokenLimits struct {
-	of             store.TokenLimits
+	of             tokens.Limits
 	requests, jobs *rate.Limiter
 }
 
@@ -37,7 +37,7 @@ func limiter(n int) *rate.Limiter {
 }
 
 // token returns the limiters of a token, which are kept for as long as the server runs.
-func (l *limits) token(t *store.Token) *tokenLimits {
+func (l *limits) token(t *tokens.Token) *tokenLimits {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.tokens[t.ID]
@@ -45,14 +45,14 @@ func (l *limits) token(t *store.Token) *tokenLimits {
 		if l.tokens == nil {
 			l.tokens = map[string]*tokenLimits{}
 		}
-		known = &tokenLimits{of: t.TokenLimits, requests: limiter(t.RequestsPerMinute), jobs: limiter(t.JobsPerMinute)}
+		known = &tokenLimits{of: t.Limits, requests: limiter(t.RequestsPerMinute), jobs: limiter(t.JobsPerMinute)}
 		l.tokens[t.ID] = known
 	}
 	return known
 }
 
 // request counts a request of the token, or returns the problem of one too many.
-func (l *limits) request(t *store.Token) error {
+func (l *limits) request(t *tokens.Token) error {
 	if t.RequestsPerMinute == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (l *limits) request(t *store.Token) error {
 }
 
 // job counts a job that the token enqueues, or returns the problem of one too many.
-func (l *limits) job(t *store.Token) error {
+func (l *limits) job(t *tokens.Token) error {
 	if t.JobsPerMinute == 0 {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"net/http"
 	"strconv"
@@ -30,10 +32,10 @@ func TestTypesOfATokenAreWhatItMayEnqueue(t *testing.T) {
 			return name
 		}
 	}
-	enqueue, operate := []store.Scope{store.ScopeEnqueue}, []store.Scope{store.ScopeEnqueue, store.ScopeOperate}
+	enqueue, operate := []tokens.Scope{tokens.ScopeEnqueue}, []tokens.Scope{tokens.ScopeEnqueue, tokens.ScopeOperate}
 	for name, c := range map[string]struct {
 		types         []string
-		scopes        []store.Scope
+		scopes        []tokens.Scope
 		allows, lacks []string
 	}{
 		"enqueue alone":        {nil, enqueue, []string{"webhook", "webhook_delivery", "email", "report", "mine"}, []string{"cleanup", "db_function"}},
@@ -46,7 +48,7 @@ func TestTypesOfATokenAreWhatItMayEnqueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setupWith(t, names)
-			token := b.limited("acme", store.TokenLimits{Types: c.types}, c.scopes...)
+			token := b.limited("acme", tokens.Limits{Types: c.types}, c.scopes...)
 			for _, jobType := range c.allows {
 				assert.Equal(t, http.StatusCreated, b.send(token, http.MethodPost, "/api/jobs/enqueue", job(jobType)).status, jobType)
 			}
@@ -78,7 +80,7 @@ func TestRequestsBeyondTheRate(t *testing.T) {
 	b := setup(t)
 	for _, r := range b.spec.routes {
 		name := r.method + " " + r.path
-		token := b.limited("", store.TokenLimits{RequestsPerMinute: 1}, store.Scopes()...)
+		token := b.limited("", tokens.Limits{RequestsPerMinute: 1}, tokens.Scopes()...)
 		first := b.send(token, r.method, r.address(), nil)
 		assert.NotEqual(t, http.StatusTooManyRequests, first.status, name)
 		tooMany(t, b.send(token, r.method, r.address(), nil))
@@ -94,7 +96,7 @@ func TestJobsBeyondTheRate(t *testing.T) {
 		"/api/jobs/enqueue":            job("mail"),
 		"/api/accounting/jobs/enqueue": {"orgId": "acme", "documentId": "d", "version": 1},
 	} {
-		token := b.limited("", store.TokenLimits{JobsPerMinute: 20}, store.ScopeEnqueue, store.ScopeRead)
+		token := b.limited("", tokens.Limits{JobsPerMinute: 20}, tokens.ScopeEnqueue, tokens.ScopeRead)
 		for range 2 {
 			require.Less(t, b.send(token, http.MethodPost, path, body).status, 300, "a tenth of a minute's jobs come at once")
 		}
@@ -119,11 +121,11 @@ func TestRunByGet(t *testing.T) {
 	assert.Contains(t, string(a.body), "--run-by-get")
 	assert.Zero(t, calls.Load())
 
-	token := b.limited("", store.TokenLimits{RunByGet: true}, store.ScopeOperate)
+	token := b.limited("", tokens.Limits{RunByGet: true}, tokens.ScopeOperate)
 	assert.Equal(t, http.StatusOK, b.send(token, http.MethodGet, "/api/jobs/run?limit=7", nil).status)
 	assert.EqualValues(t, 1, calls.Load())
 	assert.Equal(t, 7, ran.limit)
-	assert.Equal(t, http.StatusForbidden, b.send(b.limited("acme", store.TokenLimits{RunByGet: true}, store.ScopeOperate), http.MethodGet, "/api/jobs/run", nil).status)
+	assert.Equal(t, http.StatusForbidden, b.send(b.limited("acme", tokens.Limits{RunByGet: true}, tokens.ScopeOperate), http.MethodGet, "/api/jobs/run", nil).status)
 }
 
 // An address of its own is no job's: another method there is 405, with the methods that it knows.
@@ -147,13 +149,13 @@ func TestOtherMethodsOfAnAddress(t *testing.T) {
 func TestLimitsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for says, limits := range map[string]store.TokenLimits{
+	for says, limits := range map[string]tokens.Limits{
 		"name the types as they are enqueued": {Types: []string{"a b"}},
 		"limits a minute must be":             {RequestsPerMinute: -1},
 		"from 1 to 1000000":                   {JobsPerMinute: 1_000_001},
 		"wants the scope operate":             {RunByGet: true},
 	} {
-		_, _, err := store.CreateToken(t.Context(), b.Pool, store.NewToken{Name: "n", Scopes: []store.Scope{store.ScopeEnqueue}, TokenLimits: limits})
+		_, _, err := tokens.Create(t.Context(), b.Pool, tokens.NewToken{Name: "n", Scopes: []tokens.Scope{tokens.ScopeEnqueue}, Limits: limits})
 		require.ErrorIs(t, err, store.ErrInvalid)
 		assert.ErrorContains(t, err, says)
 	}

@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"context"
 	"net/http"
 	"testing"
@@ -12,7 +14,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -31,7 +32,7 @@ func TestTheServersRole(t *testing.T) {
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		require.NoError(t, err)
 		t.Cleanup(pool.Close)
-		listing, err := store.NewListing(pool)
+		listing, err := listing.New(pool)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = listing.Close() })
 		o.Pool, o.Listing = pool, listing

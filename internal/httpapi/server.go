@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,8 +20,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 const (
@@ -63,7 +65,7 @@ type Options struct {
 	// Pool is the database's; it stays the caller's to close.
 	Pool *pgxpool.Pool
 	// Listing reads on the same database; it stays the caller's to close.
-	Listing *store.Listing
+	Listing *listing.Listing
 	// Runner works jobs for POST /api/jobs/run; nil: that answers NO_RUNNER.
 	Runner Runner
 	// CheckPayload checks the payload of a type that the program knows before it is enqueued, unless the caller skips that;
@@ -202,7 +204,7 @@ const (
 
 // operation adds an operation that a token with the scope may call. statuses are those of the problems that it may answer
 // with, beyond those that every operation may.
-func operation[I, O any](s *server, scope store.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error), statuses ...int) {
+func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error), statuses ...int) {
 	limit, _ := op.Metadata[limitKey].(time.Duration)
 	op.Metadata = map[string]any{scopeKey: scope, exampleKey: op.Metadata[exampleKey]}
 	op.Security = []map[string][]string{{bearer: {string(scope)}}}

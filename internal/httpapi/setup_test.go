@@ -1,6 +1,10 @@
 package httpapi_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -16,7 +20,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -44,7 +47,7 @@ func setup(tb testing.TB) *bundle {
 func setupWith(tb testing.TB, change func(*httpapi.Options)) *bundle {
 	tb.Helper()
 	b := &bundle{DB: pgtest.New(tb), t: tb, log: &logged{}}
-	listing, err := store.NewListing(b.Pool)
+	listing, err := listing.New(b.Pool)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = listing.Close() })
 	o := httpapi.Options{Pool: b.Pool, Listing: listing, Log: slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
@@ -70,7 +73,7 @@ func setupWith(tb testing.TB, change func(*httpapi.Options)) *bundle {
 		require.NoError(tb, <-ended)
 	})
 	b.spec = readSpec(tb, b.client, b.url)
-	b.everything = b.token("", store.Scopes()...)
+	b.everything = b.token("", tokens.Scopes()...)
 	return b
 }
 
@@ -93,17 +96,17 @@ func (l *logged) String() string {
 }
 
 // token makes a token and returns its secret.
-func (b *bundle) token(org string, scopes ...store.Scope) string {
+func (b *bundle) token(org string, scopes ...tokens.Scope) string {
 	b.t.Helper()
-	_, secret, err := store.CreateToken(b.t.Context(), b.Pool, store.NewToken{OrgID: org, Name: "test", Scopes: scopes})
+	_, secret, err := tokens.Create(b.t.Context(), b.Pool, tokens.NewToken{OrgID: org, Name: "test", Scopes: scopes})
 	require.NoError(b.t, err)
 	return secret
 }
 
 // limited makes a token with limits and returns its secret.
-func (b *bundle) limited(org string, limits store.TokenLimits, scopes ...store.Scope) string {
+func (b *bundle) limited(org string, limits tokens.Limits, scopes ...tokens.Scope) string {
 	b.t.Helper()
-	_, secret, err := store.CreateToken(b.t.Context(), b.Pool, store.NewToken{OrgID: org, Name: "test", Scopes: scopes, TokenLimits: limits})
+	_, secret, err := tokens.Create(b.t.Context(), b.Pool, tokens.NewToken{OrgID: org, Name: "test", Scopes: scopes, Limits: limits})
 	require.NoError(b.t, err)
 	return secret
 }

@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+
 	"context"
 	"net/http"
 	"time"
@@ -11,7 +15,7 @@ import (
 )
 
 func (s *server) stats() {
-	operation(s, store.ScopeRead, huma.Operation{
+	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getStats", Method: http.MethodGet, Path: "/api/stats", Tags: []string{tagServer},
 		Summary: "Count the jobs of every queue",
 	}, s.getStats, http.StatusNotFound)
@@ -27,7 +31,7 @@ type TypeStats struct {
 	AverageAttempts float64   `json:"averageAttempts"`
 }
 
-func typeStats(s *store.JobStat) TypeStats {
+func typeStats(s *listing.JobStat) TypeStats {
 	return TypeStats{Type: s.Type, State: string(s.State), Count: s.Count, Oldest: s.Oldest, Newest: s.Newest, AverageAttempts: s.AverageAttempts}
 }
 

@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"context"
 	"testing"
 
@@ -9,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 func (b *bundle) exec(query string, args ...any) {
@@ -45,7 +46,7 @@ func TestVersionsNeverGoBack(t *testing.T) {
 			assert.Greater(t, fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 5000)), c.highest)
 			assert.Equal(t, 1, b.work().Completed)
 			assert.EqualValues(t, 5950, fixture.Balance(t, b.Pool, org, "1200", "EUR"))
-			report, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{})
+			report, err := audit.Run(t.Context(), b.Pool, audit.Options{})
 			require.NoError(t, err)
 			assert.Zero(t, report.Wrong())
 		})

@@ -1,6 +1,10 @@
 package ledger
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"cmp"
 	"context"
 	"errors"
@@ -19,14 +23,14 @@ const auditChunk = 200
 // errUndo rolls back a transaction that only reads.
 var errUndo = errors.New("nothing is to be kept")
 
-// Audit is store.Audit, and compares what is posted with the documents of the sources as well.
+// Audit is audit.Run, and compares what is posted with the documents of the sources as well.
 //
 // Documents of a source are read by LockAndRead, in small transactions that are rolled back: each is held for a moment, and
 // those that another transaction holds are counted and left out. The audit asks for the documents that Daybook has a job or an
 // impact of; a document that was never enqueued is known to its application alone.
-func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o store.AuditOptions) (store.AuditReport, error) {
-	o.Limit = cmp.Or(max(o.Limit, 0), store.DefaultFindings)
-	r, err := store.Audit(ctx, pool, o)
+func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o audit.Options) (audit.Report, error) {
+	o.Limit = cmp.Or(max(o.Limit, 0), audit.DefaultFindings)
+	r, err := audit.Run(ctx, pool, o)
 	if err != nil {
 		return r, err
 	}
@@ -47,19 +51,19 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, sources Sources, o store.Aud
 type auditor struct {
 	pool    *pgxpool.Pool
 	source  DocumentSource
-	figures *store.SourceFigures
-	report  *store.AuditReport
+	figures *audit.SourceFigures
+	report  *audit.Report
 	limit   int
 }
 
 func (a *auditor) run(ctx context.Context, only string) error {
-	orgs, err := store.OrganizationsOf(ctx, a.pool, a.figures.Name, only)
+	orgs, err := ledgerdb.OrganizationsOf(ctx, a.pool, a.figures.Name, only)
 	if err != nil {
 		return err
 	}
 	for _, org := range orgs {
 		for after := ""; ; {
-			keys, err := store.DocumentsOf(ctx, a.pool, org, after, auditChunk)
+			keys, err := ledgerdb.DocumentsOf(ctx, a.pool, org, after, auditChunk)
 			if err != nil {
 				return err
 			}
@@ -80,14 +84,14 @@ func (a *auditor) run(ctx context.Context, only string) error {
 // chunk compares documents, and returns those that the source has put off.
 func (a *auditor) chunk(ctx context.Context, keys []Key) (later []Key, err error) {
 	var found []Found
-	var postings []store.DocumentPosting
+	var postings []ledgerdb.DocumentPosting
 	err = store.Begin(ctx, a.pool, func(tx pgx.Tx) error {
 		var err error
 		if found, err = a.source.LockAndRead(ctx, tx, keys); err != nil {
 			return err
 		}
 		// Read while the documents are locked: no worker changes what is posted of them before this transaction ends.
-		if postings, err = store.Postings(ctx, tx, keys); err != nil {
+		if postings, err = ledgerdb.Postings(ctx, tx, keys); err != nil {
 			return err
 		}
 		return errUndo
@@ -114,7 +118,7 @@ func (a *auditor) chunk(ctx context.Context, keys []Key) (later []Key, err error
 }
 
 // compare reports what is wrong with one document. A document with an open job is left out: that job will post it.
-func (a *auditor) compare(key Key, f Found, p store.DocumentPosting) error {
+func (a *auditor) compare(key Key, f Found, p ledgerdb.DocumentPosting) error {
 	if f.State == DocumentLocked {
 		a.figures.Locked++
 		return nil
@@ -151,11 +155,11 @@ func (a *auditor) compare(key Key, f Found, p store.DocumentPosting) error {
 }
 
 // wrong reports a finding, if it is one.
-func (a *auditor) wrong(is bool, kind string, key Key, p store.DocumentPosting, why string) {
+func (a *auditor) wrong(is bool, kind string, key Key, p ledgerdb.DocumentPosting, why string) {
 	if !is {
 		return
 	}
-	f := store.Finding{OrgID: key.OrgID, DocumentID: key.ID, Detail: why + "; nothing is posted"}
+	f := audit.Finding{OrgID: key.OrgID, DocumentID: key.ID, Detail: why + "; nothing is posted"}
 	if p.LiveID != nil {
 		f.ImpactID, f.Detail = *p.LiveID, fmt.Sprintf("%s; version %d is posted", why, *p.LiveVersion)
 	}
@@ -164,5 +168,5 @@ func (a *auditor) wrong(is bool, kind string, key Key, p store.DocumentPosting, 
 	} else {
 		f.Detail += fmt.Sprintf("; its job for version %d is %s", p.JobVersion, p.JobState)
 	}
-	store.AddFinding(a.report, kind, a.limit, f)
+	audit.AddFinding(a.report, kind, a.limit, f)
 }

@@ -1,8 +1,9 @@
 package ledger
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -10,7 +11,7 @@ import (
 type builder struct {
 	chunk   *chunk
 	ids     []int64
-	posting store.Posting
+	posting ledgerdb.Posting
 	// documents holds the document of each impact.
 	documents []*models.Document
 	keys      []Key
@@ -46,7 +47,7 @@ func (b *builder) impact(job engine.Job, seq int, kind models.ImpactKind) *model
 }
 
 // reverse mirrors a live impact.
-func (b *builder) reverse(live *store.LastImpact, job engine.Job, seq int) {
+func (b *builder) reverse(live *ledgerdb.LastImpact, job engine.Job, seq int) {
 	m := b.impact(job, seq, models.ImpactReverse)
 	m.RuleSetVersion, m.RuleID = live.RuleSetVersion, live.RuleID
 	// On its own date, or on the first open day after it if its period is closed.
@@ -54,7 +55,7 @@ func (b *builder) reverse(live *store.LastImpact, job engine.Job, seq int) {
 	m.Epoch, m.ContentHash = live.Epoch, live.ContentHash
 	m.EntryCount = live.EntryCount
 	if live.EntryCount > 0 {
-		b.posting.Reversals = append(b.posting.Reversals, store.Reversal{ID: m.ID, Of: live.ID})
+		b.posting.Reversals = append(b.posting.Reversals, ledgerdb.Reversal{ID: m.ID, Of: live.ID})
 	}
 }
 

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"bytes"
 	"context"
 	"errors"
@@ -63,7 +65,7 @@ type chunk struct {
 
 	keys  []Key
 	found []Found
-	last  []*store.LastImpact
+	last  []*ledgerdb.LastImpact
 	orgs  map[string]organization
 	// usable names the organizations whose configuration no transaction is changing; "" stands for the defaults of all.
 	usable map[string]bool
@@ -77,7 +79,7 @@ type chunk struct {
 // plan is what one job changes in the ledger: the live impact is reversed, a new one posted, or both.
 type plan struct {
 	index   int
-	reverse *store.LastImpact
+	reverse *ledgerdb.LastImpact
 	post    *posting.Impact
 	// hash and epoch are the new impact's; postingDate is its date after periods were looked at.
 	hash        []byte
@@ -96,7 +98,7 @@ func (c *chunk) read(ctx context.Context) error {
 	}
 	orgs := slices.Sorted(maps.Keys(set))
 	var err error
-	if c.usable, err = store.UseConfigurations(ctx, c.tx, append([]string{""}, orgs...)); err != nil {
+	if c.usable, err = ledgerdb.UseConfigurations(ctx, c.tx, append([]string{""}, orgs...)); err != nil {
 		return err
 	}
 	if c.needs, err = store.NeedsOf(ctx, c.tx, orgs); err != nil {
@@ -108,14 +110,14 @@ func (c *chunk) read(ctx context.Context) error {
 	if err = c.ask(ctx); err != nil {
 		return err
 	}
-	impactKeys := make([]store.ImpactKey, len(c.jobs))
+	impactKeys := make([]ledgerdb.ImpactKey, len(c.jobs))
 	for i, j := range c.jobs {
-		impactKeys[i] = store.ImpactKey{DocumentKey: c.keys[i], Version: j.Version}
+		impactKeys[i] = ledgerdb.ImpactKey{DocumentKey: c.keys[i], Version: j.Version}
 		if v := c.orgs[j.OrgID].ruleSetVersion; v != nil {
 			impactKeys[i].RuleSetVersion = *v
 		}
 	}
-	c.last, err = store.LastImpacts(ctx, c.tx, impactKeys)
+	c.last, err = ledgerdb.LastImpacts(ctx, c.tx, impactKeys)
 	return err
 }
 
@@ -224,17 +226,17 @@ func (c *chunk) insert(ctx context.Context) error {
 	for _, p := range c.plans {
 		n += p.links()
 	}
-	b := builder{chunk: c, posting: store.Posting{Confirmations: c.confirmations}}
+	b := builder{chunk: c, posting: ledgerdb.Posting{Confirmations: c.confirmations}}
 	if n > 0 {
 		var err error
-		if b.ids, err = store.ImpactIDs(ctx, c.tx, n); err != nil {
+		if b.ids, err = ledgerdb.ImpactIDs(ctx, c.tx, n); err != nil {
 			return err
 		}
 	}
 	for _, p := range c.plans {
 		b.add(p)
 	}
-	if err := store.InsertPosting(ctx, c.tx, b.posting); err != nil || n == 0 {
+	if err := ledgerdb.InsertPosting(ctx, c.tx, b.posting); err != nil || n == 0 {
 		return err
 	}
 	if err := c.tellSources(ctx, &b); err != nil {

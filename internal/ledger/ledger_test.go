@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -79,16 +81,18 @@ func (b *bundle) days(document string) []string {
 func march(day int) models.Date { return models.NewDate(2026, 3, day) }
 
 func (b *bundle) addPeriods(periods ...models.Period) {
-	b.tx(func(ctx context.Context, tx pgx.Tx) { require.NoError(b.t, store.AddPeriods(ctx, tx, org, periods)) })
+	b.tx(func(ctx context.Context, tx pgx.Tx) { require.NoError(b.t, ledgerdb.AddPeriods(ctx, tx, org, periods)) })
 }
 
 func (b *bundle) close(startsOn models.Date) {
-	b.tx(func(ctx context.Context, tx pgx.Tx) { require.NoError(b.t, store.ClosePeriod(ctx, tx, org, startsOn)) })
+	b.tx(func(ctx context.Context, tx pgx.Tx) {
+		require.NoError(b.t, ledgerdb.ClosePeriod(ctx, tx, org, startsOn))
+	})
 }
 
 func (b *bundle) policy(p models.ClosedPeriodPolicy) (returned int) {
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		a, err := store.SetClosedPeriodPolicy(ctx, tx, org, p)
+		a, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, p)
 		require.NoError(b.t, err)
 		returned = a.Returned
 	})
@@ -147,14 +151,14 @@ func TestRulesGoBackAndForth(t *testing.T) {
 	}
 	renamed := []byte(string(sample.Rules()))
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.ApplyRuleSet(ctx, tx, org, "sample", string(renamed)+"\n# the same, but for this line\n")
+		_, err := ledgerdb.ApplyRuleSet(ctx, tx, org, "sample", string(renamed)+"\n# the same, but for this line\n")
 		require.NoError(t, err)
 	})
 	again()
 	assert.Len(t, b.impacts("doc"), 1, "it comes to the same")
 	assert.Equal(t, 1, b.confirmations())
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.ActivateRuleSet(ctx, tx, org, 1)
+		_, err := ledgerdb.ActivateRuleSet(ctx, tx, org, 1)
 		require.NoError(t, err)
 	})
 	again()
@@ -172,10 +176,10 @@ func TestClosedPeriodFails(t *testing.T) {
 	assert.Equal(t, models.CodePeriodClosed, *job.LastErrorCode)
 	assert.Contains(t, *job.LastError, "2026-03-14")
 
-	var returned store.Activated
+	var returned ledgerdb.Activated
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
 		var err error
-		returned, err = store.OpenPeriod(ctx, tx, org, march(1))
+		returned, err = ledgerdb.OpenPeriod(ctx, tx, org, march(1))
 		require.NoError(t, err)
 	})
 	assert.Equal(t, 1, returned.Returned)
@@ -219,26 +223,26 @@ func TestPeriods(t *testing.T) {
 	b := setup(t)
 	b.addPeriods(models.Period{StartsOn: march(1), EndsOn: march(31)})
 	err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		return store.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(31), EndsOn: models.NewDate(2026, 4, 30)}})
+		return ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(31), EndsOn: models.NewDate(2026, 4, 30)}})
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "overlaps")
-	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error { return store.ClosePeriod(t.Context(), tx, org, march(2)) })
-	require.ErrorIs(t, err, store.ErrPeriodNotFound)
+	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error { return ledgerdb.ClosePeriod(t.Context(), tx, org, march(2)) })
+	require.ErrorIs(t, err, ledgerdb.ErrPeriodNotFound)
 	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		return store.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(10), EndsOn: march(9)}})
+		return ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(10), EndsOn: march(9)}})
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		return store.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(1), EndsOn: march(9)}})
+		return ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(1), EndsOn: march(9)}})
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	// Closing twice is closing once.
 	b.close(march(1))
-	first, err := store.Periods(t.Context(), b.Pool, org)
+	first, err := ledgerdb.Periods(t.Context(), b.Pool, org)
 	require.NoError(t, err)
 	b.close(march(1))
-	second, err := store.Periods(t.Context(), b.Pool, org)
+	second, err := ledgerdb.Periods(t.Context(), b.Pool, org)
 	require.NoError(t, err)
 	assert.Equal(t, first[0].ClosedAt, second[0].ClosedAt)
 }
@@ -251,12 +255,12 @@ func TestClosingWaitsForPosting(t *testing.T) {
 	ctx := t.Context()
 	posting, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
-	used, err := store.UseConfigurations(ctx, posting, []string{org})
+	used, err := ledgerdb.UseConfigurations(ctx, posting, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
 	closed := make(chan error, 1)
 	go func() {
-		closed <- pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error { return store.ClosePeriod(ctx, tx, org, march(1)) })
+		closed <- pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error { return ledgerdb.ClosePeriod(ctx, tx, org, march(1)) })
 	}()
 	require.Eventually(t, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`) == 1
@@ -265,7 +269,7 @@ func TestClosingWaitsForPosting(t *testing.T) {
 	// What comes now may overtake it once, by the organization's own lock, which then waits for that.
 	second, err := b.Pool.Begin(ctx)
 	require.NoError(t, err)
-	used, err = store.UseConfigurations(ctx, second, []string{org})
+	used, err = ledgerdb.UseConfigurations(ctx, second, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
 	require.NoError(t, posting.Commit(ctx))

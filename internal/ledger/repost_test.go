@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"strings"
 	"sync"
@@ -36,7 +38,7 @@ func (b *bundle) again() {
 
 func (b *bundle) activate(version int64) {
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.ActivateRuleSet(ctx, tx, org, version)
+		_, err := ledgerdb.ActivateRuleSet(ctx, tx, org, version)
 		require.NoError(b.t, err)
 	})
 }
@@ -50,7 +52,7 @@ func (b *bundle) backAndForth() {
 	other := strings.Replace(string(sample.Rules()), `{when: true, account: "4400"}`, `{when: true, account: "4125"}`, 1)
 	require.NotEqual(b.t, string(sample.Rules()), other)
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		_, err := store.ApplyRuleSet(ctx, tx, org, "other", other)
+		_, err := ledgerdb.ApplyRuleSet(ctx, tx, org, "other", other)
 		require.NoError(b.t, err)
 	})
 	b.again()

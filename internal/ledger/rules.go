@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"maps"
@@ -9,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
 )
@@ -65,7 +66,7 @@ func newRules() *rules {
 // load returns what each organization posts by, as the transaction sees it. For any number of organizations it makes one query, and a
 // few more if some are not in the cache or have changed.
 func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]organization, error) {
-	configs, err := store.Configs(ctx, tx, orgs)
+	configs, err := ledgerdb.Configs(ctx, tx, orgs)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]
 }
 
 // configurations returns the configuration of each organization, from the cache or read from the database.
-func (r *rules) configurations(ctx context.Context, tx pgx.Tx, configs map[string]store.Config) (map[string]configured, error) {
+func (r *rules) configurations(ctx context.Context, tx pgx.Tx, configs map[string]ledgerdb.Config) (map[string]configured, error) {
 	known := make(map[string]configured, len(configs))
 	var missing []string
 	r.mu.Lock()
@@ -106,11 +107,11 @@ func (r *rules) configurations(ctx context.Context, tx pgx.Tx, configs map[strin
 	if len(missing) == 0 {
 		return known, nil
 	}
-	hashes, err := store.ChartHashes(ctx, tx, missing)
+	hashes, err := ledgerdb.ChartHashes(ctx, tx, missing)
 	if err != nil {
 		return nil, err
 	}
-	closed, err := store.ClosedPeriods(ctx, tx, missing)
+	closed, err := ledgerdb.ClosedPeriods(ctx, tx, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (r *rules) chartsOf(ctx context.Context, tx pgx.Tx, known map[string]config
 // readCharts reads the charts of organizations into charts.
 func (r *rules) readCharts(ctx context.Context, tx pgx.Tx, orgs []string, known map[string]configured, charts map[string]posting.Chart) error {
 	const each, account = 200, 120
-	read, err := store.Charts(ctx, tx, orgs)
+	read, err := ledgerdb.Charts(ctx, tx, orgs)
 	if err != nil {
 		return err
 	}
@@ -186,10 +187,10 @@ func (r *rules) readCharts(ctx context.Context, tx pgx.Tx, orgs []string, known 
 }
 
 // ruleSets returns the active rule sets by the hash of their source, each compiled once, however many organizations share it.
-func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx, configs map[string]store.Config) (map[string]compiled, error) {
+func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx, configs map[string]ledgerdb.Config) (map[string]compiled, error) {
 	const each, sourceByte = 4096, 12
 	sets := map[string]compiled{}
-	missing := map[string]store.Config{}
+	missing := map[string]ledgerdb.Config{}
 	r.mu.Lock()
 	for _, c := range configs {
 		if c.RuleSetVersion == nil {
@@ -206,7 +207,7 @@ func (r *rules) ruleSets(ctx context.Context, tx pgx.Tx, configs map[string]stor
 		return sets, nil
 	}
 	read := slices.Collect(maps.Values(missing))
-	sources, err := store.RuleSetSources(ctx, tx, read)
+	sources, err := ledgerdb.RuleSetSources(ctx, tx, read)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -88,13 +90,13 @@ func TestManyOrganizationsTakeFewLocks(t *testing.T) {
 		tx, err := b.Pool.Begin(t.Context())
 		require.NoError(t, err)
 		defer func() { assert.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }()
-		used, err := store.UseConfigurations(t.Context(), tx, orgs)
+		used, err := ledgerdb.UseConfigurations(t.Context(), tx, orgs)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, locks(tx), 128)
 		assert.NotContains(t, used, "org-1234")
 		assert.Greater(t, len(used), 4900, "most of its neighbours are not kept out")
 
-		few, err := store.UseConfigurations(t.Context(), tx, orgs[1200:1300])
+		few, err := ledgerdb.UseConfigurations(t.Context(), tx, orgs[1200:1300])
 		require.NoError(t, err)
 		assert.Len(t, few, 99, "only the one that is changed is kept out")
 	}

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
 	"context"
 	"fmt"
 	"maps"
@@ -9,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/accounting"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -42,12 +43,12 @@ type ownDocuments struct{}
 
 // LockAndRead implements DocumentSource.
 func (ownDocuments) LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) ([]Found, error) {
-	return store.LockDocuments(ctx, tx, keys)
+	return ledgerdb.LockDocuments(ctx, tx, keys)
 }
 
 // SetPosted implements DocumentSource.
 func (ownDocuments) SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error {
-	return store.SetImpactCreated(ctx, tx, keys, live)
+	return ledgerdb.SetImpactCreated(ctx, tx, keys, live)
 }
 
 // covered reports whether the ledger reads the organization's source and has its hooks.
@@ -96,7 +97,7 @@ func (c *chunk) ask(ctx context.Context) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	deleted, err := store.DeletedOnRecord(ctx, c.tx, unknown)
+	deleted, err := ledgerdb.DeletedOnRecord(ctx, c.tx, unknown)
 	for i, place := range places {
 		if err == nil && deleted[i] {
 			c.found[place] = Found{State: DocumentDeleted}

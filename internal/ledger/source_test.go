@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"context"
 	"errors"
 	"log/slog"
@@ -198,10 +200,10 @@ func TestAuditComparesSources(t *testing.T) {
 	b.enqueue("sound", "gone", "shredded", "retracted", "older", "newer", "held")
 	require.Equal(t, 7, b.work().Completed)
 
-	blind, err := store.Audit(t.Context(), b.Pool, store.AuditOptions{})
+	blind, err := audit.Run(t.Context(), b.Pool, audit.Options{})
 	require.NoError(t, err)
 	require.Len(t, blind.Figures.Sources, 1)
-	assert.Equal(t, store.SourceFigures{Name: "shop", Organizations: 1, Impacts: 7, Live: 7}, blind.Figures.Sources[0])
+	assert.Equal(t, audit.SourceFigures{Name: "shop", Organizations: 1, Impacts: 7, Live: 7}, blind.Figures.Sources[0])
 
 	version := func(id string, v int64) *models.Document {
 		d := ready(org, id, 1000)
@@ -217,7 +219,7 @@ func TestAuditComparesSources(t *testing.T) {
 	source["newer"] = ledger.Found{State: ledger.DocumentHere, Document: version("newer", 2)}
 	source["held"] = ledger.Found{State: ledger.DocumentLocked}
 
-	r, err := ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, store.AuditOptions{OrgID: org, Limit: 1})
+	r, err := ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, audit.Options{OrgID: org, Limit: 1})
 	require.NoError(t, err)
 	wrong := map[string]int64{}
 	for _, c := range r.Checks {
@@ -229,9 +231,9 @@ func TestAuditComparesSources(t *testing.T) {
 	assert.Equal(t, map[string]int64{
 		"impact_of_unknown_document": 1, "retracted_document_posted": 2, "document_behind_its_posting": 1, "document_not_posted": 1,
 	}, wrong)
-	assert.Equal(t, store.SourceFigures{Name: "shop", Checked: true, Organizations: 1, Documents: 4, Locked: 1, Impacts: 7, Live: 7}, r.Figures.Sources[0])
+	assert.Equal(t, audit.SourceFigures{Name: "shop", Checked: true, Organizations: 1, Documents: 4, Locked: 1, Impacts: 7, Live: 7}, r.Figures.Sources[0])
 
 	source["sound"] = ledger.Found{}
-	_, err = ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, store.AuditOptions{})
+	_, err = ledger.Audit(t.Context(), b.Pool, ledger.Sources{"shop": source}, audit.Options{})
 	assert.ErrorContains(t, err, "audit the source shop: it did not answer for document sound")
 }

@@ -55,7 +55,7 @@ SELECT k.id, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks)
 	needs := make(map[string]Needs, len(orgs))
 	var org string
 	var n Needs
-	err := each(ctx, q, []any{&org, &n.Source, &n.Hooks}, func() error {
+	err := Each(ctx, q, []any{&org, &n.Source, &n.Hooks}, func() error {
 		needs[org] = n
 		n.Hooks = nil
 		return nil
@@ -138,7 +138,7 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
 }
 
 func readLeft(ctx context.Context, q Querier, stmt string, args ...any) ([]Left, error) {
-	left, err := collect(ctx, q, func(row pgx.CollectableRow) (l Left, err error) {
+	left, err := Collect(ctx, q, func(row pgx.CollectableRow) (l Left, err error) {
 		err = row.Scan(&l.Source, &l.Hooks, &l.Organizations, &l.Jobs)
 		return l, err
 	}, stmt, args...)

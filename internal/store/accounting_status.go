@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,8 +48,13 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
 	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &state, &s.VersionHint, &s.RunCount, &s.ReadyAt, &code, &s.Error,
 		&s.FinishedAt, &s.LiveImpactID, &s.PostedVersion, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s, noAccountingJob(org, document)
+		return s, NoAccountingJob(org, document)
 	}
 	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
 	return s, wrap("read the document's status", err)
+}
+
+// NoAccountingJob is ErrJobNotFound for a document.
+func NoAccountingJob(org, document string) error {
+	return fmt.Errorf("%w: organization %s has none for document %s; enqueue the document first", ErrJobNotFound, org, document)
 }

@@ -1,13 +1,14 @@
 package store_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // auditedDocuments is how many documents are audited; each tenth was changed, so that it has three impacts.
@@ -60,7 +61,7 @@ func BenchmarkAudit(b *testing.B) {
 	_, err = db.Pool.Exec(b.Context(), `ANALYZE`)
 	require.NoError(b, err)
 	for b.Loop() {
-		r, err := store.Audit(b.Context(), db.Pool, store.AuditOptions{})
+		r, err := audit.Run(b.Context(), db.Pool, audit.Options{})
 		require.NoError(b, err)
 		require.Zero(b, r.Wrong())
 		require.Equal(b, int64(auditedDocuments), r.Figures.Live)

@@ -4,17 +4,19 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	public "github.com/daybook-dev/daybook/accounting"
 )
 
-// auditQueues counts what there is of each queue.
-func auditQueues(ctx context.Context, tx pgx.Tx, org string) ([]QueueFigures, error) {
-	var all []QueueFigures
+// QueueFigures counts what there is of each queue: of one organization or, with the empty id, of all.
+func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFigures, error) {
+	var all []public.QueueFigures
 	for _, q := range Queues() {
 		open, err := q.open(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
-		f := QueueFigures{Kind: q.Name}
+		f := public.QueueFigures{Kind: q.Name}
 		for id, jobs := range open {
 			if org == "" || id == org {
 				f.Open += jobs.Pending + jobs.Leased
@@ -26,9 +28,24 @@ func auditQueues(ctx context.Context, tx pgx.Tx, org string) ([]QueueFigures, er
 	return all, nil
 }
 
+// Check is one statement of an audit. It takes the organization (” for all) and how many rows to return, and returns for each thing that is
+// wrong: how many there are in all, organization, document, impact, and what is wrong in words.
+type Check struct {
+	Kind, Rule, Stmt string
+}
+
+// QueueChecks are the checks of every queue.
+func QueueChecks() []Check {
+	var all []Check
+	for _, q := range Queues() {
+		all = append(all, q.checks()...)
+	}
+	return all
+}
+
 // checks implements operations.
-func (k *Kind) checks() []auditCheck {
-	return []auditCheck{
+func (k *Kind) checks() []Check {
+	return []Check{
 		{
 			"contradictory_row_in_" + k.Name,
 			"a job of the queue " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and failed for a reason, as its state says",

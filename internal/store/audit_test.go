@@ -1,6 +1,10 @@
 package store_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"context"
 	"testing"
 	"time"
@@ -50,21 +54,21 @@ func bookkeeping(t *testing.T) *bundle {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "waiting", 1000))
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		march := models.Period{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}
-		require.NoError(t, store.AddPeriods(ctx, tx, org, []models.Period{march}))
-		require.NoError(t, store.ClosePeriod(ctx, tx, org, march.StartsOn))
+		require.NoError(t, ledgerdb.AddPeriods(ctx, tx, org, []models.Period{march}))
+		require.NoError(t, ledgerdb.ClosePeriod(ctx, tx, org, march.StartsOn))
 	})
 	return b
 }
 
-func (b *bundle) audit(o store.AuditOptions) store.AuditReport {
+func (b *bundle) audit(o audit.Options) audit.Report {
 	b.t.Helper()
-	r, err := store.Audit(b.t.Context(), b.Pool, o)
+	r, err := audit.Run(b.t.Context(), b.Pool, o)
 	require.NoError(b.t, err)
 	return r
 }
 
 // wrong returns the checks that found something.
-func wrong(r store.AuditReport) map[string]int64 {
+func wrong(r audit.Report) map[string]int64 {
 	found := map[string]int64{}
 	for _, c := range r.Checks {
 		if c.Count > 0 {
@@ -77,14 +81,14 @@ func wrong(r store.AuditReport) map[string]int64 {
 func TestAuditOfASoundLedger(t *testing.T) {
 	t.Parallel()
 	b := bookkeeping(t)
-	r := b.audit(store.AuditOptions{})
+	r := b.audit(audit.Options{})
 	assert.Empty(t, wrong(r), "%+v", r.Checks)
 	assert.Zero(t, r.Wrong())
 	f := r.Figures
 	assert.Equal(t, int64(2), f.Organizations)
 	assert.Equal(t, int64(8), f.Documents)
 	assert.Equal(t, int64(6), f.Ready)
-	assert.Equal(t, []store.QueueFigures{{Kind: "accounting", Open: 2, Failed: 1}, {Kind: "jobs"}}, f.Queues, "open are the waiting document's, and the one that is not ready")
+	assert.Equal(t, []audit.QueueFigures{{Kind: "accounting", Open: 2, Failed: 1}, {Kind: "jobs"}}, f.Queues, "open are the waiting document's, and the one that is not ready")
 	assert.Equal(t, int64(10), f.Impacts)
 	assert.Equal(t, int64(3), f.Reversals)
 	assert.Equal(t, int64(4), f.Live)
@@ -93,7 +97,7 @@ func TestAuditOfASoundLedger(t *testing.T) {
 	require.Len(t, f.Totals, 1)
 	assert.Zero(t, f.Totals[0].Debit.Cmp(f.Totals[0].Credit))
 
-	one := b.audit(store.AuditOptions{OrgID: "org_2"})
+	one := b.audit(audit.Options{OrgID: "org_2"})
 	assert.Zero(t, one.Wrong())
 	assert.Equal(t, int64(1), one.Figures.Impacts)
 	assert.Equal(t, int64(3), one.Figures.Entries)
@@ -102,7 +106,7 @@ func TestAuditOfASoundLedger(t *testing.T) {
 func TestAuditOfAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	r := b.audit(store.AuditOptions{})
+	r := b.audit(audit.Options{})
 	assert.Zero(t, r.Wrong())
 	assert.Zero(t, r.Figures.Documents)
 	assert.Empty(t, r.Figures.Totals)
@@ -256,7 +260,7 @@ func TestAuditFindsDamage(t *testing.T) {
 			b := bookkeeping(t)
 			b.exec(unguarded)
 			b.exec(test.damage)
-			r := b.audit(store.AuditOptions{})
+			r := b.audit(audit.Options{})
 			assert.Equal(t, test.found, wrong(r))
 			for _, c := range r.Checks {
 				assert.Len(t, c.Findings, int(c.Count), c.Kind)
@@ -274,14 +278,14 @@ func TestAuditListsTheFirstAndCountsAll(t *testing.T) {
 	b := bookkeeping(t)
 	b.exec(unguarded)
 	b.exec(`DELETE FROM daybook.entries`)
-	r := b.audit(store.AuditOptions{Limit: 2})
+	r := b.audit(audit.Options{Limit: 2})
 	assert.Equal(t, map[string]int64{"entry_count": 10}, wrong(r))
 	for _, c := range r.Checks {
 		if c.Kind == "entry_count" {
 			assert.Len(t, c.Findings, 2)
 		}
 	}
-	assert.Equal(t, int64(1), b.audit(store.AuditOptions{OrgID: "org_2"}).Wrong())
+	assert.Equal(t, int64(1), b.audit(audit.Options{OrgID: "org_2"}).Wrong())
 }
 
 // A version is posted once under a rule set and epoch, and not even the owner changes a confirmation.

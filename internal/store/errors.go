@@ -89,6 +89,9 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
+// Wrap is wrap, for the packages beside this one.
+func Wrap(doing string, err error) error { return wrap(doing, err) }
+
 // lacksSchema reports whether a name of Daybook's schema is not there.
 func lacksSchema(pg *pgconn.PgError) bool {
 	switch pg.Code {
@@ -112,6 +115,11 @@ func (e *requestError) Error() string {
 }
 
 func (e *requestError) Unwrap() error { return e.sentinel }
+
+// Refuse says what is wrong with a request and what to do. It is the sentinel, and does not say its words.
+func Refuse(sentinel error, message, hint string) error {
+	return &requestError{sentinel, message, hint}
+}
 
 // pgError returns the database's error in err, or nil.
 func pgError(err error) *pgconn.PgError {

@@ -25,9 +25,6 @@ func (s *Store) Cursors() (int, []CursorForTest) {
 	return len(all), all
 }
 
-// ReadSnapshot is readSnapshot.
-var ReadSnapshot = readSnapshot
-
 // ByKey is byKey on a pool.
 func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	return byKey(ctx, pool, scan, stmt, args...)
@@ -44,6 +41,3 @@ func Number(stmt string) string { return number(stmt).text }
 
 // CompleteStmt is the statement with the most arguments.
 const CompleteStmt = completeStmt
-
-// Args are named arguments.
-func Args(values map[string]any) pgx.QueryRewriter { return args(values) }

@@ -129,7 +129,7 @@ SELECT f.id, r.result
 		n, returned := 0, 0
 		err := s.InTx(ctx, func(tx pgx.Tx) error {
 			var result string
-			err := each(ctx, tx, []any{&last, &result}, func() error {
+			err := Each(ctx, tx, []any{&last, &result}, func() error {
 				if n++; result != "unchanged" {
 					returned++
 				}

@@ -36,7 +36,7 @@ type operations interface {
 	// reclaimExpired ends the expired leases at once.
 	reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaimed, error)
 	// checks are those of the audit.
-	checks() []auditCheck
+	checks() []Check
 	// old are the rows that go when they are old.
 	old() []OldRows
 }

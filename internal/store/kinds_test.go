@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/audit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,10 +123,10 @@ func TestAuditOfEveryQueue(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				id := b.begun()[q.Name]
-				assert.Empty(t, wrong(b.audit(store.AuditOptions{})))
+				assert.Empty(t, wrong(b.audit(audit.Options{})))
 				b.exec(`ALTER TABLE ` + q.Table + ` DROP CONSTRAINT sound`)
 				b.exec(strings.NewReplacer("{table}", q.Table, "{kind}", q.Name).Replace(test.damage))
-				r := b.audit(store.AuditOptions{})
+				r := b.audit(audit.Options{})
 				check := test.check + "_in_" + q.Name
 				assert.Equal(t, map[string]int64{check: 1}, wrong(r))
 				for _, c := range r.Checks {
@@ -134,7 +136,7 @@ func TestAuditOfEveryQueue(t *testing.T) {
 						assert.Equal(t, "org-"+q.Name, c.Findings[0].OrgID)
 					}
 				}
-				assert.Zero(t, b.audit(store.AuditOptions{OrgID: "another"}).Wrong())
+				assert.Zero(t, b.audit(audit.Options{OrgID: "another"}).Wrong())
 			})
 		}
 	}

@@ -36,7 +36,7 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
 func (k *Kind) known(ctx context.Context, q Querier, orgs []string) ([]string, error) {
 	const stmt = `
 SELECT o FROM unnest($1::text[]) AS u (o) WHERE EXISTS (SELECT 1 FROM daybook.jobs x WHERE x.org_id = u.o)`
-	return collect(ctx, q, pgx.RowTo[string], k.sql(stmt), orgs)
+	return Collect(ctx, q, pgx.RowTo[string], k.sql(stmt), orgs)
 }
 
 // empty implements operations.

@@ -94,6 +94,6 @@ type PausedOrganization struct {
 func PausedOrganizations(ctx context.Context, q Querier, org string) ([]PausedOrganization, error) {
 	const stmt = `
 SELECT id, paused_at FROM daybook.organizations WHERE paused_at IS NOT NULL AND ($1 = '' OR id = $1) ORDER BY id`
-	list, err := collect(ctx, q, pgx.RowToStructByPos[PausedOrganization], stmt, org)
+	list, err := Collect(ctx, q, pgx.RowToStructByPos[PausedOrganization], stmt, org)
 	return list, wrap("list paused organizations", err)
 }

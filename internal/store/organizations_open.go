@@ -45,7 +45,7 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
   FULL JOIN (SELECT DISTINCT id FROM unnest($1::text[]) AS u (id)) k ON k.id = o.id
  ORDER BY 1`
 	var list []OrganizationSummary
-	err := readSnapshot(ctx, db, func(tx pgx.Tx) error {
+	err := ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
 		queues := Queues()
 		open := make([]map[string]OpenJobs, len(queues))
 		orgs := []string{}
@@ -59,7 +59,7 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 			}
 		}
 		var err error
-		if list, err = collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs); err != nil {
+		if list, err = Collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs); err != nil {
 			return err
 		}
 		for i := range list {
@@ -87,7 +87,7 @@ SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
 	all := map[string]OpenJobs{}
 	var org string
 	var jobs OpenJobs
-	err := each(ctx, tx, []any{&org, &jobs.Pending, &jobs.Leased, &jobs.Failed}, func() error {
+	err := Each(ctx, tx, []any{&org, &jobs.Pending, &jobs.Leased, &jobs.Failed}, func() error {
 		all[org] = jobs
 		return nil
 	}, k.sql(stmt))

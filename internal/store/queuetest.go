@@ -49,7 +49,7 @@ SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''),
    AND ($2::text = '' OR EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $2::text)
         OR j.state = 'failed' AND j.last_error_code = 'HANDLER_MISSING')
  ORDER BY j.created_at, j.id`
-	all, err := collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedRow, error) {
+	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedRow, error) {
 		var r EnqueuedRow
 		var links string
 		if err := row.Scan(&r.ID, &r.OrgID, &r.Type, &r.Payload, &r.Key, &r.Priority, &r.State, &r.ReadyAt, &r.RunCount,
@@ -68,7 +68,7 @@ SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text, j.run_count
   FROM daybook.accounting_work_queue j
  WHERE EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $1)
  ORDER BY j.org_id, j.document_id`
-	all, err := collect(ctx, q, func(row pgx.CollectableRow) (j models.AccountingJob, err error) {
+	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (j models.AccountingJob, err error) {
 		err = row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.VersionHint, &j.State, &j.RunCount, &j.ReadyAt, &j.LastErrorCode, &j.LastError)
 		return j, err
 	}, stmt, turn)

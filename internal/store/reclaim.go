@@ -168,7 +168,7 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 	var back []seen
 	var due, failed bool
 	var at seen
-	err = each(ctx, tx, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
+	err = Each(ctx, tx, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
 		if failed {
 			got.Failed++
 		}

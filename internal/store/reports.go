@@ -2,72 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
-	"math/big"
-
-	"github.com/daybook-dev/daybook/models"
 )
-
-// CountImpacts counts the organizations' documents whose last impact posts.
-func CountImpacts(ctx context.Context, q Querier) (map[string]int64, error) {
-	const stmt = `
-SELECT i.org_id, count(*)
-  FROM daybook.impacts i
- WHERE i.kind = 'post'
-   AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
- GROUP BY i.org_id`
-	counts := map[string]int64{}
-	var org string
-	var n int64
-	err := each(ctx, q, []any{&org, &n}, func() error {
-		counts[org] = n
-		return nil
-	}, stmt)
-	return counts, wrap("count impacts", err)
-}
-
-// BalanceLine is what was debited and credited to an account in a currency. The sums may be greater than 64 bits hold.
-type BalanceLine struct {
-	Account  string             `json:"account"`
-	Name     string             `json:"name"`
-	Type     models.AccountType `json:"type"`
-	Currency string             `json:"currency"`
-	// Debit and Credit are in minor units of the currency.
-	Debit  *big.Int `json:"debit_minor"`
-	Credit *big.Int `json:"credit_minor"`
-}
-
-// TrialBalance sums the entries by currency and account, in that order: of one organization or, with the empty id, of
-// all together; in one currency or, with the empty code, in each. Where organizations give an account different names or types,
-// the first in order is returned.
-func TrialBalance(ctx context.Context, q Querier, org, currency string) ([]BalanceLine, error) {
-	const stmt = `
-WITH sums AS (
-    SELECT org_id, account_code, currency,
-           coalesce(sum(amount_minor) FILTER (WHERE side = 'debit'), 0) AS debit,
-           coalesce(sum(amount_minor) FILTER (WHERE side = 'credit'), 0) AS credit
-      FROM daybook.entries
-     WHERE ($1 = '' OR org_id = $1) AND ($2 = '' OR currency = $2)
-     GROUP BY org_id, account_code, currency
-)
-SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''), s.currency, sum(s.debit)::text, sum(s.credit)::text
-  FROM sums s
-  LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
- GROUP BY s.currency, s.account_code
- ORDER BY s.currency, s.account_code`
-	lines := []BalanceLine{}
-	var l BalanceLine
-	var debit, credit string
-	err := each(ctx, q, []any{&l.Account, &l.Name, &l.Type, &l.Currency, &debit, &credit}, func() error {
-		line := l
-		var badDebit, badCredit error
-		line.Debit, badDebit = wholeNumber(debit)
-		line.Credit, badCredit = wholeNumber(credit)
-		lines = append(lines, line)
-		return errors.Join(badDebit, badCredit)
-	}, stmt, org, currency)
-	return lines, wrap("read the trial balance", err)
-}
 
 // IsEmpty reports whether the database was not used yet: it has no schema daybook, or holds no organization, no document and no job of any kind.
 func IsEmpty(ctx context.Context, q Querier) (bool, error) {

@@ -1,6 +1,10 @@
 package store_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"context"
 	"testing"
 	"time"
@@ -26,31 +30,31 @@ func rules[T any](b *bundle, change func(context.Context, pgx.Tx) (T, error)) T 
 	return out
 }
 
-func (b *bundle) storeRules(source string) store.StoredRuleSet {
+func (b *bundle) storeRules(source string) ledgerdb.StoredRuleSet {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.StoredRuleSet, error) {
-		return store.PutRuleSet(ctx, tx, org, "rules", source)
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (ledgerdb.StoredRuleSet, error) {
+		return ledgerdb.PutRuleSet(ctx, tx, org, "rules", source)
 	})
 }
 
-func (b *bundle) activate(version int64) store.Activated {
+func (b *bundle) activate(version int64) ledgerdb.Activated {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Activated, error) {
-		return store.ActivateRuleSet(ctx, tx, org, version)
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (ledgerdb.Activated, error) {
+		return ledgerdb.ActivateRuleSet(ctx, tx, org, version)
 	})
 }
 
-func (b *bundle) apply(source string) store.Activated {
+func (b *bundle) apply(source string) ledgerdb.Activated {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Activated, error) {
-		return store.ApplyRuleSet(ctx, tx, org, "rules", source)
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (ledgerdb.Activated, error) {
+		return ledgerdb.ApplyRuleSet(ctx, tx, org, "rules", source)
 	})
 }
 
-func (b *bundle) config() store.Config {
+func (b *bundle) config() ledgerdb.Config {
 	b.t.Helper()
-	return rules(b, func(ctx context.Context, tx pgx.Tx) (store.Config, error) {
-		configs, err := store.Configs(ctx, tx, []string{org})
+	return rules(b, func(ctx context.Context, tx pgx.Tx) (ledgerdb.Config, error) {
+		configs, err := ledgerdb.Configs(ctx, tx, []string{org})
 		return configs[org], err
 	})
 }
@@ -68,17 +72,17 @@ VALUES ($1, $2, 1, 'failed', clock_timestamp(), 1, $2, 'failed')`, org, string(c
 func TestRuleSetsAreStoredWithoutBeingActivated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	assert.Equal(t, store.StoredRuleSet{Version: 1, Added: true}, b.storeRules("one"))
+	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 1, Added: true}, b.storeRules("one"))
 	assert.Nil(t, b.config().RuleSetVersion, "nothing is active")
-	assert.Equal(t, store.StoredRuleSet{Version: 1}, b.storeRules("one"), "the newest version has the source")
-	assert.Equal(t, store.Activated{Version: 1, Changed: true}, b.activate(1))
-	assert.Equal(t, store.StoredRuleSet{Version: 2, Added: true}, b.storeRules("two"))
-	assert.Equal(t, store.StoredRuleSet{Version: 1, Active: true}, b.storeRules("one"), "the active version has the source")
-	assert.Equal(t, store.Activated{Version: 2, Changed: true}, b.apply("two"), "what was stored is activated")
-	assert.Equal(t, store.Activated{Version: 3, Changed: true}, b.apply("one"), "an older source is a new version")
-	assert.Equal(t, store.Activated{Version: 3}, b.apply("one"), "the same again changes nothing")
+	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 1}, b.storeRules("one"), "the newest version has the source")
+	assert.Equal(t, ledgerdb.Activated{Version: 1, Changed: true}, b.activate(1))
+	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 2, Added: true}, b.storeRules("two"))
+	assert.Equal(t, ledgerdb.StoredRuleSet{Version: 1, Active: true}, b.storeRules("one"), "the active version has the source")
+	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true}, b.apply("two"), "what was stored is activated")
+	assert.Equal(t, ledgerdb.Activated{Version: 3, Changed: true}, b.apply("one"), "an older source is a new version")
+	assert.Equal(t, ledgerdb.Activated{Version: 3}, b.apply("one"), "the same again changes nothing")
 
-	l, err := store.NewListing(b.Pool)
+	l, err := listing.New(b.Pool)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, l.Close()) }()
 	sets, active, err := l.RuleSets(t.Context(), org)
@@ -96,7 +100,7 @@ func TestRuleSetsAreStoredWithoutBeingActivated(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "two", set.Source)
 	_, err = l.RuleSet(t.Context(), org, 4)
-	require.ErrorIs(t, err, store.ErrNoRuleSet)
+	require.ErrorIs(t, err, ledgerdb.ErrNoRuleSet)
 	assert.ErrorContains(t, err, "organization org_1 has no rule set version 4")
 	_, _, err = l.RuleSets(t.Context(), "unknown")
 	require.ErrorIs(t, err, store.ErrOrganizationNotFound)
@@ -109,7 +113,7 @@ func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
 	b.storeRules("two")
 	b.fail(models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount, models.CodeUnbalanced, models.CodeDocumentInvalid)
 	before := b.config().ConfigVersion
-	assert.Equal(t, store.Activated{Version: 2, Changed: true, Returned: 3}, b.activate(2))
+	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: 3}, b.activate(2))
 	assert.Equal(t, before+1, b.config().ConfigVersion, "what was judged before is judged again")
 	for code, want := range map[models.ErrorCode]models.JobState{
 		models.CodeNoMatchingRule: models.JobPending, models.CodeAmbiguousRule: models.JobPending, models.CodeUnknownAccount: models.JobPending,
@@ -121,7 +125,7 @@ func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
 			assert.Zero(t, job.RunCount, code)
 		}
 	}
-	assert.Equal(t, store.Activated{Version: 2}, b.activate(2), "active already")
+	assert.Equal(t, ledgerdb.Activated{Version: 2}, b.activate(2), "active already")
 	assert.Equal(t, before+1, b.config().ConfigVersion)
 }
 
@@ -134,12 +138,12 @@ func TestActivationRefuses(t *testing.T) {
 		version int64
 		want    error
 	}{
-		"no such version":      {org, 2, store.ErrNoRuleSet},
-		"version zero":         {org, 0, store.ErrNoRuleSet},
+		"no such version":      {org, 2, ledgerdb.ErrNoRuleSet},
+		"version zero":         {org, 0, ledgerdb.ErrNoRuleSet},
 		"no such organization": {"unknown", 1, store.ErrOrganizationNotFound},
 	} {
 		err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-			_, err := store.ActivateRuleSet(t.Context(), tx, test.org, test.version)
+			_, err := ledgerdb.ActivateRuleSet(t.Context(), tx, test.org, test.version)
 			return err
 		})
 		require.ErrorIs(t, err, test.want, name)
@@ -161,14 +165,14 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	worker, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = worker.Rollback(context.WithoutCancel(t.Context())) }()
-	used, err := store.UseConfigurations(t.Context(), worker, []string{org})
+	used, err := ledgerdb.UseConfigurations(t.Context(), worker, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
 	_, err = store.Accounting.Complete(t.Context(), worker, turn, []store.Completion{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
 	require.NoError(t, err)
 
 	type outcome struct {
-		done store.Activated
+		done ledgerdb.Activated
 		err  error
 	}
 	activated := make(chan outcome, 1)
@@ -176,7 +180,7 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 		var o outcome
 		o.err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
 			var err error
-			o.done, err = store.ActivateRuleSet(t.Context(), tx, org, 2)
+			o.done, err = ledgerdb.ActivateRuleSet(t.Context(), tx, org, 2)
 			return err
 		})
 		activated <- o
@@ -187,6 +191,6 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	require.NoError(t, worker.Commit(t.Context()))
 	o := <-activated
 	require.NoError(t, o.err)
-	assert.Equal(t, store.Activated{Version: 2, Changed: true, Returned: 1}, o.done)
+	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: 1}, o.done)
 	assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "doc_1").State)
 }

@@ -116,7 +116,7 @@ func numberedArgs(stmt string, values []any) (string, []any, error) {
 }
 
 // collect runs a statement, as query does, and returns what scan makes of each row.
-func collect[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], stmt string, values ...any) ([]T, error) {
+func Collect[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], stmt string, values ...any) ([]T, error) {
 	rows, err := query(ctx, q, stmt, values...)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func collect[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], stmt 
 }
 
 // each runs a statement, as query does, scans each row into fields, and calls f after that.
-func each(ctx context.Context, q Querier, fields []any, f func() error, stmt string, values ...any) error {
+func Each(ctx context.Context, q Querier, fields []any, f func() error, stmt string, values ...any) error {
 	rows, err := query(ctx, q, stmt, values...)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, fields, f)
@@ -137,11 +137,14 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// texts converts the values of a string type to plain strings.
-func texts[T ~string](words []T) []string {
+// Texts converts the values of a string type to plain strings.
+func Texts[T ~string](words []T) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = string(w)
 	}
 	return out
 }
+
+// Args are args, for the packages beside this one.
+type Args = args

@@ -65,7 +65,7 @@ func AccountingStatus(ctx context.Context, pool *pgxpool.Pool, org string) (Queu
 
 func readStatus(ctx context.Context, pool *pgxpool.Pool, org string, queues []Queue) ([]QueueStatus, error) {
 	var all []QueueStatus
-	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
+	err := ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		for _, q := range queues {
 			s := QueueStatus{Kind: q.Name, Counts: map[models.JobState]int64{}, FailedByCode: map[models.ErrorCode]int64{}}
 			for _, state := range models.JobStates() {
@@ -123,7 +123,7 @@ SELECT state, count(*),
  GROUP BY state`
 	var state models.JobState
 	var n, due, stale int64
-	err := each(ctx, tx, []any{&state, &n, &due, &stale}, func() error {
+	err := Each(ctx, tx, []any{&state, &n, &due, &stale}, func() error {
 		s.Counts[state] = n
 		s.Due += due
 		s.StaleLeases += stale
@@ -140,7 +140,7 @@ SELECT last_error_code, count(*)
  GROUP BY last_error_code`
 	var code models.ErrorCode
 	var n int64
-	err := each(ctx, tx, []any{&code, &n}, func() error {
+	err := Each(ctx, tx, []any{&code, &n}, func() error {
 		s.FailedByCode[code] = n
 		return nil
 	}, k.sql(stmt), org)
@@ -149,14 +149,23 @@ SELECT last_error_code, count(*)
 
 // readWaiting reads the job that a statement finds; nil: it finds none.
 func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob, error) {
-	found, err := collect(ctx, tx, func(row pgx.CollectableRow) (p PendingJob, err error) {
+	found, err := Collect(ctx, tx, func(row pgx.CollectableRow) (p PendingJob, err error) {
 		var document, jobType *string
 		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document, &jobType)
-		p.DocumentID, p.Type, p.AgeSeconds = value(document), value(jobType), max(p.AgeSeconds, 0)
+		p.DocumentID, p.Type, p.AgeSeconds = Value(document), Value(jobType), max(p.AgeSeconds, 0)
 		return p, err
 	}, stmt, org)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
 	return &found[0], nil
+}
+
+// Value returns what p points at, or the zero value.
+func Value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
 }

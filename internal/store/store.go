@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// DefaultLimit is how many rows a list has when its filter does not say.
+const DefaultLimit = 100
+
 // Querier is what a request needs: a pgx transaction, pool or connection, or an adapter over one of another library.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

@@ -134,6 +134,6 @@ func (t *transaction) sendAndCommit(ctx context.Context, batch *pgx.Batch) error
 }
 
 // readSnapshot runs f in a transaction that only reads, and sees one state of the database.
-func readSnapshot(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
+func ReadSnapshot(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginReport}, f)
 }

@@ -1,6 +1,8 @@
-package store
+package tokens
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -20,10 +22,10 @@ import (
 
 // Errors of tokens.
 var (
-	// ErrTokenRefused: the token is unknown or revoked. The caller is not told which.
-	ErrTokenRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
-	// ErrTokenNotFound: there is no token with that id; `daybook tokens list` shows those there are.
-	ErrTokenNotFound = failure.New(failure.TokenNotFound, "no such token")
+	// ErrRefused: the token is unknown or revoked. The caller is not told which.
+	ErrRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
+	// ErrNotFound: there is no token with that id; `daybook tokens list` shows those there are.
+	ErrNotFound = failure.New(failure.TokenNotFound, "no such token")
 )
 
 // Scope is something that a token of the HTTP API allows. None contains another.
@@ -41,8 +43,8 @@ const (
 // Scopes lists every scope.
 func Scopes() []Scope { return []Scope{ScopeRead, ScopeEnqueue, ScopeOperate} }
 
-// TokenPrefix begins every token, so that people and scanners for leaked secrets know one when they see it.
-const TokenPrefix = "dbk_"
+// Prefix begins every token, so that people and scanners for leaked secrets know one when they see it.
+const Prefix = "dbk_"
 
 const (
 	tokenBytes = 32
@@ -62,11 +64,11 @@ type Token struct {
 	// LastUsedAt is exact to a minute; nil: never used.
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	RevokedAt  *time.Time `json:"revoked_at,omitempty"`
-	TokenLimits
+	Limits
 }
 
-// TokenLimits are what a token may do within its scopes. The zero value of each field is its default.
-type TokenLimits struct {
+// Limits are what a token may do within its scopes. The zero value of each field is its default.
+type Limits struct {
 	// Types are the types of background jobs that it may enqueue; empty: all, but those of OperateTypes only with ScopeOperate.
 	Types []string `json:"types,omitempty"`
 	// RequestsPerMinute and JobsPerMinute are how many requests a server takes from it, and how many jobs it enqueues for it, in a
@@ -104,34 +106,34 @@ type NewToken struct {
 	OrgID  string
 	Name   string
 	Scopes []Scope
-	TokenLimits
+	Limits
 }
 
 // check refuses what makes no token.
 func (n *NewToken) check() error {
 	if len(n.Scopes) == 0 {
-		return fmt.Errorf("%w: a token wants at least one scope", ErrInvalid)
+		return fmt.Errorf("%w: a token wants at least one scope", store.ErrInvalid)
 	}
 	for _, s := range n.Scopes {
 		if !slices.Contains(Scopes(), s) {
-			return fmt.Errorf("%w: unknown scope %q: want some of %v", ErrInvalid, s, Scopes())
+			return fmt.Errorf("%w: unknown scope %q: want some of %v", store.ErrInvalid, s, Scopes())
 		}
 	}
 	switch {
 	case len(n.Types) > 100:
-		return fmt.Errorf("%w: a token may name 100 types, not %d", ErrInvalid, len(n.Types))
+		return fmt.Errorf("%w: a token may name 100 types, not %d", store.ErrInvalid, len(n.Types))
 	case slices.ContainsFunc(n.Types, func(t string) bool { return !models.ValidJobType(t) }):
-		return fmt.Errorf("%w: each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most: name the types as they are enqueued", ErrInvalid)
+		return fmt.Errorf("%w: each type must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most: name the types as they are enqueued", store.ErrInvalid)
 	case n.RequestsPerMinute < 0 || n.JobsPerMinute < 0 || n.RequestsPerMinute > MaxPerMinute || n.JobsPerMinute > MaxPerMinute:
-		return fmt.Errorf("%w: limits a minute must be from 1 to %d, or left out for none", ErrInvalid, MaxPerMinute)
+		return fmt.Errorf("%w: limits a minute must be from 1 to %d, or left out for none", store.ErrInvalid, MaxPerMinute)
 	case n.RunByGet && !slices.Contains(n.Scopes, ScopeOperate):
-		return fmt.Errorf("%w: running jobs by GET wants the scope operate", ErrInvalid)
+		return fmt.Errorf("%w: running jobs by GET wants the scope operate", store.ErrInvalid)
 	}
 	return nil
 }
 
-// CreateToken makes a token. The secret is returned once: the database keeps its hash alone.
-func CreateToken(ctx context.Context, q Querier, n NewToken) (t Token, secret string, err error) {
+// Create makes a token. The secret is returned once: the database keeps its hash alone.
+func Create(ctx context.Context, q store.Querier, n NewToken) (t Token, secret string, err error) {
 	const stmt = `
 INSERT INTO daybook.api_tokens (id, org_id, name, scopes, hash, types, requests_per_minute, jobs_per_minute, run_by_get)
 VALUES (daybook.new_id(), NULLIF(@org, ''), @name, @scopes, @hash, @types, NULLIF(@requests, 0), NULLIF(@jobs, 0), @run_by_get)
@@ -145,9 +147,9 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types,
 	}
 	random := make([]byte, tokenBytes)
 	_, _ = rand.Read(random) // it never fails
-	secret = TokenPrefix + base64.RawURLEncoding.EncodeToString(random)
-	t, err = oneToken(ctx, q, "create the token", stmt, args{
-		"org": n.OrgID, "name": n.Name, "scopes": texts(n.Scopes), "hash": hashToken(secret), "types": types,
+	secret = Prefix + base64.RawURLEncoding.EncodeToString(random)
+	t, err = oneToken(ctx, q, "create the token", stmt, store.Args{
+		"org": n.OrgID, "name": n.Name, "scopes": store.Texts(n.Scopes), "hash": hashToken(secret), "types": types,
 		"requests": n.RequestsPerMinute, "jobs": n.JobsPerMinute, "run_by_get": n.RunByGet,
 	})
 	if err != nil {
@@ -156,8 +158,8 @@ RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types,
 	return t, secret, nil
 }
 
-// FindToken returns the token whose secret is given, or ErrTokenRefused, and notes that it was used.
-func FindToken(ctx context.Context, db DB, secret string) (Token, error) {
+// Find returns the token whose secret is given, or ErrRefused, and notes that it was used.
+func Find(ctx context.Context, db store.DB, secret string) (Token, error) {
 	// The row is found by the secret's hash, so the time that it takes tells nothing about other secrets.
 	const find = `
 SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get,
@@ -169,9 +171,9 @@ UPDATE daybook.api_tokens
    SET last_used_at = clock_timestamp()
  WHERE id = $1 AND (last_used_at > clock_timestamp() - make_interval(secs => $2)) IS NOT TRUE`
 	var t Token
-	random, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(secret, TokenPrefix))
-	if err != nil || len(random) != tokenBytes || !strings.HasPrefix(secret, TokenPrefix) {
-		return t, ErrTokenRefused
+	random, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(secret, Prefix))
+	if err != nil || len(random) != tokenBytes || !strings.HasPrefix(secret, Prefix) {
+		return t, ErrRefused
 	}
 	hash := hashToken(secret)
 	var stored []byte
@@ -179,11 +181,11 @@ UPDATE daybook.api_tokens
 	t, err = scanToken(db.QueryRow(ctx, find, hash, tokenUsedEvery.Seconds()), &stored, &fresh)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Token{}, ErrTokenRefused
+		return Token{}, ErrRefused
 	case err != nil:
-		return Token{}, wrap("look for the token", err)
+		return Token{}, store.Wrap("look for the token", err)
 	case subtle.ConstantTimeCompare(stored, hash) != 1 || t.RevokedAt != nil:
-		return Token{}, ErrTokenRefused
+		return Token{}, ErrRefused
 	}
 	if fresh == nil || !*fresh {
 		// A database that can only be read, or a role that may not write here, is no reason to refuse.
@@ -192,34 +194,34 @@ UPDATE daybook.api_tokens
 	return t, nil
 }
 
-// ListTokens lists tokens, the newest first: those of one organization or, with the empty id, all.
-func ListTokens(ctx context.Context, q Querier, org string) ([]Token, error) {
+// List lists tokens, the newest first: those of one organization or, with the empty id, all.
+func List(ctx context.Context, q store.Querier, org string) ([]Token, error) {
 	const stmt = `
 SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get
   FROM daybook.api_tokens
  WHERE $1 = '' OR org_id = $1
  ORDER BY created_at DESC, id`
-	tokens, err := collect(ctx, q, func(row pgx.CollectableRow) (Token, error) { return scanToken(row) }, stmt, org)
-	return tokens, wrap("list tokens", err)
+	tokens, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (Token, error) { return scanToken(row) }, stmt, org)
+	return tokens, store.Wrap("list tokens", err)
 }
 
-// RevokeToken has a token refused from now on, or returns ErrTokenNotFound. Of a token that is revoked already it changes nothing.
-func RevokeToken(ctx context.Context, q Querier, id string) (Token, error) {
+// Revoke has a token refused from now on, or returns ErrNotFound. Of a token that is revoked already it changes nothing.
+func Revoke(ctx context.Context, q store.Querier, id string) (Token, error) {
 	const stmt = `
 UPDATE daybook.api_tokens
    SET revoked_at = coalesce(revoked_at, clock_timestamp())
  WHERE id = @id
 RETURNING id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, coalesce(requests_per_minute, 0), coalesce(jobs_per_minute, 0), run_by_get`
-	t, err := oneToken(ctx, q, "revoke the token", stmt, args{"id": id})
+	t, err := oneToken(ctx, q, "revoke the token", stmt, store.Args{"id": id})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, fmt.Errorf("%w: %s", ErrTokenNotFound, id)
+		return t, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
 	return t, err
 }
 
-func oneToken(ctx context.Context, q Querier, doing, stmt string, a args) (Token, error) {
-	t, err := scanToken(queryRow(ctx, q, stmt, a))
-	return t, wrap(doing, err)
+func oneToken(ctx context.Context, q store.Querier, doing, stmt string, a store.Args) (Token, error) {
+	t, err := scanToken(q.QueryRow(ctx, stmt, a))
+	return t, store.Wrap(doing, err)
 }
 
 // scanToken reads a token, and what the row has besides into more.

@@ -1,6 +1,8 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +60,7 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 	orgs, ids := splitKeys(keys)
 	rows, err := tx.Query(ctx, stmt, orgs, ids, maxContentBytes)
 	if err != nil {
-		return nil, wrap("lock documents", err)
+		return nil, store.Wrap("lock documents", err)
 	}
 	defer rows.Close()
 	out := make([]FoundDocument, len(keys))
@@ -74,7 +76,7 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 		f := FoundDocument{State: DocumentHere}
 		if err := rows.Scan(&n, &got, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
 			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &later); err != nil {
-			return nil, wrap("lock documents", err)
+			return nil, store.Wrap("lock documents", err)
 		}
 		switch {
 		case !got:
@@ -96,7 +98,7 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 		out[n-1] = f
 	}
 	if err := rows.Err(); err != nil || len(missing) == 0 {
-		return out, wrap("lock documents", err)
+		return out, store.Wrap("lock documents", err)
 	}
 	exist, err := documentsExist(ctx, tx, missing)
 	for i, there := range exist {
@@ -117,8 +119,8 @@ SELECT coalesce(q.deleted_version = q.version_hint, false)
   LEFT JOIN daybook.accounting_work_queue q ON q.org_id = k.org_id AND q.document_id = k.id
  ORDER BY k.n`
 	orgs, ids := splitKeys(keys)
-	deleted, err := collect(ctx, tx, pgx.RowTo[bool], stmt, orgs, ids)
-	return deleted, wrap("look for deletions", err)
+	deleted, err := store.Collect(ctx, tx, pgx.RowTo[bool], stmt, orgs, ids)
+	return deleted, store.Wrap("look for deletions", err)
 }
 
 // documentsExist says for each key whether there is such a document, locked or not.
@@ -129,8 +131,8 @@ SELECT d.id IS NOT NULL
   LEFT JOIN daybook.documents d ON d.org_id = k.org_id AND d.id = k.id
  ORDER BY k.n`
 	orgs, ids := splitKeys(keys)
-	exist, err := collect(ctx, tx, pgx.RowTo[bool], stmt, orgs, ids)
-	return exist, wrap("look for documents", err)
+	exist, err := store.Collect(ctx, tx, pgx.RowTo[bool], stmt, orgs, ids)
+	return exist, store.Wrap("look for documents", err)
 }
 
 func dateOf(t *time.Time) models.Date {
@@ -157,7 +159,7 @@ UPDATE daybook.documents d
  WHERE d.org_id = k.org_id AND d.id = k.id`
 	orgs, ids := splitKeys(keys)
 	_, err := tx.Exec(ctx, stmt, orgs, ids, live)
-	return wrap("mark documents posted", err)
+	return store.Wrap("mark documents posted", err)
 }
 
 // PutResult says what PutDocument did.
@@ -192,7 +194,7 @@ RETURNING d.xmax = 0`
 		value = timeOf(*d.ValueDate)
 	}
 	var inserted bool
-	err = tx.QueryRow(ctx, stmt, args{
+	err = tx.QueryRow(ctx, stmt, store.Args{
 		"org": d.OrgID, "id": d.ID, "type": string(d.Type), "direction": string(d.Direction), "currency": d.Currency,
 		"issue_date": d.IssueDate.Time(), "value_date": value, "content": content,
 	}).Scan(&inserted)
@@ -200,7 +202,7 @@ RETURNING d.xmax = 0`
 	case errors.Is(err, pgx.ErrNoRows):
 		return PutUnchanged, nil
 	case err != nil:
-		return "", wrap("write document "+d.ID, err)
+		return "", store.Wrap("write document "+d.ID, err)
 	case inserted:
 		return PutInserted, nil
 	}

@@ -1,6 +1,8 @@
-package store_test
+package listing_test
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/listing"
+
 	"fmt"
 	"testing"
 	"time"
@@ -18,13 +20,13 @@ import (
 type jobsBundle struct {
 	*pgtest.DB
 	t       *testing.T
-	listing *store.Listing
+	listing *listing.Listing
 }
 
 func setupJobs(t *testing.T) *jobsBundle {
 	t.Helper()
 	db := pgtest.New(t)
-	l, err := store.NewListing(db.Pool)
+	l, err := listing.New(db.Pool)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	return &jobsBundle{DB: db, t: t, listing: l}
@@ -52,7 +54,7 @@ UPDATE daybook.jobs SET state = 'failed', run_count = 3, last_error = 'e', last_
 }
 
 // all reads every page of a list.
-func (b *jobsBundle) all(f store.JobFilter, limit int) (ids []string, pages int) {
+func (b *jobsBundle) all(f listing.JobFilter, limit int) (ids []string, pages int) {
 	b.t.Helper()
 	cursor := ""
 	for {
@@ -78,12 +80,12 @@ func TestQueuedJobsPageByPage(t *testing.T) {
 		b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: fmt.Appendf(nil, `{"n": %d}`, i)})
 	}
 	// Ids of the same millisecond are in no order of their own, but always in the same.
-	want, pages := b.all(store.JobFilter{}, 100)
+	want, pages := b.all(listing.JobFilter{}, 100)
 	assert.Len(t, want, n)
 	assert.Equal(t, 1, pages)
 	assert.IsDecreasing(t, want)
 	for limit, parts := range map[int]int{1: 7, 3: 3, 7: 1, 8: 1} {
-		have, pages := b.all(store.JobFilter{}, limit)
+		have, pages := b.all(listing.JobFilter{}, limit)
 		assert.Equal(t, want, have)
 		assert.Equal(t, parts, pages, "pages of %d", limit)
 	}
@@ -93,7 +95,7 @@ func TestQueuedJobsPageByPage(t *testing.T) {
 		b.fail(id, models.CodeTimeout, time.Duration(10+i%3)*time.Minute)
 	}
 	b.exec(`UPDATE daybook.jobs SET finished_at = date_trunc('minute', finished_at)`)
-	failed := store.JobFilter{State: models.JobFailed}
+	failed := listing.JobFilter{State: models.JobFailed}
 	want, _ = b.all(failed, 100)
 	assert.Len(t, want, n)
 	for limit := range n {
@@ -104,9 +106,9 @@ func TestQueuedJobsPageByPage(t *testing.T) {
 	first, err := b.listing.Jobs(t.Context(), failed, 1, "")
 	require.NoError(t, err)
 	for _, c := range []struct {
-		f      store.JobFilter
+		f      listing.JobFilter
 		cursor string
-	}{{store.JobFilter{}, first.Next}, {failed, "nonsense"}, {failed, "ä"}, {failed, "ZiB4IHk"}} {
+	}{{listing.JobFilter{}, first.Next}, {failed, "nonsense"}, {failed, "ä"}, {failed, "ZiB4IHk"}} {
 		_, err := b.listing.Jobs(t.Context(), c.f, 1, c.cursor)
 		assert.ErrorIs(t, err, store.ErrInvalid, c.cursor)
 	}
@@ -126,32 +128,32 @@ func TestQueuedJobFilters(t *testing.T) {
 	now := time.Now()
 
 	for name, c := range map[string]struct {
-		f    store.JobFilter
+		f    listing.JobFilter
 		want []string
 	}{
-		"all":                     {store.JobFilter{}, []string{mail, linked, other, dead, late}},
-		"organization":            {store.JobFilter{OrgID: "p"}, []string{other, late}},
-		"state":                   {store.JobFilter{State: models.JobPending}, []string{mail, linked, other}},
-		"type":                    {store.JobFilter{Type: "report"}, []string{linked, late}},
-		"code":                    {store.JobFilter{Code: models.CodeNotFound}, []string{dead}},
-		"key":                     {store.JobFilter{Key: "k"}, []string{mail}},
-		"link":                    {store.JobFilter{Link: models.JobLink{Kind: "order", ID: "2"}}, []string{other}},
-		"kind of link":            {store.JobFilter{Link: models.JobLink{Kind: "order"}}, []string{linked, other}},
-		"id of a link":            {store.JobFilter{Link: models.JobLink{ID: "2"}}, []string{linked, other}},
-		"enqueued since":          {store.JobFilter{Since: now.Add(-time.Minute)}, []string{mail, linked, other, dead, late}},
-		"enqueued since later":    {store.JobFilter{Since: now.Add(time.Hour)}, nil},
-		"enqueued until":          {store.JobFilter{Until: now.Add(-time.Hour)}, nil},
-		"failed since":            {store.JobFilter{State: models.JobFailed, Since: now.Add(-time.Minute)}, []string{late}},
-		"failed until":            {store.JobFilter{State: models.JobFailed, Until: now.Add(-time.Minute)}, []string{dead}},
-		"failed, everything":      {store.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeNotFound, Since: now.Add(-2 * time.Hour), Until: now}, []string{dead}},
-		"failed, one too many":    {store.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeTimeout}, nil},
-		"an unknown organization": {store.JobFilter{OrgID: "q"}, nil},
+		"all":                     {listing.JobFilter{}, []string{mail, linked, other, dead, late}},
+		"organization":            {listing.JobFilter{OrgID: "p"}, []string{other, late}},
+		"state":                   {listing.JobFilter{State: models.JobPending}, []string{mail, linked, other}},
+		"type":                    {listing.JobFilter{Type: "report"}, []string{linked, late}},
+		"code":                    {listing.JobFilter{Code: models.CodeNotFound}, []string{dead}},
+		"key":                     {listing.JobFilter{Key: "k"}, []string{mail}},
+		"link":                    {listing.JobFilter{Link: models.JobLink{Kind: "order", ID: "2"}}, []string{other}},
+		"kind of link":            {listing.JobFilter{Link: models.JobLink{Kind: "order"}}, []string{linked, other}},
+		"id of a link":            {listing.JobFilter{Link: models.JobLink{ID: "2"}}, []string{linked, other}},
+		"enqueued since":          {listing.JobFilter{Since: now.Add(-time.Minute)}, []string{mail, linked, other, dead, late}},
+		"enqueued since later":    {listing.JobFilter{Since: now.Add(time.Hour)}, nil},
+		"enqueued until":          {listing.JobFilter{Until: now.Add(-time.Hour)}, nil},
+		"failed since":            {listing.JobFilter{State: models.JobFailed, Since: now.Add(-time.Minute)}, []string{late}},
+		"failed until":            {listing.JobFilter{State: models.JobFailed, Until: now.Add(-time.Minute)}, []string{dead}},
+		"failed, everything":      {listing.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeNotFound, Since: now.Add(-2 * time.Hour), Until: now}, []string{dead}},
+		"failed, one too many":    {listing.JobFilter{OrgID: "o", State: models.JobFailed, Type: "mail", Code: models.CodeTimeout}, nil},
+		"an unknown organization": {listing.JobFilter{OrgID: "q"}, nil},
 	} {
 		have, _ := b.all(c.f, 100)
 		assert.ElementsMatch(t, c.want, have, name)
 	}
 
-	page, err := b.listing.Jobs(t.Context(), store.JobFilter{Type: "report"}, 0, "")
+	page, err := b.listing.Jobs(t.Context(), listing.JobFilter{Type: "report"}, 0, "")
 	require.NoError(t, err)
 	assert.Equal(t, map[string][]models.JobLink{linked: {{JobID: linked, Kind: "form", ID: "2"}, {JobID: linked, Kind: "order", ID: "1"}}}, page.Links)
 	assert.Nil(t, page.Jobs[0].Payload, "lists are without payloads")
@@ -165,7 +167,7 @@ func TestQueuedJobWithAllThatIsKnown(t *testing.T) {
 INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
 VALUES ($1, 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', now(), 'w', 't', 1), ($1, 'o', 'jobs', 'mail', 2, 'completed', NULL, NULL, now(), 'w', 't', 2)`, id)
 	for _, org := range []string{"o", ""} {
-		d, err := b.listing.Job(t.Context(), org, id, store.HistoryPage{})
+		d, err := b.listing.Job(t.Context(), org, id, listing.HistoryPage{})
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"to": "a"}`, string(d.Payload))
 		assert.Equal(t, []models.JobLink{{JobID: id, Kind: "order", ID: "1"}}, d.Links)
@@ -175,9 +177,9 @@ VALUES ($1, 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', now(), 'w', 't', 
 		assert.EqualValues(t, 2, d.AttemptRows)
 		assert.Zero(t, d.Older)
 	}
-	_, err := b.listing.Job(t.Context(), "p", id, store.HistoryPage{})
+	_, err := b.listing.Job(t.Context(), "p", id, listing.HistoryPage{})
 	require.ErrorIs(t, err, store.ErrJobNotFound, "another organization's")
-	_, err = b.listing.Job(t.Context(), "", "unknown", store.HistoryPage{})
+	_, err = b.listing.Job(t.Context(), "", "unknown", listing.HistoryPage{})
 	require.ErrorIs(t, err, store.ErrJobNotFound)
 }
 
@@ -223,13 +225,13 @@ func TestBulkRequests(t *testing.T) {
 	count := func(where string) int {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE `+where)
 	}
-	mails := store.BulkJobs{Filter: store.JobFilter{Type: "mail", Code: models.CodeTimeout}}
+	mails := listing.BulkJobs{Filter: listing.JobFilter{Type: "mail", Code: models.CodeTimeout}}
 
 	dry := mails
 	dry.DryRun = true
 	done, err := b.listing.RetryJobs(ctx, b.Pool, dry, "reset", 0)
 	require.NoError(t, err)
-	assert.Equal(t, store.BulkDone{Matched: n}, done)
+	assert.Equal(t, listing.BulkDone{Matched: n}, done)
 	assert.Equal(t, n+1, count(`state = 'failed'`), "a dry run changes nothing")
 
 	// A row that another transaction holds is left out.
@@ -240,24 +242,24 @@ func TestBulkRequests(t *testing.T) {
 	done, err = b.listing.RetryJobs(ctx, b.Pool, mails, "reset", 0)
 	require.NoError(t, err)
 	require.NoError(t, tx.Rollback(ctx))
-	assert.Equal(t, store.BulkDone{Matched: n, Changed: n - 1, Left: 1}, done)
+	assert.Equal(t, listing.BulkDone{Matched: n, Changed: n - 1, Left: 1}, done)
 	assert.Equal(t, n-1, count(`state = 'pending' AND run_count = 0 AND last_error IS NULL`))
 	assert.Equal(t, 2, count(`state = 'failed'`))
 
 	done, err = b.listing.RetryJobs(ctx, b.Pool, mails, "later", time.Hour)
 	require.NoError(t, err)
-	assert.Equal(t, store.BulkDone{Matched: 1, Changed: 1}, done)
+	assert.Equal(t, listing.BulkDone{Matched: 1, Changed: 1}, done)
 	assert.Equal(t, 1, count(`state = 'pending' AND run_count = 3 AND ready_at > now() + interval '59 minutes'`))
 
-	done, err = b.listing.CancelJobs(ctx, b.Pool, store.BulkJobs{Filter: store.JobFilter{OrgID: "o", State: models.JobPending}})
+	done, err = b.listing.CancelJobs(ctx, b.Pool, listing.BulkJobs{Filter: listing.JobFilter{OrgID: "o", State: models.JobPending}})
 	require.NoError(t, err)
-	assert.Equal(t, store.BulkDone{Matched: n, Changed: n}, done)
-	done, err = b.listing.RetryJobs(ctx, b.Pool, store.BulkJobs{Filter: store.JobFilter{State: models.JobCancelled}, All: true}, "now", 0)
+	assert.Equal(t, listing.BulkDone{Matched: n, Changed: n}, done)
+	done, err = b.listing.RetryJobs(ctx, b.Pool, listing.BulkJobs{Filter: listing.JobFilter{State: models.JobCancelled}, All: true}, "now", 0)
 	require.NoError(t, err)
-	assert.Equal(t, store.BulkDone{Matched: n, Changed: n}, done)
-	done, err = b.listing.CancelJobs(ctx, b.Pool, store.BulkJobs{All: true})
+	assert.Equal(t, listing.BulkDone{Matched: n, Changed: n}, done)
+	done, err = b.listing.CancelJobs(ctx, b.Pool, listing.BulkJobs{All: true})
 	require.NoError(t, err)
-	assert.Equal(t, store.BulkDone{Matched: n + 1, Changed: n + 1}, done, "dead letters, too")
+	assert.Equal(t, listing.BulkDone{Matched: n + 1, Changed: n + 1}, done, "dead letters, too")
 	assert.Equal(t, n+1, count(`state = 'cancelled'`))
 }
 
@@ -268,31 +270,31 @@ func TestBulkRetryOfUniqueJobs(t *testing.T) {
 	for range 2 {
 		b.fail(b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{}`), Unique: true}), models.CodeTimeout, 0)
 	}
-	done, err := b.listing.RetryJobs(t.Context(), b.Pool, store.BulkJobs{All: true}, "now", 0)
+	done, err := b.listing.RetryJobs(t.Context(), b.Pool, listing.BulkJobs{All: true}, "now", 0)
 	require.NoError(t, err)
-	assert.Equal(t, store.BulkDone{Matched: 2, Changed: 1, Left: 1}, done)
+	assert.Equal(t, listing.BulkDone{Matched: 2, Changed: 1, Left: 1}, done)
 }
 
 func TestBulkRequestsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setupJobs(t)
 	for name, c := range map[string]struct {
-		f    store.JobFilter
+		f    listing.JobFilter
 		all  bool
 		says string
 	}{
-		"everything, unsaid":            {store.JobFilter{}, false, "say that all are meant"},
-		"every dead letter, unsaid":     {store.JobFilter{State: models.JobFailed}, false, "say that all are meant"},
-		"completed jobs of an org":      {store.JobFilter{OrgID: "o", State: models.JobCompleted}, false, "not completed"},
-		"all that were completed, said": {store.JobFilter{State: models.JobCompleted}, true, "not completed"},
+		"everything, unsaid":            {listing.JobFilter{}, false, "say that all are meant"},
+		"every dead letter, unsaid":     {listing.JobFilter{State: models.JobFailed}, false, "say that all are meant"},
+		"completed jobs of an org":      {listing.JobFilter{OrgID: "o", State: models.JobCompleted}, false, "not completed"},
+		"all that were completed, said": {listing.JobFilter{State: models.JobCompleted}, true, "not completed"},
 	} {
-		_, err := b.listing.RetryJobs(t.Context(), b.Pool, store.BulkJobs{Filter: c.f, All: c.all}, "now", 0)
+		_, err := b.listing.RetryJobs(t.Context(), b.Pool, listing.BulkJobs{Filter: c.f, All: c.all}, "now", 0)
 		assert.ErrorIs(t, err, store.ErrInvalid, name)
 		assert.ErrorContains(t, err, c.says, name)
-		_, err = b.listing.CancelJobs(t.Context(), b.Pool, store.BulkJobs{Filter: c.f, All: c.all})
+		_, err = b.listing.CancelJobs(t.Context(), b.Pool, listing.BulkJobs{Filter: c.f, All: c.all})
 		assert.ErrorIs(t, err, store.ErrInvalid, name)
 	}
-	_, err := b.listing.RetryJobs(t.Context(), b.Pool, store.BulkJobs{Filter: store.JobFilter{OrgID: "o", State: models.JobLeased}}, "now", 0)
+	_, err := b.listing.RetryJobs(t.Context(), b.Pool, listing.BulkJobs{Filter: listing.JobFilter{OrgID: "o", State: models.JobLeased}}, "now", 0)
 	require.ErrorIs(t, err, store.ErrInvalid, "running jobs are not retried")
 }
 

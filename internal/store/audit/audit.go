@@ -1,6 +1,10 @@
-package store
+package audit
 
 import (
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"errors"
 	"slices"
@@ -11,8 +15,8 @@ import (
 	public "github.com/daybook-dev/daybook/accounting"
 )
 
-// AuditOptions says what to audit.
-type AuditOptions struct {
+// Options says what to audit.
+type Options struct {
 	// OrgID is the organization; empty: all.
 	OrgID string
 	// Limit is how many findings of each check are listed; all are counted. Default 20.
@@ -28,26 +32,26 @@ const DefaultFindings = 20
 type (
 	Finding       = public.Finding
 	CheckResult   = public.CheckResult
-	AuditFigures  = public.AuditFigures
+	Figures       = public.AuditFigures
 	SourceFigures = public.SourceFigures
 	QueueFigures  = public.QueueFigures
 	CurrencyTotal = public.CurrencyTotal
-	AuditReport   = public.AuditReport
+	Report        = public.AuditReport
 )
 
 // auditSettings hold for the audit's transaction: its sums are large and its statements few. Compiling them to machine code
 // takes longer than it saves.
 const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL statement_timeout = 0`
 
-// Audit checks what must hold for the documents, the ledger and the jobs of every queue, independently of the program that wrote them. It reads one
+// Run checks what must hold for the documents, the ledger and the jobs of every queue, independently of the program that wrote them. It reads one
 // snapshot, waits for no other transaction and delays none. Of documents in other sources than daybook.documents only the impacts and
 // entries are looked at, and the report's Sources say so; ledger.Audit compares those as well.
-func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport, error) {
+func Run(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 	if o.Limit <= 0 {
 		o.Limit = DefaultFindings
 	}
-	r := AuditReport{OrgID: o.OrgID}
-	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
+	r := Report{OrgID: o.OrgID}
+	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, auditSettings); err != nil {
 			return err
 		}
@@ -58,17 +62,13 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 		if r.Figures.Sources, err = auditSources(ctx, tx, o.OrgID); err != nil {
 			return err
 		}
-		if r.Figures.Queues, err = auditQueues(ctx, tx, o.OrgID); err != nil {
+		if r.Figures.Queues, err = store.QueueFigures(ctx, tx, o.OrgID); err != nil {
 			return err
 		}
-		checks := slices.Clone(auditChecks)
-		for _, q := range Queues() {
-			checks = append(checks, q.checks()...)
-		}
-		for _, check := range checks {
-			result, err := check.run(ctx, tx, o)
+		for _, check := range slices.Concat(auditChecks, store.QueueChecks()) {
+			result, err := run(ctx, tx, check, o)
 			if err != nil {
-				return wrap(check.kind, err)
+				return store.Wrap(check.Kind, err)
 			}
 			r.Checks = append(r.Checks, result)
 		}
@@ -79,33 +79,25 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, o AuditOptions) (AuditReport
 		r.Checks = append(r.Checks, guards)
 		return err
 	})
-	return r, wrap("audit", err)
+	return r, store.Wrap("audit", err)
 }
 
-func (c auditCheck) run(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, error) {
-	result := CheckResult{Kind: c.kind, Rule: c.rule, Findings: []Finding{}}
+// run runs a check.
+func run(ctx context.Context, tx pgx.Tx, c store.Check, o Options) (CheckResult, error) {
+	result := CheckResult{Kind: c.Kind, Rule: c.Rule, Findings: []Finding{}}
 	var org, document *string
 	var impact *int64
 	var f Finding
-	err := each(ctx, tx, []any{&result.Count, &org, &document, &impact, &f.Detail}, func() error {
+	err := store.Each(ctx, tx, []any{&result.Count, &org, &document, &impact, &f.Detail}, func() error {
 		found := f
-		found.OrgID, found.DocumentID, found.ImpactID = value(org), value(document), value(impact)
+		found.OrgID, found.DocumentID, found.ImpactID = store.Value(org), store.Value(document), store.Value(impact)
 		result.Findings = append(result.Findings, found)
 		return nil
-	}, c.stmt, o.OrgID, o.Limit)
+	}, c.Stmt, o.OrgID, o.Limit)
 	return result, err
 }
 
-// value returns what p points at, or the zero value.
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}
-
-func auditFigures(ctx context.Context, tx pgx.Tx, org string, r *AuditReport) error {
+func auditFigures(ctx context.Context, tx pgx.Tx, org string, r *Report) error {
 	const counts = `
 SELECT transaction_timestamp(),
        (SELECT count(*) FROM daybook.organizations WHERE $1 = '' OR id = $1),
@@ -131,11 +123,11 @@ SELECT currency, count(*),
 	f.Totals = []CurrencyTotal{}
 	var currency, debit, credit string
 	var n int64
-	err := each(ctx, tx, []any{&currency, &n, &debit, &credit}, func() error {
+	err := store.Each(ctx, tx, []any{&currency, &n, &debit, &credit}, func() error {
 		t := CurrencyTotal{Currency: currency}
 		var badDebit, badCredit error
-		t.Debit, badDebit = wholeNumber(debit)
-		t.Credit, badCredit = wholeNumber(credit)
+		t.Debit, badDebit = ledgerdb.WholeNumber(debit)
+		t.Credit, badCredit = ledgerdb.WholeNumber(credit)
 		f.Entries += n
 		f.Totals = append(f.Totals, t)
 		return errors.Join(badDebit, badCredit)

@@ -1,6 +1,8 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +27,7 @@ type BalanceFilter struct {
 }
 
 // args adds what to sum to the arguments of a statement.
-func (f BalanceFilter) args(a args) args {
+func (f BalanceFilter) args(a store.Args) store.Args {
 	a["org"], a["account"], a["currency"], a["from"], a["to"] = f.OrgID, f.Account, f.Currency, timeOf(f.From), timeOf(f.To)
 	return a
 }
@@ -47,7 +49,7 @@ type SpanBalance struct {
 
 // Balances sums entries by currency and account, in that order, in a span of posting dates. Accounts of the same code of
 // several organizations are added up. An account that was never posted to by the end of the span is left out.
-func Balances(ctx context.Context, q Querier, f BalanceFilter) ([]SpanBalance, error) {
+func Balances(ctx context.Context, q store.Querier, f BalanceFilter) ([]SpanBalance, error) {
 	const stmt = `
 WITH sums AS (
     SELECT e.org_id, e.account_code, e.currency,
@@ -66,24 +68,24 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	balances, err := collect(ctx, q, func(row pgx.CollectableRow) (SpanBalance, error) {
+	balances, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (SpanBalance, error) {
 		var b SpanBalance
 		var opening, debit, credit string
 		if err := row.Scan(&b.Account, &b.Name, &b.Type, &b.Currency, &opening, &debit, &credit); err != nil {
 			return b, err
 		}
 		var badOpening, badDebit, badCredit error
-		b.Opening, badOpening = wholeNumber(opening)
-		b.Debit, badDebit = wholeNumber(debit)
-		b.Credit, badCredit = wholeNumber(credit)
+		b.Opening, badOpening = WholeNumber(opening)
+		b.Debit, badDebit = WholeNumber(debit)
+		b.Credit, badCredit = WholeNumber(credit)
 		if err := errors.Join(badOpening, badDebit, badCredit); err != nil {
 			return b, err
 		}
 		b.Closing = new(big.Int).Add(b.Opening, b.Debit)
 		b.Closing.Sub(b.Closing, b.Credit)
 		return b, nil
-	}, stmt, f.args(args{}))
-	return balances, wrap("read balances", err)
+	}, stmt, f.args(store.Args{}))
+	return balances, store.Wrap("read balances", err)
 }
 
 // LedgerLine is an entry to an account, and the account's balance after it.
@@ -107,10 +109,10 @@ type AccountLedger struct {
 // the running balance. All of it is of one moment.
 func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, limit int) (AccountLedger, error) {
 	if limit <= 0 {
-		limit = DefaultLimit
+		limit = store.DefaultLimit
 	}
 	var l AccountLedger
-	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
+	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		var err error
 		if l.Balances, err = Balances(ctx, tx, f); err != nil {
 			return err
@@ -119,7 +121,7 @@ func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter,
 		return err
 	})
 	if err != nil {
-		return l, wrap("read the account's ledger", err)
+		return l, store.Wrap("read the account's ledger", err)
 	}
 	if len(l.Lines) > limit {
 		l.Lines, l.More = l.Lines[:limit], true
@@ -151,14 +153,14 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
    AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
  ORDER BY i.posting_date, e.impact_id, e.line_no
  LIMIT @most`
-	return collect(ctx, tx, func(row pgx.CollectableRow) (LedgerLine, error) {
+	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (LedgerLine, error) {
 		var l LedgerLine
 		l.OrgID, l.Account = f.OrgID, f.Account
 		err := row.Scan(&l.ImpactID, &l.LineNo, &l.Side, &l.Amount, &l.Currency, &l.RuleLineID, &l.DocumentLine,
 			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID, &l.Epoch,
 			&l.JobID, &l.Attempt, &l.WorkflowRunID)
 		return l, err
-	}, stmt, f.args(args{"most": limit}))
+	}, stmt, f.args(store.Args{"most": limit}))
 }
 
 // timeOf returns nil for no date.
@@ -169,8 +171,8 @@ func timeOf(d models.Date) *time.Time {
 	return new(d.Time())
 }
 
-// wholeNumber reads a sum that PostgreSQL wrote as text.
-func wholeNumber(text string) (*big.Int, error) {
+// WholeNumber reads a sum that PostgreSQL wrote as text.
+func WholeNumber(text string) (*big.Int, error) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok {
 		return nil, fmt.Errorf("%q is not a whole number of minor units", text)

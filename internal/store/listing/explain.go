@@ -1,6 +1,8 @@
-package store
+package listing
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"database/sql"
 	"errors"
@@ -50,9 +52,9 @@ func (l *Listing) Explain(ctx context.Context, org, document string) (Explanatio
 		return e.readImpacts(tx)
 	}, snapshot)
 	if err == nil && e.Document == nil && e.Job == nil && len(e.Impacts) == 0 {
-		err = fmt.Errorf("%w: organization %s has no document %s", ErrDocumentNotFound, org, document)
+		err = fmt.Errorf("%w: organization %s has no document %s", store.ErrDocumentNotFound, org, document)
 	}
-	return e, wrap("explain the document", err)
+	return e, store.Wrap("explain the document", err)
 }
 
 // readDocument reads the document, its job and the attempts.
@@ -72,9 +74,9 @@ func (e *Explanation) readDocument(tx *gorm.DB) error {
 		return err
 	}
 	e.Job = &job
-	err := history(tx, job.ID, HistoryPage{Limit: DefaultLimit + 1}).Find(&e.Attempts).Error
-	if e.MoreAttempts = len(e.Attempts) > DefaultLimit; e.MoreAttempts {
-		e.Attempts = e.Attempts[:DefaultLimit]
+	err := history(tx, job.ID, HistoryPage{Limit: store.DefaultLimit + 1}).Find(&e.Attempts).Error
+	if e.MoreAttempts = len(e.Attempts) > store.DefaultLimit; e.MoreAttempts {
+		e.Attempts = e.Attempts[:store.DefaultLimit]
 	}
 	return err
 }

@@ -1,6 +1,8 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"slices"
 
@@ -31,11 +33,11 @@ SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.clos
  WHERE o.id = ANY ($1)`
 	configs := make(map[string]Config, len(orgs))
 	var c Config
-	err := each(ctx, tx, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
+	err := store.Each(ctx, tx, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
 		configs[c.OrgID] = c
 		return nil
 	}, stmt, orgs)
-	return configs, wrap("read organizations", err)
+	return configs, store.Wrap("read organizations", err)
 }
 
 // ChartHashes returns a hash of each organization's chart of accounts. Organizations without accounts are missing.
@@ -44,11 +46,11 @@ func ChartHashes(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]stri
 SELECT a.org_id, ` + chartHash + ` FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id`
 	hashes := make(map[string]string, len(orgs))
 	var org, hash string
-	err := each(ctx, tx, []any{&org, &hash}, func() error {
+	err := store.Each(ctx, tx, []any{&org, &hash}, func() error {
 		hashes[org] = hash
 		return nil
 	}, stmt, orgs)
-	return hashes, wrap("read charts", err)
+	return hashes, store.Wrap("read charts", err)
 }
 
 // chartHash is the same for charts with the same codes and currencies: a row and an array as text quote what they hold.
@@ -73,7 +75,7 @@ SELECT c.org_id, c.hash, a.code, a.currencies
 	var org, hash string
 	var a models.Account
 	var currencies []string
-	err := each(ctx, tx, []any{&org, &hash, &a.Code, &currencies}, func() error {
+	err := store.Each(ctx, tx, []any{&org, &hash, &a.Code, &currencies}, func() error {
 		a.Currencies = slices.Clone(currencies)
 		if n := len(charts); n == 0 || charts[n-1].OrgID != org {
 			charts = append(charts, Chart{OrgID: org, Hash: hash})
@@ -82,7 +84,7 @@ SELECT c.org_id, c.hash, a.code, a.currencies
 		c.Accounts = append(c.Accounts, a)
 		return nil
 	}, stmt, orgs)
-	return charts, wrap("read charts", err)
+	return charts, store.Wrap("read charts", err)
 }
 
 // ClosedPeriods reads the closed periods of organizations, each one's oldest first. Those without any are missing.
@@ -91,11 +93,11 @@ func ClosedPeriods(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]
 SELECT org_id, starts_on, ends_on FROM daybook.periods WHERE org_id = ANY ($1) AND state = 'closed' ORDER BY org_id, starts_on`
 	closed := map[string][]models.Period{}
 	p := models.Period{State: models.PeriodClosed}
-	err := each(ctx, tx, []any{&p.OrgID, &p.StartsOn, &p.EndsOn}, func() error {
+	err := store.Each(ctx, tx, []any{&p.OrgID, &p.StartsOn, &p.EndsOn}, func() error {
 		closed[p.OrgID] = append(closed[p.OrgID], p)
 		return nil
 	}, stmt, orgs)
-	return closed, wrap("read closed periods", err)
+	return closed, store.Wrap("read closed periods", err)
 }
 
 // RuleSetSources reads the sources of the active rule sets of configurations, in their order.
@@ -109,6 +111,6 @@ SELECT r.source
 	for i, c := range configs {
 		orgs[i], versions[i] = c.OrgID, c.RuleSetVersion
 	}
-	sources, err := collect(ctx, tx, pgx.RowTo[string], stmt, orgs, versions)
-	return sources, wrap("read rule sets", err)
+	sources, err := store.Collect(ctx, tx, pgx.RowTo[string], stmt, orgs, versions)
+	return sources, store.Wrap("read rule sets", err)
 }

@@ -1,6 +1,8 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"slices"
 
@@ -61,7 +63,7 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 		orgs[i], ids[i], versions[i], ruleSets[i] = k.OrgID, k.ID, k.Version, k.RuleSetVersion
 	}
 	out := make([]*LastImpact, len(keys))
-	_, err := collect(ctx, tx, func(row pgx.CollectableRow) (n int, err error) {
+	_, err := store.Collect(ctx, tx, func(row pgx.CollectableRow) (n int, err error) {
 		l := &LastImpact{}
 		if err = row.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate, &l.PostingDate,
 			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch); err == nil {
@@ -69,7 +71,7 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 		}
 		return n, err
 	}, stmt, orgs, ids, versions, ruleSets)
-	return out, wrap("read impacts", err)
+	return out, store.Wrap("read impacts", err)
 }
 
 // Posting is the impacts and entries of a chunk, to be inserted together.
@@ -88,8 +90,8 @@ type Reversal struct{ ID, Of int64 }
 // ImpactIDs draws n impact ids.
 func ImpactIDs(ctx context.Context, tx pgx.Tx, n int) ([]int64, error) {
 	const stmt = `SELECT nextval('daybook.impact_id_seq') FROM generate_series(1, $1)`
-	ids, err := collect(ctx, tx, pgx.RowTo[int64], stmt, n)
-	return ids, wrap("draw impact ids", err)
+	ids, err := store.Collect(ctx, tx, pgx.RowTo[int64], stmt, n)
+	return ids, store.Wrap("draw impact ids", err)
 }
 
 // InsertPosting inserts impacts and all their entries in one statement, which the database checks as a whole: complete,
@@ -105,7 +107,7 @@ func InsertPosting(ctx context.Context, tx pgx.Tx, p Posting) error {
 	if batch.Len() == 0 {
 		return nil
 	}
-	return wrap("insert the posting", tx.SendBatch(ctx, batch).Close())
+	return store.Wrap("insert the posting", tx.SendBatch(ctx, batch).Close())
 }
 
 func queuePosting(batch *pgx.Batch, p Posting) {
@@ -129,14 +131,14 @@ SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 
 	for i, r := range p.Reversals {
 		reversing[i], mirrored[i] = r.ID, r.Of
 	}
-	a := args{"reversing": reversing, "mirrored": mirrored}
+	a := store.Args{"reversing": reversing, "mirrored": mirrored}
 	addImpacts(a, p.Impacts)
 	addEntries(a, p.Entries)
 	batch.Queue(stmt, a)
 }
 
 // addImpacts adds impacts to the arguments of a statement, column by column.
-func addImpacts(a args, impacts []models.Impact) {
+func addImpacts(a store.Args, impacts []models.Impact) {
 	n := len(impacts)
 	ids, versions, ruleSets := make([]int64, n), make([]int64, n), make([]*int64, n)
 	orgs, docs, kinds, rules := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -157,7 +159,7 @@ func addImpacts(a args, impacts []models.Impact) {
 }
 
 // addEntries adds entries to the arguments of a statement, column by column.
-func addEntries(a args, entries []models.Entry) {
+func addEntries(a store.Args, entries []models.Entry) {
 	n := len(entries)
 	impacts, amounts := make([]int64, n), make([]int64, n)
 	lines, docLines := make([]int32, n), make([]*int32, n)
@@ -185,5 +187,5 @@ SELECT * FROM unnest(@impacts::bigint[], @versions::bigint[], @rule_sets::bigint
 		impacts[i], versions[i], ruleSets[i] = c.ImpactID, c.DocumentVersion, c.RuleSetVersion
 		jobs[i], attempts[i], runs[i] = c.JobID, int32(c.Attempt), c.WorkflowRunID
 	}
-	batch.Queue(stmt, args{"impacts": impacts, "versions": versions, "rule_sets": ruleSets, "jobs": jobs, "attempts": attempts, "runs": runs})
+	batch.Queue(stmt, store.Args{"impacts": impacts, "versions": versions, "rule_sets": ruleSets, "jobs": jobs, "attempts": attempts, "runs": runs})
 }

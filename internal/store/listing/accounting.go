@@ -1,9 +1,10 @@
-package store
+package listing
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -29,7 +30,7 @@ func (l *Listing) AccountingJobs(ctx context.Context, f AccountingJobFilter) ([]
 }
 
 func (l *Listing) accountingJobs(ctx context.Context, f AccountingJobFilter) *gorm.DB {
-	q := l.db.WithContext(ctx).Limit(cmp.Or(f.Limit, DefaultLimit))
+	q := l.db.WithContext(ctx).Limit(cmp.Or(f.Limit, store.DefaultLimit))
 	q = where(q, "org_id = ?", f.OrgID)
 	q = where(q, "state = ?", f.State)
 	q = where(q, "last_error_code = ?", f.Code)
@@ -41,11 +42,7 @@ func (l *Listing) accountingJobs(ctx context.Context, f AccountingJobFilter) *go
 
 // AccountingJob reads the job of a document, or returns ErrJobNotFound.
 func (l *Listing) AccountingJob(ctx context.Context, org, document string) (models.AccountingJob, error) {
-	return one[models.AccountingJob]("read the job", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document), noAccountingJob(org, document))
-}
-
-func noAccountingJob(org, document string) error {
-	return fmt.Errorf("%w: organization %s has none for document %s; enqueue the document first", ErrJobNotFound, org, document)
+	return one[models.AccountingJob]("read the job", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document), store.NoAccountingJob(org, document))
 }
 
 // AccountingJobsAfter lists jobs as Jobs does, but in the order of their ids, which is that of their creation, the last one

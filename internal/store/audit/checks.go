@@ -1,26 +1,22 @@
-package store
+package audit
 
-// auditCheck is one statement of the audit. It takes the organization (” for all) and how many rows to return, and returns
-// for each thing that is wrong: how many there are in all, organization, document, impact, and what is wrong in words.
-type auditCheck struct {
-	kind, rule, stmt string
-}
+import "github.com/daybook-dev/daybook/internal/store"
 
 // auditChecks are the checks in the order in which they are reported.
-var auditChecks = []auditCheck{
-	{"document_not_posted", "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", auditNotPosted},
-	{"retracted_document_posted", "a document that is deleted or not ready has no live impact, or an open job", auditRetracted},
-	{"impact_of_unknown_document", "what is posted is of a document that its source knows, or knows to be deleted", auditUnknown},
-	{"document_behind_its_posting", "what is posted is of the document as it is: of no newer version, and not from before it was written anew or changed unmarked", auditBehind},
-	{"unbalanced_organization", "debits equal credits in each organization and currency", auditOrganizations},
-	{"unbalanced_impact", "debits equal credits in each impact and currency", auditImpacts},
-	{"entry_count", "an impact has as many entries as it announces, numbered from 1, of its own organization; an entry has an impact", auditEntryCount},
-	{"reversal_not_mirror", "a reversal has the lines of the impact before it, each on the opposite side", auditMirror},
-	{"broken_chain", "a document's impacts are numbered from 1 without a gap: post, reverse, post …", auditChain},
-	{"posted_after_closing", "no impact was made in a closed period after its closing", auditClosed},
-	{"confirmation_of_no_posting", "a confirmation is of an impact that posts, and of no older version than the impact's", auditConfirmations},
-	{"unknown_account", "the accounts of entries are in the organization's chart", auditAccounts},
-	{"unknown_rule_set", "the rule sets of impacts are kept", auditRuleSets},
+var auditChecks = []store.Check{
+	{Kind: "document_not_posted", Rule: "a ready document has one live impact of its version, or confirmed for it, or an open job, or a failed one", Stmt: auditNotPosted},
+	{Kind: "retracted_document_posted", Rule: "a document that is deleted or not ready has no live impact, or an open job", Stmt: auditRetracted},
+	{Kind: "impact_of_unknown_document", Rule: "what is posted is of a document that its source knows, or knows to be deleted", Stmt: auditUnknown},
+	{Kind: "document_behind_its_posting", Rule: "what is posted is of the document as it is: of no newer version, and not from before it was written anew or changed unmarked", Stmt: auditBehind},
+	{Kind: "unbalanced_organization", Rule: "debits equal credits in each organization and currency", Stmt: auditOrganizations},
+	{Kind: "unbalanced_impact", Rule: "debits equal credits in each impact and currency", Stmt: auditImpacts},
+	{Kind: "entry_count", Rule: "an impact has as many entries as it announces, numbered from 1, of its own organization; an entry has an impact", Stmt: auditEntryCount},
+	{Kind: "reversal_not_mirror", Rule: "a reversal has the lines of the impact before it, each on the opposite side", Stmt: auditMirror},
+	{Kind: "broken_chain", Rule: "a document's impacts are numbered from 1 without a gap: post, reverse, post …", Stmt: auditChain},
+	{Kind: "posted_after_closing", Rule: "no impact was made in a closed period after its closing", Stmt: auditClosed},
+	{Kind: "confirmation_of_no_posting", Rule: "a confirmation is of an impact that posts, and of no older version than the impact's", Stmt: auditConfirmations},
+	{Kind: "unknown_account", Rule: "the accounts of entries are in the organization's chart", Stmt: auditAccounts},
+	{Kind: "unknown_rule_set", Rule: "the rule sets of impacts are kept", Stmt: auditRuleSets},
 }
 
 // Materialized, so that the limit does not talk the planner out of reading everything in bulk.

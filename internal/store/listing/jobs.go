@@ -1,6 +1,8 @@
-package store
+package listing
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -62,7 +64,7 @@ type JobDetail struct {
 // enqueued, the last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the
 // beginning. A cursor that is not one is ErrInvalid.
 func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor string) (JobPage, error) {
-	limit = cmp.Or(limit, DefaultLimit)
+	limit = cmp.Or(limit, store.DefaultLimit)
 	page := JobPage{Jobs: []models.Job{}, Links: map[string][]models.JobLink{}}
 	q := l.jobs(ctx, f).Omit("payload", "result").Limit(limit + 1)
 	byFailure := f.State == models.JobFailed
@@ -83,7 +85,7 @@ func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor strin
 		}
 	}
 	if err := q.Find(&page.Jobs).Error; err != nil {
-		return page, wrap("list jobs", err)
+		return page, store.Wrap("list jobs", err)
 	}
 	if len(page.Jobs) > limit {
 		page.Jobs = page.Jobs[:limit]
@@ -109,7 +111,7 @@ func (l *Listing) JobExists(ctx context.Context, org, id string) error {
 // job reads columns of a job.
 func (l *Listing) job(ctx context.Context, org, id string, columns ...string) (models.Job, error) {
 	return one[models.Job]("read the job", where(l.db.WithContext(ctx).Select(columns).Where("id = ?", id), "org_id = ?", org),
-		fmt.Errorf("%w: %s; check the id, or a cleanup job has removed it", ErrJobNotFound, id))
+		fmt.Errorf("%w: %s; check the id, or a cleanup job has removed it", store.ErrJobNotFound, id))
 }
 
 // Job reads one background job of an organization, or of any when org is empty, with a page of its history; ErrJobNotFound
@@ -125,9 +127,9 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 	}
 	db := l.db.WithContext(ctx)
 	if err := db.Model(&models.JobAttempt{}).Where("job_id = ?", id).Count(&d.AttemptRows).Error; err != nil {
-		return d, wrap("count attempts", err)
+		return d, store.Wrap("count attempts", err)
 	}
-	limit := cmp.Or(p.Limit, DefaultLimit)
+	limit := cmp.Or(p.Limit, store.DefaultLimit)
 	d.Attempts, err = find[models.JobAttempt]("list attempts", history(db, id, HistoryPage{Before: p.Before, Limit: limit + 1}))
 	if len(d.Attempts) > limit {
 		d.Attempts = d.Attempts[:limit]
@@ -157,7 +159,7 @@ SELECT type, state, count(*) AS count, min(created_at) AS oldest, max(created_at
  GROUP BY type, state
  ORDER BY type, state`
 	stats := []JobStat{}
-	return stats, wrap("count jobs by type and state", l.db.WithContext(ctx).Raw(stmt, org, org).Scan(&stats).Error)
+	return stats, store.Wrap("count jobs by type and state", l.db.WithContext(ctx).Raw(stmt, org, org).Scan(&stats).Error)
 }
 
 func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink, error) {
@@ -213,7 +215,7 @@ func writeCursor(j *models.Job, byFailure bool) string {
 }
 
 func readCursor(cursor string, byFailure bool) (at time.Time, id string, err error) {
-	refused := fmt.Errorf("%w: the cursor is not one of this list: leave it out to begin anew", ErrInvalid)
+	refused := fmt.Errorf("%w: the cursor is not one of this list: leave it out to begin anew", store.ErrInvalid)
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
 		return at, "", refused

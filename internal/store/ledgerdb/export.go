@@ -1,6 +1,8 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"math/big"
 
@@ -60,16 +62,16 @@ type ExportReader struct {
 // ReadExport calls read with a reader of what the filter selects. All that it reads is of one moment, and it holds no lock
 // that a caller waits for.
 func ReadExport(ctx context.Context, pool *pgxpool.Pool, f ExportFilter, read func(*ExportReader) error) error {
-	err := readSnapshot(ctx, pool, func(tx pgx.Tx) error {
+	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		return read(&ExportReader{tx: tx, args: []any{f.OrgID, timeOf(f.From), timeOf(f.To)}})
 	})
-	return wrap("read the ledger", err)
+	return store.Wrap("read the ledger", err)
 }
 
 // Accounts reads the charts of accounts, in the order of organizations and codes.
 func (r *ExportReader) Accounts(ctx context.Context) ([]models.Account, error) {
 	const stmt = `SELECT org_id, code, name, type FROM daybook.accounts WHERE $1 = '' OR org_id = $1 ORDER BY org_id, code`
-	return collect(ctx, r.tx, func(row pgx.CollectableRow) (models.Account, error) {
+	return store.Collect(ctx, r.tx, func(row pgx.CollectableRow) (models.Account, error) {
 		var a models.Account
 		err := row.Scan(&a.OrgID, &a.Code, &a.Name, &a.Type)
 		return a, err
@@ -98,14 +100,14 @@ SELECT e.org_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
  GROUP BY e.org_id, e.account_code, e.currency
  ORDER BY e.org_id, e.account_code, e.currency COLLATE "C"`
-	return collect(ctx, r.tx, func(row pgx.CollectableRow) (ExportBalance, error) {
+	return store.Collect(ctx, r.tx, func(row pgx.CollectableRow) (ExportBalance, error) {
 		var b ExportBalance
 		var sum string
 		if err := row.Scan(&b.OrgID, &b.Account, &b.Currency, &sum); err != nil {
 			return b, err
 		}
 		var err error
-		b.Balance, err = wholeNumber(sum)
+		b.Balance, err = WholeNumber(sum)
 		return b, err
 	}, stmt, r.args...)
 }
@@ -121,7 +123,7 @@ SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM dayboo
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
  ORDER BY party`
 	var party string
-	err := each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
+	err := store.Each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
 	return err
 }
 
@@ -152,7 +154,7 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 	var accounts, sides, currencies, ruleLines []string
 	var amounts []int64
 	var documentLines []*int
-	err := each(ctx, r.tx, []any{
+	err := store.Each(ctx, r.tx, []any{
 		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate, &m.PostingDate,
 		&m.EntryCount, &m.Epoch, &m.Counterparty, &m.Reverses,
 		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines,

@@ -1,6 +1,8 @@
-package store
+package audit
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"fmt"
 
@@ -63,7 +65,7 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
 	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''`); err != nil {
 		return nil, err
 	}
-	return collect(ctx, tx, func(row pgx.CollectableRow) (foundGuard, error) {
+	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (foundGuard, error) {
 		var g foundGuard
 		err := row.Scan(&g.Kind, &g.Table, &g.Name, &g.Definition, &g.defect)
 		return g, err
@@ -71,7 +73,7 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
 }
 
 // checkGuards compares the guards that there should be with those that there are. Others may be there besides.
-func checkGuards(ctx context.Context, tx pgx.Tx, o AuditOptions) (CheckResult, error) {
+func checkGuards(ctx context.Context, tx pgx.Tx, o Options) (CheckResult, error) {
 	result := CheckResult{
 		Kind:     "missing_guard",
 		Rule:     "the constraints, foreign keys, unique indexes and triggers that the migrations make are there, valid and enabled",

@@ -1,6 +1,8 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"fmt"
 
@@ -16,15 +18,15 @@ var ErrPeriodNotFound = failure.New(failure.PeriodNotFound, "no such period")
 const bumpConfig = `UPDATE daybook.organizations SET config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
 
 // Periods reads an organization's periods, oldest first.
-func Periods(ctx context.Context, q Querier, org string) ([]models.Period, error) {
+func Periods(ctx context.Context, q store.Querier, org string) ([]models.Period, error) {
 	const stmt = `
 SELECT starts_on, ends_on, state, closed_at, created_at, updated_at FROM daybook.periods WHERE org_id = $1 ORDER BY starts_on`
-	list, err := collect(ctx, q, func(row pgx.CollectableRow) (models.Period, error) {
+	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (models.Period, error) {
 		p := models.Period{OrgID: org}
 		err := row.Scan(&p.StartsOn, &p.EndsOn, &p.State, &p.ClosedAt, &p.CreatedAt, &p.UpdatedAt)
 		return p, err
 	}, stmt, org)
-	return list, wrap("read periods", err)
+	return list, store.Wrap("read periods", err)
 }
 
 // AddPeriods adds open periods. One that overlaps another is refused with ErrInvalid.
@@ -35,14 +37,14 @@ func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Per
 	}
 	for _, p := range periods {
 		if p.EndsOn.Time().Before(p.StartsOn.Time()) {
-			return fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, ErrInvalid)
+			return fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, store.ErrInvalid)
 		}
 		_, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
-		if SQLState(err) == "23505" {
-			return fmt.Errorf("organization %s has a period that begins on %s already; `daybook periods list` shows it: %w", org, p.StartsOn, ErrInvalid)
+		if store.SQLState(err) == "23505" {
+			return fmt.Errorf("organization %s has a period that begins on %s already; `daybook periods list` shows it: %w", org, p.StartsOn, store.ErrInvalid)
 		}
 		if err != nil {
-			return wrap("add the period", err)
+			return store.Wrap("add the period", err)
 		}
 	}
 	return nil
@@ -65,7 +67,7 @@ UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_
 	if err := setPeriod(ctx, tx, stmt, org, startsOn); err != nil {
 		return Activated{}, err
 	}
-	n, err := returnFailed(ctx, tx, org, models.CodePeriodClosed)
+	n, err := store.ReturnFailed(ctx, tx, org, models.CodePeriodClosed)
 	return Activated{Changed: true, Returned: n}, err
 }
 
@@ -74,15 +76,15 @@ UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_
 func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy models.ClosedPeriodPolicy) (Activated, error) {
 	const stmt = `UPDATE daybook.organizations SET closed_period_policy = $2 WHERE id = $1`
 	if policy != models.PolicyFail && policy != models.PolicyFirstOpenDay {
-		return Activated{}, fmt.Errorf("policy %q: want %s or %s: %w", policy, models.PolicyFail, models.PolicyFirstOpenDay, ErrInvalid)
+		return Activated{}, fmt.Errorf("policy %q: want %s or %s: %w", policy, models.PolicyFail, models.PolicyFirstOpenDay, store.ErrInvalid)
 	}
 	if err := changeConfiguration(ctx, tx, org); err != nil {
 		return Activated{}, err
 	}
 	if _, err := tx.Exec(ctx, stmt, org, string(policy)); err != nil {
-		return Activated{}, wrap("set the policy", err)
+		return Activated{}, store.Wrap("set the policy", err)
 	}
-	n, err := returnFailed(ctx, tx, org, models.CodePeriodClosed)
+	n, err := store.ReturnFailed(ctx, tx, org, models.CodePeriodClosed)
 	return Activated{Changed: true, Returned: n}, err
 }
 
@@ -92,7 +94,7 @@ func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models
 	}
 	tag, err := tx.Exec(ctx, stmt, org, startsOn.Time())
 	if err != nil {
-		return wrap("change the period", err)
+		return store.Wrap("change the period", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return fmt.Errorf("organization %s has none that begins on %s: %w", org, startsOn, ErrPeriodNotFound)
@@ -102,12 +104,12 @@ func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models
 
 // changeConfiguration makes the organization known, holds its configuration, and raises its version.
 func changeConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
-	if err := PutOrganization(ctx, tx, org, ""); err != nil {
+	if err := store.PutOrganization(ctx, tx, org, ""); err != nil {
 		return err
 	}
 	if err := lockConfiguration(ctx, tx, org); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, bumpConfig, org)
-	return wrap("write organization "+org, err)
+	return store.Wrap("write organization "+org, err)
 }

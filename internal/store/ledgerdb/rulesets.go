@@ -1,6 +1,9 @@
-package store
+package ledgerdb
 
 import (
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +14,9 @@ import (
 
 	"github.com/daybook-dev/daybook/models"
 )
+
+// ErrNoRuleSet: the organization has no active rule set; apply one.
+var ErrNoRuleSet = failure.New(failure.NoRuleSet, "no active rule set")
 
 // StoredRuleSet is what storing a rule set led to.
 type StoredRuleSet struct {
@@ -38,7 +44,7 @@ SELECT r.version, r.version IS NOT DISTINCT FROM o.active_rule_set
 INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256)
 SELECT $1, coalesce(max(version), 0) + 1, $2, $3, $4 FROM daybook.rule_sets WHERE org_id = $1
 RETURNING version`
-	if err := PutOrganization(ctx, tx, org, ""); err != nil {
+	if err := store.PutOrganization(ctx, tx, org, ""); err != nil {
 		return StoredRuleSet{}, err
 	}
 	if _, err := lockActiveRuleSet(ctx, tx, org); err != nil {
@@ -52,7 +58,7 @@ RETURNING version`
 		s.Added = true
 		err = tx.QueryRow(ctx, insert, org, name, source, hash).Scan(&s.Version)
 	}
-	return s, wrap("store the rule set", err)
+	return s, store.Wrap("store the rule set", err)
 }
 
 // ActivateRuleSet makes a stored version the one that the organization posts by, and returns the jobs that had failed for
@@ -72,16 +78,16 @@ UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_v
 	}
 	var found bool
 	if err := tx.QueryRow(ctx, exists, org, version).Scan(&found); err != nil {
-		return Activated{}, wrap("read the rule set", err)
+		return Activated{}, store.Wrap("read the rule set", err)
 	}
 	if !found {
-		return Activated{}, noRuleSet(org, version)
+		return Activated{}, NoRuleSet(org, version)
 	}
 	if _, err := tx.Exec(ctx, activate, org, version); err != nil {
-		return Activated{}, wrap("activate the rule set", err)
+		return Activated{}, store.Wrap("activate the rule set", err)
 	}
 	a := Activated{Version: version, Changed: true}
-	a.Returned, err = returnFailed(ctx, tx, org, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
+	a.Returned, err = store.ReturnFailed(ctx, tx, org, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
 	return a, err
 }
 
@@ -104,42 +110,12 @@ func lockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, erro
 	var version *int64
 	err := tx.QueryRow(ctx, `SELECT active_rule_set FROM daybook.organizations WHERE id = $1`, org).Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, noOrganization(org)
+		return nil, store.NoOrganization(org)
 	}
-	return version, wrap("read the active rule set", err)
+	return version, store.Wrap("read the active rule set", err)
 }
 
-// noRuleSet says that a version is missing, with the sentinel of there being none.
-func noRuleSet(org string, version int64) error {
-	return &requestError{
-		sentinel: ErrNoRuleSet,
-		message:  fmt.Sprintf("organization %s has no rule set version %d", org, version),
-		hint:     "`daybook rules list` shows those that it has",
-	}
-}
-
-// RuleSets lists the versions of an organization's rules without their sources, the newest first, and says which one is
-// active; 0: none.
-func (l *Listing) RuleSets(ctx context.Context, org string) (sets []models.RuleSet, active int64, err error) {
-	o, err := l.Organization(ctx, org)
-	if err != nil {
-		return nil, 0, err
-	}
-	if o.ActiveRuleSet != nil {
-		active = *o.ActiveRuleSet
-	}
-	sets, err = find[models.RuleSet]("list rule sets", l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC"))
-	return sets, active, err
-}
-
-// RuleSet reads one version of an organization's rules, or returns ErrNoRuleSet.
-func (l *Listing) RuleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
-	if _, err := l.Organization(ctx, org); err != nil {
-		return models.RuleSet{}, err
-	}
-	return l.ruleSet(ctx, org, version)
-}
-
-func (l *Listing) ruleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
-	return one[models.RuleSet]("read the rule set", l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, version), noRuleSet(org, version))
+// NoRuleSet says that a version is missing, with the sentinel of there being none.
+func NoRuleSet(org string, version int64) error {
+	return store.Refuse(ErrNoRuleSet, fmt.Sprintf("organization %s has no rule set version %d", org, version), "`daybook rules list` shows those that it has")
 }

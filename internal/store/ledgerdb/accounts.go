@@ -1,0 +1,97 @@
+package ledgerdb
+
+import (
+	"github.com/daybook-dev/daybook/internal/store"
+
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// UseConfigurations takes, for as long as the transaction lasts, the shared lock on the configuration of each organization
+// that no transaction is changing or waits to change, and returns those. It never waits, and takes a bounded number of locks,
+// however many organizations there are.
+func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]bool, error) {
+	const stmt = `SELECT daybook.try_use_configurations($1)`
+	used := make(map[string]bool, len(orgs))
+	var org string
+	err := store.Each(ctx, tx, []any{&org}, func() error {
+		used[org] = true
+		return nil
+	}, stmt, orgs)
+	return used, store.Wrap("lock configurations", err)
+}
+
+// lockConfiguration waits until no transaction uses or changes the organization's configuration, and holds it until the transaction
+// ends. Every change of rules, accounts and periods begins with it.
+func lockConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
+	_, err := tx.Exec(ctx, `SELECT daybook.lock_configuration($1)`, org)
+	return store.Wrap("lock the configuration of "+org, err)
+}
+
+// AccountCodes reads the codes of an organization's chart of accounts.
+func AccountCodes(ctx context.Context, q store.Querier, org string) ([]string, error) {
+	codes, err := store.Collect(ctx, q, pgx.RowTo[string], `SELECT code FROM daybook.accounts WHERE org_id = $1`, org)
+	return codes, store.Wrap("read accounts", err)
+}
+
+// Activated is the result of a change of an organization's configuration.
+type Activated struct {
+	// Version is the rule set's; 0 for a change of accounts.
+	Version int64
+	// Changed is false when the organization posts by the same already.
+	Changed bool
+	// Returned counts the failed jobs that are pending again because of it.
+	Returned int
+}
+
+// PutAccounts adds accounts to an organization's chart, or changes their names and types, and returns the jobs that had
+// failed for an unknown account to pending.
+func PutAccounts(ctx context.Context, tx pgx.Tx, org string, accounts []models.Account) (Activated, error) {
+	const put = `
+INSERT INTO daybook.accounts AS a (org_id, code, name, type, currencies)
+SELECT @org, code, name, type, currencies::text[]
+  FROM unnest(@codes::text[], @names::text[], @types::daybook.account_type[], @currencies::text[]) AS n (code, name, type, currencies)
+ON CONFLICT (org_id, code) DO UPDATE SET name = excluded.name, type = excluded.type, currencies = excluded.currencies
+ WHERE (a.name, a.type, a.currencies) IS DISTINCT FROM (excluded.name, excluded.type, excluded.currencies)`
+
+	if err := store.PutOrganization(ctx, tx, org, ""); err != nil {
+		return Activated{}, err
+	}
+	if err := lockConfiguration(ctx, tx, org); err != nil {
+		return Activated{}, err
+	}
+	n := len(accounts)
+	codes, names, types, currencies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	seen := make(map[string]bool, n)
+	for i, a := range accounts {
+		if seen[a.Code] {
+			return Activated{}, fmt.Errorf("account %s is listed twice: %w", a.Code, store.ErrInvalid)
+		}
+		seen[a.Code] = true
+		codes[i], names[i], types[i] = a.Code, a.Name, string(a.Type)
+		currencies[i] = "{" + strings.Join(a.Currencies, ",") + "}"
+	}
+	tag, err := tx.Exec(ctx, put, store.Args{"org": org, "codes": codes, "names": names, "types": types, "currencies": currencies})
+	if err != nil {
+		return Activated{}, store.Wrap("write accounts", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return Activated{}, nil
+	}
+	a := Activated{Changed: true}
+	a.Returned, err = store.ReturnFailed(ctx, tx, org, models.CodeUnknownAccount)
+	return a, err
+}
+
+// AccountExists reads whether Daybook knows an organization, and whether its chart has an account.
+func AccountExists(ctx context.Context, q store.Querier, org, account string) (orgExists, accountExists bool, err error) {
+	const stmt = `
+SELECT EXISTS (SELECT 1 FROM daybook.organizations WHERE id = $1), EXISTS (SELECT 1 FROM daybook.accounts WHERE org_id = $1 AND code = $2)`
+	err = q.QueryRow(ctx, stmt, org, account).Scan(&orgExists, &accountExists)
+	return orgExists, accountExists, store.Wrap("look for the account", err)
+}

@@ -1,0 +1,159 @@
+package listing
+
+import (
+	"github.com/daybook-dev/daybook/internal/store"
+
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// ErrOperationNotFound: there is no such bulk operation; finished ones are kept for a month.
+var ErrOperationNotFound = failure.New(failure.OperationNotFound, "no such bulk operation")
+
+// BulkJobs is a request for every background job that a filter means.
+type BulkJobs struct {
+	// Filter says which. A retry takes dead letters when its State is empty, and may be asked for JobCancelled or JobPending; a
+	// cancellation takes all that are not finished, and dead letters, and may be asked for one of those states.
+	Filter JobFilter
+	// All must be set when the filter says nothing but a state.
+	All bool
+	// DryRun counts and changes nothing.
+	DryRun bool
+}
+
+// BulkDone is what a bulk request led to.
+type BulkDone struct {
+	// Matched counts the jobs that the filter meant when the request began.
+	Matched int `json:"matched"`
+	// Changed counts those that are pending again, or cancelled, or will be after their running attempt.
+	Changed int `json:"changed"`
+	// Left counts those that were left alone: another transaction changed or locked them meanwhile, or another job with the same
+	// payload is open and they are to be unique.
+	Left int `json:"left"`
+}
+
+// RetryJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail while it runs are not tried
+// twice. With an error the operation, which the error names, can be gone on with.
+func (l *Listing) RetryJobs(ctx context.Context, q store.Querier, r BulkJobs, mode string, delay time.Duration) (BulkDone, error) {
+	op, err := l.StartRetry(ctx, r, mode, delay)
+	return l.finishBulk(ctx, q, r, op, err)
+}
+
+// CancelJobs cancels many jobs, as CancelJob does one: StartCancel and RunBulk.
+func (l *Listing) CancelJobs(ctx context.Context, q store.Querier, r BulkJobs) (BulkDone, error) {
+	op, err := l.StartCancel(ctx, r)
+	return l.finishBulk(ctx, q, r, op, err)
+}
+
+func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, op models.BulkOperation, err error) (BulkDone, error) {
+	if err == nil && !r.DryRun {
+		id := op.ID
+		if err = store.RunBulk(ctx, q, id); err != nil {
+			err = fmt.Errorf("bulk operation %s, which can be gone on with: %w", id, err)
+		}
+		// The counts are wanted most when it was cut off.
+		reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if now, readErr := l.BulkOperation(reading, "", id); readErr == nil {
+			op = now
+		}
+	}
+	return BulkDone{Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone}, err
+}
+
+// StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and delay are RetryJob's. With
+// DryRun they are counted, and the operation has no id.
+func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
+	op := models.BulkOperation{Action: models.BulkRetry, Mode: &mode}
+	if seconds := delay.Seconds(); seconds > 0 {
+		op.DelaySeconds = &seconds
+	}
+	states := []models.JobState{models.JobFailed}
+	if r.Filter.State != "" {
+		states = []models.JobState{models.JobFailed, models.JobCancelled, models.JobPending}
+	}
+	return l.startBulk(ctx, r, op, states)
+}
+
+// StartCancel is StartRetry for jobs that are to be cancelled.
+func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOperation, error) {
+	return l.startBulk(ctx, r, models.BulkOperation{Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
+}
+
+// startBulk chooses the jobs of an operation, which may have one of the states, or the one that the filter names.
+func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOperation, states []models.JobState) (models.BulkOperation, error) {
+	if !r.Filter.bounded() && !r.All {
+		return op, fmt.Errorf("%w: the filter means every job: name an organization, a type, an error code, a time or a link, or say that all are meant", store.ErrInvalid)
+	}
+	if s := r.Filter.State; s != "" {
+		if !slices.Contains(states, s) {
+			return op, fmt.Errorf("%w: the state of the jobs may be %s, not %s", store.ErrInvalid, strings.Join(store.Texts(states), ", "), s)
+		}
+		states = []models.JobState{s}
+	}
+	op.States = store.Texts(states)
+	if len(states) == 1 {
+		// The time window is that of the state.
+		r.Filter.State = states[0]
+	}
+	if r.Filter.OrgID != "" {
+		op.OrgID = &r.Filter.OrgID
+	}
+	if r.DryRun {
+		var n int64
+		err := l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Count(&n).Error
+		op.Matched = int(n)
+		return op, store.Wrap("count jobs", err)
+	}
+	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		inside := *l
+		inside.db = tx
+		return inside.chooseBulk(ctx, r.Filter, &op)
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return op, store.Wrap("choose jobs", err)
+}
+
+// chooseBulk writes an operation and its batches of 500 jobs, and forgets operations that ended a month ago.
+func (l *Listing) chooseBulk(ctx context.Context, f JobFilter, op *models.BulkOperation) error {
+	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
+	const begin = `
+INSERT INTO daybook.bulk_operations (org_id, action, mode, delay_seconds, states) VALUES (@org, @action, @mode, @delay, string_to_array(@states, ' '))
+RETURNING id, created_at, updated_at`
+	const choose = `
+INSERT INTO daybook.bulk_batches (operation_id, n, job_ids)
+SELECT ?, j.n / 500, array_agg(j.id ORDER BY j.id)
+  FROM (SELECT c.id, row_number() OVER (ORDER BY c.id) - 1 AS n FROM (?) c) j
+ GROUP BY 2`
+	const count = `
+UPDATE daybook.bulk_operations o
+   SET matched = (SELECT coalesce(sum(cardinality(b.job_ids)), 0) FROM daybook.bulk_batches b WHERE b.operation_id = o.id)
+ WHERE o.id = ?
+RETURNING matched`
+	if err := l.db.Exec(forget).Error; err != nil {
+		return err
+	}
+	if err := l.db.Raw(begin, map[string]any{
+		"org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds, "states": strings.Join(op.States, " "),
+	}).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
+		return err
+	}
+	if err := l.db.Exec(choose, op.ID, l.jobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
+		return err
+	}
+	return l.db.Raw(count, op.ID).Row().Scan(&op.Matched)
+}
+
+// BulkOperation reads an operation on jobs of an organization, or any when org is empty; ErrOperationNotFound when there is none.
+func (l *Listing) BulkOperation(ctx context.Context, org, id string) (models.BulkOperation, error) {
+	return one[models.BulkOperation]("read the bulk operation", where(l.db.WithContext(ctx).Where("id = ?", id), "org_id = ?", org),
+		fmt.Errorf("%w: %s; finished ones are kept for a month", ErrOperationNotFound, id))
+}

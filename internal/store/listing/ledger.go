@@ -1,0 +1,147 @@
+package listing
+
+import (
+	"errors"
+
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+
+	"github.com/daybook-dev/daybook/internal/store"
+
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// DocumentFilter says which documents to list. OrgID is required; the zero value of each other field means any.
+type DocumentFilter struct {
+	OrgID string
+	Type  models.DocumentType
+	// After leaves out the documents up to this id.
+	After string
+	// Limit is how many are listed at most; default DefaultLimit.
+	Limit int
+}
+
+// Documents lists an organization's documents in the order of their ids, without their contents.
+func (l *Listing) Documents(ctx context.Context, f DocumentFilter) ([]models.Document, error) {
+	q := l.db.WithContext(ctx).Omit("content").Where("org_id = ? AND id > ?", f.OrgID, f.After).Order("id").Limit(cmp.Or(f.Limit, store.DefaultLimit))
+	return find[models.Document]("list documents", where(q, "type = ?", f.Type))
+}
+
+// Document reads a document, or returns ErrDocumentNotFound.
+func (l *Listing) Document(ctx context.Context, org, id string) (models.Document, error) {
+	return one[models.Document]("read the document", l.db.WithContext(ctx).Where("org_id = ? AND id = ?", org, id),
+		fmt.Errorf("%w: organization %s has no document %s", store.ErrDocumentNotFound, org, id))
+}
+
+// EntryPlace is where a list of entries goes on: after this line.
+type EntryPlace struct {
+	ImpactID int64
+	LineNo   int
+}
+
+// EntriesAfter lists entries in the order of Entries, from a place on.
+func (l *Listing) EntriesAfter(ctx context.Context, f EntryFilter, after EntryPlace) ([]ledgerdb.EntryLine, error) {
+	q := l.entries(ctx, f).Where("(e.impact_id < ? OR (e.impact_id = ? AND e.line_no > ?))", after.ImpactID, after.ImpactID, after.LineNo)
+	return find[ledgerdb.EntryLine]("list entries", q)
+}
+
+// Impacts lists the chain of a document's impacts.
+func (l *Listing) Impacts(ctx context.Context, org, document string) ([]models.Impact, error) {
+	return find[models.Impact]("list impacts", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq"))
+}
+
+// EntryFilter says which entries to list. OrgID is required; the zero value of each other field means any.
+type EntryFilter struct {
+	OrgID      string
+	DocumentID string
+	Account    string
+	// Limit is how many are listed at most; default DefaultLimit.
+	Limit int
+}
+
+// Entries lists entries, the last posted impact first, the lines of an impact in their order.
+func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]ledgerdb.EntryLine, error) {
+	return find[ledgerdb.EntryLine]("list entries", l.entries(ctx, f))
+}
+
+func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
+	q := l.db.WithContext(ctx).Table("daybook.entries AS e").
+		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.document_date, i.rule_set_version, i.rule_id, i.epoch, "+
+			"i.job_id, i.attempt, i.workflow_run_id").
+		Joins("JOIN daybook.impacts i ON i.id = e.impact_id").
+		Where("e.org_id = ?", f.OrgID).Order("e.impact_id DESC, e.line_no").Limit(cmp.Or(f.Limit, store.DefaultLimit))
+	if f.DocumentID != "" {
+		q = q.Where("i.document_id = ? AND i.org_id = ?", f.DocumentID, f.OrgID)
+	}
+	return where(q, "e.account_code = ?", f.Account)
+}
+
+// Organizations lists the organizations that Daybook knows.
+func (l *Listing) Organizations(ctx context.Context) ([]models.Organization, error) {
+	return find[models.Organization]("list organizations", l.db.WithContext(ctx).Order("id"))
+}
+
+// Organization reads one organization, or returns ErrOrganizationNotFound. One that has documents or jobs alone, which SQL may have written,
+// has the defaults of a configuration.
+func (l *Listing) Organization(ctx context.Context, id string) (models.Organization, error) {
+	o, err := one[models.Organization]("read the organization", l.db.WithContext(ctx).Where("id = ?", id), store.NoOrganization(id))
+	if !errors.Is(err, store.ErrOrganizationNotFound) {
+		return o, err
+	}
+	unknown, otherErr := store.UnknownOrganizations(ctx, l.pool, []string{id})
+	if otherErr != nil {
+		return o, otherErr
+	}
+	if len(unknown) > 0 {
+		return o, err
+	}
+	return models.Organization{ID: id, ClosedPeriodPolicy: models.PolicyFail}, nil
+}
+
+// Accounts lists an organization's chart of accounts in the order of the codes.
+func (l *Listing) Accounts(ctx context.Context, org string) ([]models.Account, error) {
+	return find[models.Account]("list accounts", l.db.WithContext(ctx).Where("org_id = ?", org).Order("code"))
+}
+
+// ActiveRuleSet reads the rule set that an organization posts by, or returns ErrNoRuleSet.
+func (l *Listing) ActiveRuleSet(ctx context.Context, org string) (models.RuleSet, error) {
+	o, err := l.Organization(ctx, org)
+	switch {
+	case err != nil:
+		return models.RuleSet{}, err
+	case o.ActiveRuleSet == nil:
+		return models.RuleSet{}, fmt.Errorf("%w: organization %s", ledgerdb.ErrNoRuleSet, org)
+	}
+	return l.ruleSet(ctx, org, *o.ActiveRuleSet)
+}
+
+// RuleSets lists the versions of an organization's rules without their sources, the newest first, and says which one is
+// active; 0: none.
+func (l *Listing) RuleSets(ctx context.Context, org string) (sets []models.RuleSet, active int64, err error) {
+	o, err := l.Organization(ctx, org)
+	if err != nil {
+		return nil, 0, err
+	}
+	if o.ActiveRuleSet != nil {
+		active = *o.ActiveRuleSet
+	}
+	sets, err = find[models.RuleSet]("list rule sets", l.db.WithContext(ctx).Omit("source").Where("org_id = ?", org).Order("version DESC"))
+	return sets, active, err
+}
+
+// RuleSet reads one version of an organization's rules, or returns ErrNoRuleSet.
+func (l *Listing) RuleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
+	if _, err := l.Organization(ctx, org); err != nil {
+		return models.RuleSet{}, err
+	}
+	return l.ruleSet(ctx, org, version)
+}
+
+func (l *Listing) ruleSet(ctx context.Context, org string, version int64) (models.RuleSet, error) {
+	return one[models.RuleSet]("read the rule set", l.db.WithContext(ctx).Where("org_id = ? AND version = ?", org, version), ledgerdb.NoRuleSet(org, version))
+}

@@ -1,0 +1,2 @@
+// Package tokens keeps the tokens of the HTTP API, by their hashes.
+package tokens
