@@ -98,8 +98,11 @@ func New(s *store.Store, p Processor, o Options) *Engine {
 }
 
 // NewJobs returns an engine of jobs on a store of their queue. Close it.
-func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
-	e := newEngine(Tables(s), h, o.withDefaults())
+func NewJobs(s *store.Store, h Handlers, o Options) *Engine { return NewOn(Tables(s), h, o) }
+
+// NewOn returns an engine of a kind whose jobs are begun as they are leased. Close it.
+func NewOn(k Kind, h Handlers, o Options) *Engine {
+	e := newEngine(k, h, o.withDefaults())
 	e.begins = true
 	return e
 }

@@ -26,6 +26,8 @@ import (
 //     it is unknown which. Then the call may simply be made again, unless its comment says what else is to be done.
 //   - A request that comes while a job is leased (its generation grows) is never swallowed: however the lease ends, the job is due
 //     again, and its attempts are counted anew. A request to cancel ends the job as cancelled, however the lease ends.
+//   - A kind may lack a notion: organizations and priorities (then jobs have none, in the order of their age, the types in turn), requests that
+//     ask for a job anew or cancel it, picks (PickTypes), progress, and a log of attempts. Its test says which, and what it has instead.
 //   - Errors: store.IsTransient says that the database as a whole is unavailable or asks to try again, and that no job is to blame;
 //     store.IsSchemaMismatch that the schema is missing or not this program's; every other error is what it is.
 type Kind interface {
@@ -79,7 +81,8 @@ type Picker interface {
 	LeaseFor(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error)
 	// PickTypes chooses up to limit due jobs, which the caller is about to lock and complete in one transaction, of the types that may be
 	// picked: are others due as well for which there is room, Pick.Others is set and nothing is chosen. Room is reserved for what is
-	// chosen, until Lock. Nothing is written and nothing locked.
+	// chosen, until Lock. Nothing is written and nothing locked. A kind whose lease is always on record before a job is worked chooses
+	// nothing and says Pick.Others at once: then the methods for picked jobs are never called.
 	PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room store.Room) (Pick, error)
 	// HasLeft reports whether jobs are due that this worker may not work and another one might. A kind whose jobs every worker can
 	// work says false.
@@ -112,7 +115,8 @@ type Pick interface {
 
 // Leases are what the runner asks of the leases that a turn holds.
 type Leases interface {
-	// Renew makes the turn's leases young, those of the overdue ids left out, and those that are younger than young. It returns all that
+	// Renew makes the turn's leases young, those of the overdue ids left out, and those that are younger than young, or than half of the
+	// time after which the kind's leases expire. It returns all that
 	// the turn still holds under its fence. Missed says that leases were not renewed, because another transaction holds their rows.
 	Renew(ctx context.Context, turn store.Turn, overdue []string, young time.Duration) (store.Renewed, error)
 	// Held returns the ids of the jobs that the turn holds under its fence, locked or not.
@@ -152,8 +156,9 @@ type Leases interface {
 
 // Reclaimer ends the leases that their holders do not renew. It belongs to one goroutine.
 //
-// A lease ends when it has expired (store.StaleAfter) and the Reclaimer has itself seen, for as long as a holder takes to renew, in
-// uninterrupted contact with a database that has not been restarted meanwhile, that it was neither renewed nor locked. Its job is
+// A lease that expires after seconds (store.StaleAfter) ends when the Reclaimer has itself seen, for as long as a holder takes to renew, in
+// uninterrupted contact with a database that has not been restarted meanwhile, that it was neither renewed nor locked. One that expires after
+// minutes gives its holder that time by itself: it ends when it has expired, also by a lease of any process. Its job is
 // pending again. It is charged if it was being worked, and fails when that was its last attempt; what waited is not charged.
 type Reclaimer interface {
 	// Check ends the leases whose time has come, and says when to check again. After an error nothing counts that was seen before.

@@ -96,7 +96,11 @@ func Wrap(doing string, err error) error { return wrap(doing, err) }
 func lacksSchema(pg *pgconn.PgError) bool {
 	switch pg.Code {
 	case "3F000", "42P01", "42883", "42704": // schema, table, function, type
-		return strings.Contains(pg.Message, "daybook.") || strings.Contains(pg.Message, `"daybook"`)
+		for _, schema := range []string{"daybook", "queues", "internal"} {
+			if strings.Contains(pg.Message, schema+".") || strings.Contains(pg.Message, `"`+schema+`"`) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -16,6 +16,8 @@ type Kind struct {
 	// channel and key are what the wake function notifies and locks.
 	channel string
 	key     int
+	// require is the function that has a transaction fail on another table than the one that was verified; "": the one of schema daybook.
+	require string
 	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
 	abilities *Abilities
 	// oldRows go when they are old.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,8 @@ func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	if table == nil {
 		return "", fmt.Errorf("there is no table %s", name)
 	}
-	return `SELECT daybook.require_table('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
+	require := cmp.Or(s.kind.require, "daybook.require_table")
+	return `SELECT ` + require + `('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
 }
 
 // suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it

@@ -14,11 +14,11 @@ import (
 
 // cursorContracts are that cursors hide nothing that is due.
 var cursorContracts = []contract{
-	{"new work is found while others work", newWork},
-	{"a late commit is found", lateCommit},
-	{"a raised priority is found", raisedPriority},
-	{"steady work hides no old row", steadyWork},
-	{"what another process gave back is found", givenBackElsewhere},
+	{"new work is found while others work", newWork, []notion{priorities, organizations}},
+	{"a late commit is found", lateCommit, nil},
+	{"a raised priority is found", raisedPriority, []notion{priorities, requests}},
+	{"steady work hides no old row", steadyWork, nil},
+	{"what another process gave back is found", givenBackElsewhere, nil},
 }
 
 // An organization, and a job of high priority, are added while a long queue is drained.
@@ -65,7 +65,7 @@ func raisedPriority(b *bundle) {
 	click := b.one("a", "click", 2, 0)
 	b.filled("a", 1, 1)
 	turn := b.turn("run/0/1")
-	require.Contains(b.t, ids(b.lease(turn, 2)), filledID("a", 1, 1), "the cursor of the high priority has moved on")
+	require.Contains(b.t, ids(b.lease(turn, 2)), b.filledID("a", 1, 1), "the cursor of the high priority has moved on")
 	require.Equal(b.t, click, b.one("a", "click", 1, 0))
 	round := 0
 	b.eventually(func() bool {

@@ -12,11 +12,11 @@ import (
 
 // meanwhileContracts are that nothing is swallowed which is asked for while a job is leased, however its lease ends.
 var meanwhileContracts = []contract{
-	{"a job that is asked for anew is due again", meanwhile{[]ask{anew}, models.JobPending}.check},
-	{"a job that is to be cancelled is cancelled", meanwhile{[]ask{cancelled}, models.JobCancelled}.check},
-	{"a request after a cancellation takes it back", meanwhile{[]ask{cancelled, anew}, models.JobPending}.check},
-	{"a cancellation after a request cancels", meanwhile{[]ask{anew, cancelled}, models.JobCancelled}.check},
-	{"requeued jobs are counted", requeued},
+	{"a job that is asked for anew is due again", meanwhile{[]ask{anew}, models.JobPending}.check, []notion{requests}},
+	{"a job that is to be cancelled is cancelled", meanwhile{[]ask{cancelled}, models.JobCancelled}.check, []notion{requests}},
+	{"a request after a cancellation takes it back", meanwhile{[]ask{cancelled, anew}, models.JobPending}.check, []notion{requests}},
+	{"a cancellation after a request cancels", meanwhile{[]ask{anew, cancelled}, models.JobCancelled}.check, []notion{requests}},
+	{"requeued jobs are counted", requeued, []notion{requests}},
 }
 
 // ask is a request about the job with the key.

@@ -17,17 +17,17 @@ import (
 
 // orderContracts are which due jobs are leased, and in which order.
 var orderContracts = []contract{
-	{"many callers lease disjoint jobs", manyCallers},
-	{"locked rows are skipped", leaseSkipsLocked},
-	{"priority, then age", priorityThenAge},
-	{"the limit is kept", limitIsKept},
-	{"organizations take turns", organizationsTakeTurns},
-	{"priorities share", prioritiesShare},
-	{"leases of one leave a fifth to low priority", leasesOfOne},
-	{"the oldest of an organization first", oldestFirst},
-	{"a paused organization", pausedOrganization},
-	{"a cap holds over all workers", capHolds},
-	{"the outlook says when to look again", outlook},
+	{"many callers lease disjoint jobs", manyCallers, nil},
+	{"locked rows are skipped", leaseSkipsLocked, nil},
+	{"priority, then age", priorityThenAge, []notion{priorities}},
+	{"the limit is kept", limitIsKept, nil},
+	{"organizations take turns", organizationsTakeTurns, []notion{organizations}},
+	{"priorities share", prioritiesShare, []notion{priorities, organizations}},
+	{"leases of one leave a fifth to low priority", leasesOfOne, []notion{priorities, organizations}},
+	{"the oldest of an organization first", oldestFirst, nil},
+	{"a paused organization", pausedOrganization, []notion{organizations}},
+	{"a cap holds over all workers", capHolds, []notion{organizations}},
+	{"the outlook says when to look again", outlook, nil},
 }
 
 func manyCallers(b *bundle) {
@@ -75,15 +75,15 @@ func manyCallers(b *bundle) {
 		assert.Equal(b.t, 1, times, "times that %s was leased", id)
 	}
 	b.counts(n, models.JobLeased)
-	assert.Equal(b.t, 1, b.read(filledID(org, 2, 1)).Attempts)
+	assert.Equal(b.t, 1, b.read(b.filledID(org, 2, 1)).Attempts)
 }
 
 // Two workers lease at once: the second passes over what the first has locked and not yet committed.
 func leaseSkipsLocked(b *bundle) {
 	b.filled(org, 2, 4)
-	first, third := filledID(org, 2, 1), filledID(org, 2, 3)
+	first, third := b.filledID(org, 2, 1), b.filledID(org, 2, 3)
 	b.locking(func() {
-		assert.ElementsMatch(b.t, []string{filledID(org, 2, 2), filledID(org, 2, 4)}, ids(b.lease(b.turn("run/0/1"), 10)))
+		assert.ElementsMatch(b.t, []string{b.filledID(org, 2, 2), b.filledID(org, 2, 4)}, ids(b.lease(b.turn("run/0/1"), 10)))
 	}, first, third)
 	// A caller that finds nothing but locked rows is told to look again, and finds them when they are unlocked.
 	var rest []string
@@ -120,7 +120,7 @@ func limitIsKept(b *bundle) {
 	assert.Len(b.t, leased, 12)
 	b.counts(12, models.JobLeased)
 	for n := 1; n <= 10; n++ {
-		assert.Contains(b.t, ids(leased), filledID(org, 1, n), "the high ones first")
+		assert.Contains(b.t, ids(leased), b.filledID(org, 1, n), "the high ones first")
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 
 // leasePickedContracts are about picked jobs that last: they are leased.
 var leasePickedContracts = []contract{
-	{"some are completed and others leased in the transaction that picked them", leasePicked},
-	{"what waits when it is leased is not being worked", leasePickedWaiting},
-	{"a transaction that fails leases nothing", leasePickedFails},
-	{"a later transaction leases what is as it was", leasePickedLater},
+	{"some are completed and others leased in the transaction that picked them", leasePicked, []notion{picks}},
+	{"what waits when it is leased is not being worked", leasePickedWaiting, []notion{picks}},
+	{"a transaction that fails leases nothing", leasePickedFails, []notion{picks}},
+	{"a later transaction leases what is as it was", leasePickedLater, []notion{picks}},
 }
 
 func leasePicked(b *bundle) {
@@ -37,7 +37,7 @@ func leasePicked(b *bundle) {
 		_, err = b.kind.CompletePicked(ctx, tx, turn, all(done, picked[:1]))
 		return err
 	}))
-	assert.Equal(b.t, models.JobCompleted, b.read(filledID(org, 2, 1)).State)
+	assert.Equal(b.t, models.JobCompleted, b.read(b.filledID(org, 2, 1)).State)
 	held, err := b.kind.Held(ctx, turn)
 	require.NoError(b.t, err)
 	assert.ElementsMatch(b.t, ids(lasting), held)
@@ -91,7 +91,7 @@ func leasePickedFails(b *bundle) {
 		return pgx.ErrTxCommitRollback
 	}), pgx.ErrTxCommitRollback)
 	pick.Undo()
-	b.pending(filledID(org, 2, 1), 0, "as it was")
+	b.pending(b.filledID(org, 2, 1), 0, "as it was")
 	held, err := b.kind.Held(ctx, turn)
 	require.NoError(b.t, err)
 	assert.Empty(b.t, held)

@@ -15,14 +15,14 @@ import (
 
 // pickContracts are about jobs that are locked, worked and completed in one transaction, without a lease.
 var pickContracts = []contract{
-	{"jobs are completed in the transaction that picked them", picked},
-	{"their completion commits the transaction that picked them", pickCommits},
-	{"a transaction that fails leaves them as they were", pickFails},
-	{"a transaction that was lost is told of to the next one", pickDropped},
-	{"no other caller has them meanwhile", pickExcludes},
-	{"what is counted is not picked", pickCounted},
-	{"an organization that is held back is left alone", heldBack},
-	{"an empty pick says when to look again", pickOutlook},
+	{"jobs are completed in the transaction that picked them", picked, []notion{picks}},
+	{"their completion commits the transaction that picked them", pickCommits, []notion{picks}},
+	{"a transaction that fails leaves them as they were", pickFails, []notion{picks}},
+	{"a transaction that was lost is told of to the next one", pickDropped, []notion{picks}},
+	{"no other caller has them meanwhile", pickExcludes, []notion{picks}},
+	{"what is counted is not picked", pickCounted, []notion{picks}},
+	{"an organization that is held back is left alone", heldBack, []notion{picks}},
+	{"an empty pick says when to look again", pickOutlook, []notion{picks}},
 }
 
 // jobType is the type of the suite's jobs, "" where there are no types.
@@ -77,7 +77,7 @@ func picked(b *bundle) {
 	}{
 		{models.JobCompleted, 1, ""}, {models.JobCompleted, 1, ""}, {models.JobPending, 1, retry.Code}, {models.JobPending, 0, later.Code}, {models.JobFailed, 1, failed.Code},
 	} {
-		id := filledID(org, 2, n+1)
+		id := b.filledID(org, 2, n+1)
 		j, log := b.read(id), b.log(id)
 		assert.Equal(b.t, want.state, j.State, id)
 		assert.Equal(b.t, want.attempts, j.Attempts, id)
@@ -91,7 +91,7 @@ func picked(b *bundle) {
 	held, err := b.kind.Held(b.t.Context(), turn)
 	require.NoError(b.t, err)
 	assert.Empty(b.t, held)
-	_, err = b.complete(turn, done, store.Job{ID: filledID(org, 2, 1), Attempt: 1, StartedAt: time.Now()})
+	_, err = b.complete(turn, done, store.Job{ID: b.filledID(org, 2, 1), Attempt: 1, StartedAt: time.Now()})
 	assert.ErrorIs(b.t, err, store.ErrLeaseLost)
 }
 
@@ -140,7 +140,7 @@ func pickFails(b *bundle) {
 	})
 	require.ErrorIs(b.t, err, wrong)
 	pick.Undo()
-	id := filledID(org, 2, 1)
+	id := b.filledID(org, 2, 1)
 	b.pending(id, 0, "as it was")
 	assert.Empty(b.t, b.log(id), "nothing is logged")
 	assert.Equal(b.t, []string{id}, ids(b.lease(b.turn("run/0/2"), 1)), "it is found at once, in its place")
@@ -245,7 +245,7 @@ func heldBack(b *bundle) {
 	pick.LeaveAlone()
 	_, begun = b.kind.HoldBack(org)
 	assert.False(b.t, begun, "it is held back already")
-	b.pending(filledID(org, 2, 1), 0, "nothing is written")
+	b.pending(b.filledID(org, 2, 1), 0, "nothing is written")
 	// A process that knows of no hold takes them; so does this one when it has passed.
 	b.eventually(func() bool { return len(b.lease(b.turn("run/0/1"), 10)) == 2 }, "they are leased when the organization is tried again")
 }

@@ -11,9 +11,9 @@ import (
 
 // roomContracts are about leases for which there is room.
 var roomContracts = []contract{
-	{"room is reserved for what is leased", roomIsReserved},
-	{"jobs without a handler are left alone", withoutHandler},
-	{"a type is leased up to its limit over all workers", everywhere},
+	{"room is reserved for what is leased", roomIsReserved, nil},
+	{"jobs without a handler are left alone", withoutHandler, nil},
+	{"a type is leased up to its limit over all workers", everywhere, nil},
 }
 
 // room is room for the jobs of one type.
@@ -89,7 +89,7 @@ func withoutHandler(b *bundle) {
 	for range 5 {
 		assert.Empty(b.t, b.leaseFor(b.turn("run/0/1"), 10, &room{left: 10}).Jobs)
 	}
-	b.pending(filledID(org, 2, 1), 0, "it is left as it was")
+	b.pending(b.filledID(org, 2, 1), 0, "it is left as it was")
 }
 
 // What other workers lease counts, and what is leased without a limit does not.

@@ -22,6 +22,13 @@ type tables struct {
 
 func (q tables) open() engine.Kind { return engine.Tables(store.NewQueue(q.db.Pool, q.kind)) }
 
+// lacks implements queue: these kinds have everything that the port knows.
+func (tables) lacks() map[notion]string { return nil }
+
+func (tables) filledID(org string, priority, n int) string {
+	return fmt.Sprintf("%s_%d_%08d", org, priority, n)
+}
+
 func (q tables) exec(ctx context.Context, stmt string, args ...any) error {
 	_, err := q.db.Pool.Exec(ctx, fmt.Sprintf(stmt, q.table), args...)
 	return err

@@ -14,10 +14,10 @@ import (
 
 // wakerContracts are about how a process learns of new work.
 var wakerContracts = []contract{
-	{"every enqueue wakes a waiter", everyEnqueueWakes},
-	{"an open transaction that enqueues holds up no other", openTransaction},
-	{"reminding tells those that wait", reminding},
-	{"closing ends the connection", closing},
+	{"every enqueue wakes a waiter", everyEnqueueWakes, nil},
+	{"an open transaction that enqueues holds up no other", openTransaction, nil},
+	{"reminding tells those that wait", reminding, nil},
+	{"closing ends the connection", closing, nil},
 }
 
 // wakeLimit is far below a poll interval, and far above what a wake-up takes.
