@@ -93,14 +93,29 @@ CREATE TABLE queues.open_task (
     task_lease_id bigint,
     leased_until  timestamptz,
     arrived       xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    CONSTRAINT open_task_has_lease CHECK ((task_lease_id IS NULL) = (leased_until IS NULL))
+    turn_id       text,
+    fence         bigint,
+    worker        text,
+    detached      boolean NOT NULL DEFAULT false,
+    working       boolean NOT NULL DEFAULT false,
+    counted       boolean NOT NULL DEFAULT false,
+    reclaims      integer NOT NULL DEFAULT 0,
+    put_off       integer NOT NULL DEFAULT 0,
+    CONSTRAINT open_task_has_lease CHECK ((task_lease_id IS NULL) = (leased_until IS NULL)
+        AND (turn_id IS NULL) = (fence IS NULL) AND (turn_id IS NULL OR leased_until IS NOT NULL) AND (turn_id IS NOT NULL OR NOT (detached OR working OR counted)))
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON TABLE queues.open_task IS 'One row for each task that is not completed; queues.rebuild_open_tasks makes it anew from the facts';
+COMMENT ON COLUMN queues.open_task.scheduled_at IS 'When it is ready: the task''s scheduled_at, or later where it was put off';
 COMMENT ON COLUMN queues.open_task.leases IS 'How often the task was handed out';
 COMMENT ON COLUMN queues.open_task.task_lease_id IS 'The claim that holds it; null: it is ready, now or from scheduled_at on';
 COMMENT ON COLUMN queues.open_task.arrived IS 'The transaction that made it ready, or leased it';
+COMMENT ON COLUMN queues.open_task.turn_id IS 'The turn of Daybook''s worker that holds the lease, under the fence; null: another client holds it, or it is ready';
+COMMENT ON COLUMN queues.open_task.working IS 'The worker works on it: the attempt counts as lost should the worker end';
+COMMENT ON COLUMN queues.open_task.counted IS 'Its lease counts towards the limit of its type over all workers';
+COMMENT ON COLUMN queues.open_task.reclaims IS 'How often a worker ended while it had the task; a suspect is worked alone';
+COMMENT ON COLUMN queues.open_task.put_off IS 'How often this attempt was put off because of the database';
 -- Each index has a condition of its own, which says ready or leased in other words: a statement names the one that it means, and whatever the
 -- statistics are no other index will do. That a table is nearly empty makes all of them look alike, also with a million dead rows.
 --
@@ -109,6 +124,9 @@ CREATE INDEX open_task_ready ON queues.open_task (scheduled_at, task_id) WHERE l
 CREATE INDEX open_task_ready_type ON queues.open_task (task_type, scheduled_at, task_id) WHERE num_nulls(leased_until) = 1;
 -- Leases in the order in which they expire.
 CREATE INDEX open_task_leased ON queues.open_task (leased_until) WHERE leased_until IS NOT NULL;
+-- What a turn of the worker holds, and the leases that count towards a limit.
+CREATE INDEX open_task_turn ON queues.open_task (turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX open_task_counted ON queues.open_task (task_type) WHERE counted;
 -- What arrived since a cursor was noted.
 CREATE INDEX open_task_ready_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NULL;
 CREATE INDEX open_task_leased_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NOT NULL;

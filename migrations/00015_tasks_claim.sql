@@ -3,36 +3,70 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- Makes tasks ready again whose leases have expired, 1,000 at once, and says how many. Each goes back to its place in the order.
-CREATE FUNCTION queues.reclaim_expired(_now timestamptz) RETURNS integer
+-- After so many attempts that ended with their worker, a task is completed: it ends its worker each time.
+CREATE FUNCTION queues.most_task_attempts() RETURNS integer
+    LANGUAGE sql IMMUTABLE
+AS $$ SELECT 10 $$;
+
+-- What is noted of an attempt that ended with its worker.
+CREATE FUNCTION queues.lost_task_message(_attempt integer) RETURNS text
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt
+        || CASE WHEN _attempt >= queues.most_task_attempts() THEN ', the last one: the task is completed' ELSE '' END
+$$;
+
+-- Makes tasks ready again whose leases have expired, 1,000 at once. Each goes back to its place in the order. What Daybook's worker was working on
+-- is lost, and says so in queues.error; what it had not begun does not count as handed out. tasks: how many leases ended; lost: how
+-- many of them were being worked; failed: how many of these were the last attempt.
+CREATE FUNCTION queues.reclaim_expired(_now timestamptz, OUT tasks integer, OUT lost integer, OUT failed integer)
     LANGUAGE plpgsql
 AS $$
 DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor('@');
     ids bigint[];
-    n   integer := 0;
 BEGIN
+    tasks := 0;
+    lost := 0;
+    failed := 0;
     ids := ARRAY(
         (SELECT o.task_id FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until <= _now
           ORDER BY o.leased_until LIMIT 1000)
         UNION ALL
         (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
     IF cardinality(ids) > 0 THEN
-        UPDATE queues.open_task o
-           SET leased_until = NULL, task_lease_id = NULL, arrived = pg_current_xact_id()
-         WHERE o.task_id IN (SELECT e.task_id FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED);
-        GET DIAGNOSTICS n = ROW_COUNT;
+        WITH held AS (
+            SELECT e.task_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
+              FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED
+        ), noted AS (
+            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.working
+        ), closed AS (
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.ends RETURNING o.task_id
+        ), completed AS (
+            INSERT INTO queues.task_completed (task_id) SELECT x.task_id FROM closed x ON CONFLICT DO NOTHING
+        ), ready AS (
+            UPDATE queues.open_task o
+               SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
+                   leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END,
+                   reclaims = o.reclaims + h.working::integer, put_off = CASE WHEN h.waited THEN o.put_off ELSE 0 END, arrived = pg_current_xact_id()
+              FROM held h
+             WHERE o.task_id = h.task_id AND NOT h.ends
+        )
+        SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends) INTO tasks, lost, failed FROM held h;
     END IF;
     IF queues.cursor_is_old(c) THEN
         PERFORM queues.move_lease_cursor(c, _now);
     END IF;
-    RETURN n;
 END
 $$;
 
 -- Leases up to _limit ready tasks of one type, null: of every type, for five minutes, in the order (scheduled_at, task_id). What other
--- transactions hold is passed over.
-CREATE FUNCTION queues.claim_tasks(_limit integer, _type text) RETURNS TABLE (task_id bigint, task_lease_id bigint, leases integer, leased_at timestamptz, expires_at timestamptz)
+-- transactions hold is passed over. _turn and what follows it are those of Daybook's worker (chapter 16).
+CREATE FUNCTION queues.claim_tasks(
+    _limit integer, _type text, _turn text DEFAULT NULL, _fence bigint DEFAULT NULL, _worker text DEFAULT NULL, _detached boolean DEFAULT false,
+    _working boolean DEFAULT false, _counted boolean DEFAULT false)
+    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, scheduled_at timestamptz,
+                   task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, leases integer, reclaims integer)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -79,17 +113,23 @@ BEGIN
         ids := queues.within_caps(ids, room.capped, room.left_of);
     END IF;
     IF cardinality(ids) > 0 THEN
+        -- The tasks are read here, by a snapshot that saw them become ready: that of a caller's statement may be older.
         RETURN QUERY
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
             SELECT i.id, clock, clock + interval '5 minutes' FROM unnest(ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n
             RETURNING task_id, task_lease_id
+        ), leased AS (
+            UPDATE queues.open_task o
+               SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id(),
+                   turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = _working, counted = _counted
+              FROM added a
+             WHERE o.task_id = a.task_id
+            RETURNING o.task_id, o.task_lease_id, o.leases, o.leased_until, o.reclaims, o.scheduled_at
         )
-        UPDATE queues.open_task o
-           SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id()
-          FROM added a
-         WHERE o.task_id = a.task_id
-        RETURNING o.task_id, o.task_lease_id, o.leases, clock, o.leased_until;
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims
+          FROM leased l JOIN queues.task t USING (task_id)
+         ORDER BY l.scheduled_at, l.task_id;
     END IF;
     IF queues.cursor_is_old(c) THEN
         IF cardinality(ids) = _limit THEN
@@ -108,7 +148,7 @@ DECLARE
     leased queues.task;
 BEGIN
     PERFORM queues.reclaim_expired(clock_timestamp());
-    SELECT t.* INTO leased FROM queues.claim_tasks(1, NULL) c JOIN queues.task t USING (task_id);
+    SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at INTO leased FROM queues.claim_tasks(1, NULL) c;
     RETURN leased;
 END
 $$;
@@ -134,17 +174,13 @@ BEGIN
     PERFORM queues.reclaim_expired(clock_timestamp());
     IF _task_types IS NULL THEN
         RETURN QUERY
-        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
-          FROM queues.claim_tasks(_limit, NULL) c JOIN queues.task t USING (task_id)
-         ORDER BY t.scheduled_at, t.task_id;
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases FROM queues.claim_tasks(_limit, NULL) c;
         RETURN;
     END IF;
     -- In the order of their names, so that two callers do not wait for each other.
     FOR kind IN SELECT DISTINCT x FROM unnest(_task_types) AS x ORDER BY x LOOP
         RETURN QUERY
-        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
-          FROM queues.claim_tasks(_limit, kind) c JOIN queues.task t USING (task_id)
-         ORDER BY t.scheduled_at, t.task_id;
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases FROM queues.claim_tasks(_limit, kind) c;
     END LOOP;
 END
 $$;
@@ -219,7 +255,9 @@ BEGIN
         SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
          ORDER BY o.task_id FOR UPDATE OF o
     )
-    UPDATE queues.open_task o SET leased_until = NULL, task_lease_id = NULL, leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
+    UPDATE queues.open_task o
+       SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
+           leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
       FROM held h WHERE o.task_id = h.task_id
     RETURNING o.task_id;
     IF FOUND THEN
@@ -289,7 +327,7 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION queues.reclaim_expired, queues.claim_tasks, queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due,
+REVOKE ALL ON FUNCTION queues.most_task_attempts, queues.lost_task_message, queues.reclaim_expired, queues.claim_tasks, queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due,
     queues.renew_task_leases, queues.give_back_tasks, queues.complete_task, queues.complete_tasks, queues.fail_task, queues.fail_tasks FROM PUBLIC;
 
 -- +goose StatementEnd
@@ -297,3 +335,4 @@ REVOKE ALL ON FUNCTION queues.reclaim_expired, queues.claim_tasks, queues.dequeu
 -- +goose Down
 DROP FUNCTION queues.fail_tasks, queues.fail_task, queues.complete_tasks, queues.complete_task, queues.give_back_tasks, queues.renew_task_leases;
 DROP FUNCTION queues.next_task_due, queues.dequeue_available_tasks, queues.dequeue_next_available_task, queues.claim_tasks, queues.reclaim_expired;
+DROP FUNCTION queues.lost_task_message, queues.most_task_attempts;

@@ -1839,9 +1839,30 @@ $_$;
 
 COMMENT ON FUNCTION internal.run_function(function_name text, payload jsonb) IS 'Calls the function that a task names, with the rights of the caller, who must have been granted it';
 
--- Name: claim_tasks(integer, text); Type: FUNCTION; Schema: queues; Owner: -
+-- Name: begin_tasks(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.claim_tasks(_limit integer, _type text) RETURNS TABLE(task_id bigint, task_lease_id bigint, leases integer, leased_at timestamp with time zone, expires_at timestamp with time zone)
+CREATE FUNCTION queues.begin_tasks(_turn text, _fence bigint, _task_ids bigint[]) RETURNS TABLE(task_id bigint, begun boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    UPDATE queues.open_task o SET working = true
+     WHERE o.task_id IN (SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED)
+    RETURNING o.task_id, true;
+    RETURN QUERY
+    SELECT o.task_id, false FROM queues.open_task o WHERE o.task_id = ANY (_task_ids) AND o.turn_id = _turn AND o.fence = _fence AND NOT o.working;
+END
+$$;
+
+-- Name: claim_tasks(integer, text, text, bigint, text, boolean, boolean, boolean); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.claim_tasks(_limit integer, _type text, _turn text DEFAULT NULL::text, _fence bigint DEFAULT NULL::bigint, _worker text DEFAULT NULL::text, _detached boolean DEFAULT false, _working boolean DEFAULT false, _counted boolean DEFAULT false) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, scheduled_at timestamp with time zone, task_lease_id bigint, leased_at timestamp with time zone, expires_at timestamp with time zone, leases integer, reclaims integer)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1888,17 +1909,23 @@ BEGIN
         ids := queues.within_caps(ids, room.capped, room.left_of);
     END IF;
     IF cardinality(ids) > 0 THEN
+        -- The tasks are read here, by a snapshot that saw them become ready: that of a caller's statement may be older.
         RETURN QUERY
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
             SELECT i.id, clock, clock + interval '5 minutes' FROM unnest(ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n
             RETURNING task_id, task_lease_id
+        ), leased AS (
+            UPDATE queues.open_task o
+               SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id(),
+                   turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = _working, counted = _counted
+              FROM added a
+             WHERE o.task_id = a.task_id
+            RETURNING o.task_id, o.task_lease_id, o.leases, o.leased_until, o.reclaims, o.scheduled_at
         )
-        UPDATE queues.open_task o
-           SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id()
-          FROM added a
-         WHERE o.task_id = a.task_id
-        RETURNING o.task_id, o.task_lease_id, o.leases, clock, o.leased_until;
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims
+          FROM leased l JOIN queues.task t USING (task_id)
+         ORDER BY l.scheduled_at, l.task_id;
     END IF;
     IF queues.cursor_is_old(c) THEN
         IF cardinality(ids) = _limit THEN
@@ -2016,17 +2043,13 @@ BEGIN
     PERFORM queues.reclaim_expired(clock_timestamp());
     IF _task_types IS NULL THEN
         RETURN QUERY
-        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
-          FROM queues.claim_tasks(_limit, NULL) c JOIN queues.task t USING (task_id)
-         ORDER BY t.scheduled_at, t.task_id;
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases FROM queues.claim_tasks(_limit, NULL) c;
         RETURN;
     END IF;
     -- In the order of their names, so that two callers do not wait for each other.
     FOR kind IN SELECT DISTINCT x FROM unnest(_task_types) AS x ORDER BY x LOOP
         RETURN QUERY
-        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases
-          FROM queues.claim_tasks(_limit, kind) c JOIN queues.task t USING (task_id)
-         ORDER BY t.scheduled_at, t.task_id;
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases FROM queues.claim_tasks(_limit, kind) c;
     END LOOP;
 END
 $$;
@@ -2067,7 +2090,7 @@ DECLARE
     leased queues.task;
 BEGIN
     PERFORM queues.reclaim_expired(clock_timestamp());
-    SELECT t.* INTO leased FROM queues.claim_tasks(1, NULL) c JOIN queues.task t USING (task_id);
+    SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at INTO leased FROM queues.claim_tasks(1, NULL) c;
     RETURN leased;
 END
 $$;
@@ -2075,6 +2098,58 @@ $$;
 -- Name: FUNCTION dequeue_next_available_task(); Type: COMMENT; Schema: queues; Owner: -
 
 COMMENT ON FUNCTION queues.dequeue_next_available_task() IS 'Leases the first task that is due for five minutes, and returns it; all columns are null when there is none. Commit before you process it';
+
+-- Name: end_tasks(text, bigint, bigint[], integer[], text[], text[], double precision[], boolean[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.end_tasks(_turn text, _fence bigint, _task_ids bigint[], _attempts integer[], _outcomes text[], _errors text[], _delays double precision[], _database boolean[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+DECLARE
+    n integer;
+BEGIN
+    IF _outcomes IS NULL THEN
+        WITH closed AS (
+            DELETE FROM queues.open_task o USING unnest(_task_ids, _attempts) AS v (task_id, attempt)
+             WHERE o.task_id = v.task_id AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
+            RETURNING o.task_id
+        )
+        INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c;
+        GET DIAGNOSTICS n = ROW_COUNT;
+    ELSE
+        WITH held AS (
+            SELECT v.* FROM unnest(_task_ids, _attempts, _outcomes, _errors, _delays, _database) AS v (task_id, attempt, outcome, error, delay, of_database)
+              JOIN queues.open_task o ON o.task_id = v.task_id
+             WHERE o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
+             ORDER BY o.task_id FOR UPDATE OF o
+        ), noted AS (
+            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, h.error FROM held h WHERE h.error IS NOT NULL
+        ), closed AS (
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.outcome IN ('completed', 'failed') RETURNING o.task_id
+        ), completed AS (
+            INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c
+        ), again AS (
+            UPDATE queues.open_task o
+               SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
+                   leases = CASE WHEN h.outcome = 'retried' THEN o.leases ELSE o.leases - 1 END, reclaims = 0,
+                   put_off = CASE WHEN h.outcome = 'retried' THEN 0 ELSE o.put_off + h.of_database::integer END,
+                   scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE o.scheduled_at END,
+                   arrived = pg_current_xact_id()
+              FROM held h
+             WHERE o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')
+        )
+        SELECT count(*) INTO n FROM held;
+    END IF;
+    IF n < cardinality(_task_ids) THEN
+        PERFORM daybook.lease_lost(cardinality(_task_ids), n);
+    END IF;
+END
+$$;
 
 -- Name: enqueue(text, jsonb, timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2232,12 +2307,46 @@ BEGIN
         SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
          ORDER BY o.task_id FOR UPDATE OF o
     )
-    UPDATE queues.open_task o SET leased_until = NULL, task_lease_id = NULL, leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
+    UPDATE queues.open_task o
+       SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
+           leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
       FROM held h WHERE o.task_id = h.task_id
     RETURNING o.task_id;
     IF FOUND THEN
         PERFORM daybook.wake_task_queue();
     END IF;
+END
+$$;
+
+-- Name: give_tasks_of_turn_back(text, bigint, bigint[], double precision); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    n integer;
+BEGIN
+    WITH held AS (
+        SELECT o.task_id FROM queues.open_task o
+         WHERE o.turn_id = _turn AND o.fence <= _fence AND (_task_ids IS NULL OR o.task_id = ANY (_task_ids))
+         ORDER BY o.task_id FOR UPDATE SKIP LOCKED
+    )
+    UPDATE queues.open_task o
+       SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
+           leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
+           scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE o.scheduled_at END
+      FROM held h
+     WHERE o.task_id = h.task_id;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    IF n > 0 THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+    RETURN n;
 END
 $$;
 
@@ -2257,7 +2366,77 @@ BEGIN
     -- The same for many tasks at once, and what keeps the leases of a worker that lives.
     GRANT EXECUTE ON FUNCTION queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
         queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) TO worker_service_user;
+    -- What Daybook's worker asks (chapter 16).
+    GRANT EXECUTE ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn,
+        queues.turns_with_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over,
+        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off
+        TO worker_service_user;
     RETURN true;
+END
+$$;
+
+-- Name: hand_tasks_over(text, bigint, text, boolean, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.hand_tasks_over(_turn text, _fence bigint, _to text, _detached boolean, _task_ids bigint[]) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    ids CONSTANT bigint[] := ARRAY(SELECT o.task_id FROM queues.open_task o
+                                    WHERE o.task_id = ANY (_task_ids) AND o.turn_id IN (_turn, _to) AND o.fence = _fence ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+    old bigint[];
+BEGIN
+    IF cardinality(ids) < cardinality(_task_ids) THEN
+        RETURN false;
+    END IF;
+    UPDATE queues.open_task o SET turn_id = _to, detached = _detached WHERE o.task_id = ANY (ids);
+    old := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.task_id = ANY (ids) AND coalesce(o.leased_until, 'infinity') < clock_timestamp() + interval '150 seconds');
+    IF cardinality(old) > 0 THEN
+        PERFORM queues.prolong_tasks(old);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Name: has_other_tasks(text[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.has_other_tasks(_types text[]) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+DECLARE
+    known CONSTANT text[] := ARRAY(SELECT x FROM unnest(_types) AS x ORDER BY x COLLATE "C");
+    kind  text COLLATE "C" := '';
+    upto  text COLLATE "C";
+    c     queues.task_cursor;
+BEGIN
+    -- From type to type, past those that are known: what was worked of these is not walked.
+    FOR i IN 0..cardinality(known) LOOP
+        kind := CASE WHEN i = 0 THEN '' ELSE known[i] END;
+        upto := coalesce(known[i + 1], '{'); -- after every name
+        LOOP
+            kind := (SELECT o.task_type FROM queues.open_task o
+                      WHERE num_nulls(o.leased_until) = 1 AND o.task_type > kind AND o.task_type < upto ORDER BY o.task_type LIMIT 1);
+            EXIT WHEN kind IS NULL;
+            CONTINUE WHEN (SELECT p.scope FROM queues.task_pause(kind) p) IS NULL; -- paused
+            c := queues.last_cursor(kind);
+            IF EXISTS (SELECT FROM queues.open_task o
+                        WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
+                          AND o.scheduled_at <= clock_timestamp())
+               OR EXISTS (SELECT FROM queues.ready_before(c, kind, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()) THEN
+                RETURN true;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN false;
 END
 $$;
 
@@ -2278,6 +2457,75 @@ BEGIN
         c := ROW(_scope, 0, '-infinity', 0, '18446744073709551615', '{0}', '-infinity', 0, '{}');
     END IF;
     RETURN c;
+END
+$$;
+
+-- Name: lease_tasks(text, bigint, text, boolean, boolean, integer, text[], integer[], integer[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.lease_tasks(_turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer, _types text[], _rooms integer[], _everywhere integer[]) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, due double precision, "full" text[])
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    n     CONSTANT integer := coalesce(cardinality(_types), 0);
+    rooms integer[] := _rooms;
+    dry   boolean[] := array_fill(false, ARRAY[n]);
+    fulls text[] := '{}';
+    rest  integer := _limit;
+    asked integer;
+    got   integer;
+    soon  double precision;
+BEGIN
+    PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
+    PERFORM queues.reclaim_expired(clock_timestamp());
+    IF _types IS NULL THEN
+        RETURN QUERY
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[]
+          FROM queues.claim_tasks(_limit, NULL, _turn, _fence, _worker, _detached, _working, false) c;
+        GET DIAGNOSTICS got = ROW_COUNT;
+        rest := rest - got;
+    END IF;
+    -- Each type gets its part, and then those that have more get what the others left.
+    FOR pass IN 1..2 LOOP
+        FOR i IN 1..n LOOP
+            CONTINUE WHEN rest <= 0 OR dry[i];
+            asked := least(rooms[i], CASE pass WHEN 1 THEN (rest + n - i) / (n - i + 1) ELSE rest END);
+            IF asked > 0 AND _everywhere[i] > 0 THEN
+                -- One caller at a time counts a type: what it leases is counted by the next one.
+                IF pg_try_advisory_xact_lock(1684109670, hashtext(_types[i])) THEN
+                    asked := least(asked, _everywhere[i] - (SELECT count(*)::integer FROM queues.open_task o WHERE o.counted AND o.task_type = _types[i]));
+                ELSE
+                    asked := 0;
+                END IF;
+                IF asked <= 0 THEN
+                    fulls := fulls || _types[i];
+                END IF;
+            END IF;
+            IF asked <= 0 THEN
+                dry[i] := true;
+                CONTINUE;
+            END IF;
+            RETURN QUERY
+            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[]
+              FROM queues.claim_tasks(asked, _types[i], _turn, _fence, _worker, _detached, _working, _everywhere[i] > 0) c;
+            GET DIAGNOSTICS got = ROW_COUNT;
+            rest := rest - got;
+            rooms[i] := rooms[i] - got;
+            dry[i] := got < asked OR rooms[i] = 0;
+        END LOOP;
+    END LOOP;
+    IF rest = _limit THEN
+        soon := extract(epoch FROM queues.next_task_due(
+            CASE WHEN n > 0 THEN ARRAY(SELECT x.type FROM unnest(_types, _rooms) AS x (type, room) WHERE x.room > 0 AND x.type <> ALL (fulls)) END) - clock_timestamp());
+    END IF;
+    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls;
 END
 $$;
 
@@ -2333,6 +2581,56 @@ $$;
 -- Name: FUNCTION limit_tasks(_task_type text, _paused boolean, _cap integer, OUT changed boolean, OUT paused_at timestamp with time zone, OUT max_in_flight integer); Type: COMMENT; Schema: queues; Owner: -
 
 COMMENT ON FUNCTION queues.limit_tasks(_task_type text, _paused boolean, _cap integer, OUT changed boolean, OUT paused_at timestamp with time zone, OUT max_in_flight integer) IS 'Pauses, resumes or caps the tasks of a type, or all (*): no dequeue that begins after the commit hands out more';
+
+-- Name: lock_tasks(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.lock_tasks(_turn text, _fence bigint, _task_ids bigint[]) RETURNS TABLE(task_id bigint, attempt integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT o.task_id, o.leases FROM queues.open_task o
+     WHERE o.task_id = ANY (_task_ids) AND o.turn_id = _turn AND o.fence = _fence
+     ORDER BY o.task_id FOR UPDATE SKIP LOCKED;
+END
+$$;
+
+-- Name: lost_task_message(integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.lost_task_message(_attempt integer) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt
+        || CASE WHEN _attempt >= queues.most_task_attempts() THEN ', the last one: the task is completed' ELSE '' END
+$$;
+
+-- Name: mark_tasks_waiting(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.mark_tasks_waiting(_turn text, _fence bigint, _task_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+BEGIN
+    UPDATE queues.open_task o SET working = false
+     WHERE o.task_id IN (SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED);
+END
+$$;
+
+-- Name: most_task_attempts(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.most_task_attempts() RETURNS integer
+    LANGUAGE sql IMMUTABLE
+    AS $$ SELECT 10 $$;
 
 -- Name: move_lease_cursor(queues.task_cursor, timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2406,6 +2704,13 @@ BEGIN
 END
 $$;
 
+-- Name: next_fence(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.next_fence() RETURNS bigint
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$ SELECT nextval('daybook.fence_seq') $$;
+
 -- Name: next_task_due(text[]); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.next_task_due(_task_types text[] DEFAULT NULL::text[]) RETURNS timestamp with time zone
@@ -2442,6 +2747,23 @@ BEGIN
         due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), without, 1) b));
     END LOOP;
     RETURN due;
+END
+$$;
+
+-- Name: prolong_tasks(bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.prolong_tasks(_task_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    clock CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    WITH renewed AS (
+        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id()
+         WHERE o.task_id = ANY (_task_ids)
+        RETURNING o.task_id, o.leased_until, o.task_lease_id
+    )
+    INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT r.task_id, clock, r.leased_until, r.task_lease_id FROM renewed r;
 END
 $$;
 
@@ -2500,29 +2822,124 @@ COMMENT ON FUNCTION queues.rebuild_open_tasks() IS 'Makes queues.open_task anew 
 
 -- Name: reclaim_expired(timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone) RETURNS integer
+CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone, OUT tasks integer, OUT lost integer, OUT failed integer) RETURNS record
     LANGUAGE plpgsql
     AS $$
 DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor('@');
     ids bigint[];
-    n   integer := 0;
 BEGIN
+    tasks := 0;
+    lost := 0;
+    failed := 0;
     ids := ARRAY(
         (SELECT o.task_id FROM queues.open_task o WHERE o.leased_until IS NOT NULL AND o.leased_until >= c.last_at AND o.leased_until <= _now
           ORDER BY o.leased_until LIMIT 1000)
         UNION ALL
         (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
     IF cardinality(ids) > 0 THEN
-        UPDATE queues.open_task o
-           SET leased_until = NULL, task_lease_id = NULL, arrived = pg_current_xact_id()
-         WHERE o.task_id IN (SELECT e.task_id FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED);
-        GET DIAGNOSTICS n = ROW_COUNT;
+        WITH held AS (
+            SELECT e.task_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
+              FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED
+        ), noted AS (
+            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.working
+        ), closed AS (
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.ends RETURNING o.task_id
+        ), completed AS (
+            INSERT INTO queues.task_completed (task_id) SELECT x.task_id FROM closed x ON CONFLICT DO NOTHING
+        ), ready AS (
+            UPDATE queues.open_task o
+               SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
+                   leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END,
+                   reclaims = o.reclaims + h.working::integer, put_off = CASE WHEN h.waited THEN o.put_off ELSE 0 END, arrived = pg_current_xact_id()
+              FROM held h
+             WHERE o.task_id = h.task_id AND NOT h.ends
+        )
+        SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends) INTO tasks, lost, failed FROM held h;
     END IF;
     IF queues.cursor_is_old(c) THEN
         PERFORM queues.move_lease_cursor(c, _now);
     END IF;
-    RETURN n;
+END
+$$;
+
+-- Name: reclaim_expired_tasks(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+BEGIN
+    SELECT * INTO tasks, lost, failed FROM queues.reclaim_expired(clock_timestamp());
+    IF tasks > failed THEN
+        PERFORM daybook.wake_task_queue();
+    END IF;
+END
+$$;
+
+-- Name: reclaim_tasks_of_turns(text, bigint, bigint, text, boolean, text[], boolean); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, lost boolean, failed boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    clock   CONSTANT timestamptz := clock_timestamp();
+    ids     bigint[];
+    charged bigint[];
+    ending  bigint[];
+    waiting bigint[];
+BEGIN
+    ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+    IF cardinality(ids) = 0 THEN
+        RETURN;
+    END IF;
+    charged := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE _crashed AND o.task_id = ANY (ids) AND o.working AND o.fence < _first_fence);
+    IF cardinality(charged) > 0 THEN
+        INSERT INTO queues.error (task_id, error_message)
+        SELECT o.task_id, queues.lost_task_message(o.leases) FROM queues.open_task o WHERE o.task_id = ANY (charged);
+        ending := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.task_id = ANY (charged) AND o.leases >= queues.most_task_attempts());
+        RETURN QUERY
+        WITH closed AS (
+            DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.leases, o.reclaims
+        ), completed AS (
+            INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING
+        )
+        SELECT c.task_id, NULL::text, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true FROM closed c;
+        WITH added AS (
+            INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
+            SELECT x, clock, clock + interval '5 minutes' FROM unnest(charged) AS x WHERE x <> ALL (ending)
+            RETURNING task_id, task_lease_id, expires_at
+        )
+        UPDATE queues.open_task o
+           SET task_lease_id = a.task_lease_id, leased_until = a.expires_at, leases = o.leases + 1, put_off = 0, arrived = pg_current_xact_id()
+          FROM added a
+         WHERE o.task_id = a.task_id;
+    END IF;
+    IF _crashed THEN
+        waiting := ARRAY(SELECT x FROM unnest(ids) AS x WHERE x <> ALL (charged));
+        PERFORM queues.prolong_tasks(waiting);
+    END IF;
+    RETURN QUERY
+    WITH taken AS (
+        UPDATE queues.open_task o
+           SET turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = true, reclaims = o.reclaims + _crashed::integer
+         WHERE o.task_id = ANY (ids)
+        RETURNING o.task_id, o.leases, o.reclaims
+    )
+    SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false
+      FROM taken x JOIN queues.task t USING (task_id)
+     ORDER BY t.scheduled_at, t.task_id;
 END
 $$;
 
@@ -2605,6 +3022,44 @@ BEGIN
 END
 $$;
 
+-- Name: renew_tasks_of_turn(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.renew_tasks_of_turn(_turn text, _fence bigint, _overdue bigint[]) RETURNS TABLE(task_id bigint, missed boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    half CONSTANT timestamptz := clock_timestamp() + interval '150 seconds';
+    ids  bigint[];
+BEGIN
+    ids := ARRAY(SELECT o.task_id FROM queues.open_task o
+                  WHERE o.turn_id = _turn AND o.fence = _fence AND coalesce(o.leased_until, 'infinity') < half AND o.task_id <> ALL (_overdue)
+                  ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+    IF cardinality(ids) > 0 THEN
+        PERFORM queues.prolong_tasks(ids);
+    END IF;
+    RETURN QUERY
+    SELECT o.task_id, coalesce(o.leased_until, 'infinity') < half AND o.task_id <> ALL (_overdue) FROM queues.open_task o WHERE o.turn_id = _turn AND o.fence = _fence;
+END
+$$;
+
+-- Name: require_table(text, oid); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.require_table(name text, table_id oid) RETURNS void
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM daybook.require_table(name, table_id);
+END
+$$;
+
 -- Name: require_task_type(text); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.require_task_type(_task_type text) RETURNS void
@@ -2638,6 +3093,13 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Name: task_put_off(bigint, integer); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.task_put_off(_task_id bigint, _attempt integer) RETURNS integer
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$ SELECT coalesce((SELECT o.put_off FROM queues.open_task o WHERE o.task_id = _task_id AND o.leases + (o.turn_id IS NULL)::integer = _attempt), 0) $$;
 
 -- Name: task_room(text, integer); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2684,6 +3146,24 @@ CREATE FUNCTION queues.tasks_in_flight(_type text, _most integer) RETURNS bigint
     SELECT count(*) FROM (SELECT FROM queues.open_task o
                            WHERE o.leased_until IS NOT NULL AND o.leased_until > clock_timestamp() AND (_type = '*' OR o.task_type = _type) LIMIT _most) x
 $$;
+
+-- Name: tasks_of_turn(text, bigint); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.tasks_of_turn(_turn text, _fence bigint) RETURNS SETOF bigint
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$ SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = _turn AND o.fence = _fence $$;
+
+-- Name: turns_with_tasks(text[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.turns_with_tasks(_turns text[]) RETURNS SETOF text
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$ SELECT t FROM unnest(_turns) AS t WHERE EXISTS (SELECT FROM queues.open_task o WHERE o.turn_id = t) ORDER BY t COLLATE "C" $$;
 
 -- Name: within_caps(bigint[], text[], bigint[]); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -3280,7 +3760,15 @@ CREATE TABLE queues.open_task (
     task_lease_id bigint,
     leased_until timestamp with time zone,
     arrived xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    CONSTRAINT open_task_has_lease CHECK (((task_lease_id IS NULL) = (leased_until IS NULL))),
+    turn_id text,
+    fence bigint,
+    worker text,
+    detached boolean DEFAULT false NOT NULL,
+    working boolean DEFAULT false NOT NULL,
+    counted boolean DEFAULT false NOT NULL,
+    reclaims integer DEFAULT 0 NOT NULL,
+    put_off integer DEFAULT 0 NOT NULL,
+    CONSTRAINT open_task_has_lease CHECK ((((task_lease_id IS NULL) = (leased_until IS NULL)) AND ((turn_id IS NULL) = (fence IS NULL)) AND ((turn_id IS NULL) OR (leased_until IS NOT NULL)) AND ((turn_id IS NOT NULL) OR (NOT (detached OR working OR counted))))),
     CONSTRAINT open_task_leases_check CHECK ((leases >= 0))
 )
 WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
@@ -3288,6 +3776,10 @@ WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000'
 -- Name: TABLE open_task; Type: COMMENT; Schema: queues; Owner: -
 
 COMMENT ON TABLE queues.open_task IS 'One row for each task that is not completed; queues.rebuild_open_tasks makes it anew from the facts';
+
+-- Name: COLUMN open_task.scheduled_at; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.scheduled_at IS 'When it is ready: the task''s scheduled_at, or later where it was put off';
 
 -- Name: COLUMN open_task.leases; Type: COMMENT; Schema: queues; Owner: -
 
@@ -3300,6 +3792,26 @@ COMMENT ON COLUMN queues.open_task.task_lease_id IS 'The claim that holds it; nu
 -- Name: COLUMN open_task.arrived; Type: COMMENT; Schema: queues; Owner: -
 
 COMMENT ON COLUMN queues.open_task.arrived IS 'The transaction that made it ready, or leased it';
+
+-- Name: COLUMN open_task.turn_id; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.turn_id IS 'The turn of Daybook''s worker that holds the lease, under the fence; null: another client holds it, or it is ready';
+
+-- Name: COLUMN open_task.working; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.working IS 'The worker works on it: the attempt counts as lost should the worker end';
+
+-- Name: COLUMN open_task.counted; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.counted IS 'Its lease counts towards the limit of its type over all workers';
+
+-- Name: COLUMN open_task.reclaims; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.reclaims IS 'How often a worker ended while it had the task; a suspect is worked alone';
+
+-- Name: COLUMN open_task.put_off; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.put_off IS 'How often this attempt was put off because of the database';
 
 -- Name: task_lease; Type: TABLE; Schema: queues; Owner: -
 
@@ -3721,6 +4233,10 @@ CREATE UNIQUE INDEX jobs_unique ON daybook.jobs USING btree (org_id, unique_hash
 
 CREATE INDEX error_task ON queues.error USING btree (task_id, error_id);
 
+-- Name: open_task_counted; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_counted ON queues.open_task USING btree (task_type) WHERE counted;
+
 -- Name: open_task_leased; Type: INDEX; Schema: queues; Owner: -
 
 CREATE INDEX open_task_leased ON queues.open_task USING btree (leased_until) WHERE (leased_until IS NOT NULL);
@@ -3740,6 +4256,10 @@ CREATE INDEX open_task_ready_arrived ON queues.open_task USING btree (arrived) W
 -- Name: open_task_ready_type; Type: INDEX; Schema: queues; Owner: -
 
 CREATE INDEX open_task_ready_type ON queues.open_task USING btree (task_type, scheduled_at, task_id) WHERE (num_nulls(leased_until) = 1);
+
+-- Name: open_task_turn; Type: INDEX; Schema: queues; Owner: -
+
+CREATE INDEX open_task_turn ON queues.open_task USING btree (turn_id) WHERE (turn_id IS NOT NULL);
 
 -- Name: task_completed_at; Type: INDEX; Schema: queues; Owner: -
 

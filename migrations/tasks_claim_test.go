@@ -99,6 +99,43 @@ func TestTaskThatCommitsLate(t *testing.T) {
 	assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
 }
 
+// A task that becomes ready while a dequeue looks is handed out with what it is, or not at all: a lease that no one hears of would last five minutes.
+func TestTaskThatCommitsDuringADequeue(t *testing.T) {
+	t.Parallel()
+	for name, dequeue := range map[string]func(t *testing.T, q querier) int64{
+		"the next":          dequeueTask,
+		"many":              func(t *testing.T, q querier) int64 { t.Helper(); return append(dequeueTasks(t, q, 5), 0)[0] },
+		"many of some type": func(t *testing.T, q querier) int64 { t.Helper(); return append(dequeueTasks(t, q, 5, "email"), 0)[0] },
+		"the worker's": func(t *testing.T, q querier) (id int64) {
+			t.Helper()
+			const stmt = `SELECT coalesce(task_id, 0) FROM queues.lease_tasks('run/0/1', 1, 'test', false, true, 5, '{email}', '{5}', '{0}') ORDER BY task_id LIMIT 1`
+			require.NoError(t, q.QueryRow(t.Context(), stmt).Scan(&id))
+			return id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			// The dequeue stops before it looks, until this session lets it go on.
+			rewrite(t, db, claimTasks, "c := queues.last_cursor(", "PERFORM pg_advisory_xact_lock_shared(99); c := queues.last_cursor(")
+			hold, err := db.Pool.Acquire(t.Context())
+			require.NoError(t, err)
+			defer hold.Release()
+			_, err = hold.Exec(t.Context(), `SELECT pg_advisory_lock(99)`)
+			require.NoError(t, err)
+			got := make(chan int64, 1)
+			go func() { got <- dequeue(t, db.Pool) }()
+			require.Eventually(t, func() bool {
+				return fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
+			}, 20*time.Second, 5*time.Millisecond)
+			enqueueTask(t, db.Pool, -time.Hour)
+			_, err = hold.Exec(t.Context(), `SELECT pg_advisory_unlock(99)`)
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, <-got)
+		})
+	}
+}
+
 // A lease whose transaction commits after it has expired is found as well.
 func TestLeaseThatCommitsLate(t *testing.T) {
 	t.Parallel()

@@ -66,10 +66,13 @@ func completeTask(t *testing.T, q querier, id int64) {
 	require.NoError(t, err)
 }
 
+// claimTasks is the function that leases for every dequeue.
+const claimTasks = "queues.claim_tasks(integer, text, text, bigint, text, boolean, boolean, boolean)"
+
 // leasesLast makes new leases last for d instead of five minutes.
 func leasesLast(t *testing.T, db *pgtest.DB, d time.Duration) {
 	t.Helper()
-	rewrite(t, db, "queues.claim_tasks(integer, text)", "interval '5 minutes'", fmt.Sprintf("interval '%d microseconds'", d.Microseconds()))
+	rewrite(t, db, claimTasks, "interval '5 minutes'", fmt.Sprintf("interval '%d microseconds'", d.Microseconds()))
 }
 
 // cursorsMoveAlways has each dequeue move its cursors, however young they are.

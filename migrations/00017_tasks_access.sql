@@ -1,4 +1,4 @@
--- Chapter 16: who may do what with tasks, the runner of functions that tasks name, and tasks to look at.
+-- Chapter 17: who may do what with tasks, the runner of functions that tasks name, and tasks to look at.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -97,6 +97,11 @@ BEGIN
     -- The same for many tasks at once, and what keeps the leases of a worker that lives.
     GRANT EXECUTE ON FUNCTION queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
         queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) TO worker_service_user;
+    -- What Daybook's worker asks (chapter 16).
+    GRANT EXECUTE ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn,
+        queues.turns_with_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over,
+        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off
+        TO worker_service_user;
     RETURN true;
 END
 $$;
@@ -135,7 +140,11 @@ BEGIN
     END IF;
     REVOKE ALL ON FUNCTION queues.dequeue_next_available_task(), queues.complete_task(bigint), queues.fail_task(bigint, text),
         queues.dequeue_available_tasks(integer, text[]), queues.next_task_due(text[]), queues.renew_task_leases(bigint[], bigint[]),
-        queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]) FROM worker_service_user;
+        queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]),
+        queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn,
+        queues.turns_with_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over,
+        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off
+        FROM worker_service_user;
     FOREACH name IN ARRAY ARRAY['queues', 'internal'] LOOP
         IF obj_description(to_regnamespace(name), 'pg_namespace') = 'Made by Daybook' THEN
             EXECUTE format('REVOKE USAGE ON SCHEMA %I FROM worker_service_user', name);

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// TaskAttempts is how often a worker may end while it works on a task: then the task is completed, with what happened in queues.error.
+// A processor that is to say so to a supervisor does it in the last attempt (Job.Attempt), before it does anything else.
+const TaskAttempts = 10
+
+// taskQueue says how workers are woken for tasks, and which table stands for their schema.
+var taskQueue = &Kind{Name: "tasks", table: "queues.open_task", channel: "daybook_tasks", key: 3, require: "queues.require_table"}
+
+// TaskQueue is the queue of tasks as a worker sees it: by functions of schema queues alone, which its role may call. A Job of it has ID (the
+// task's number), Type, Payload, EnqueuedAt, Attempt, StartedAt and Reclaims. engine.Tasks makes the port of it.
+type TaskQueue struct {
+	store *Store
+	// types are those that the worker has processors for, in the order of their names.
+	types []string
+	// turn grows with each lease: another type comes first each time.
+	turn atomic.Uint64
+}
+
+// NewTaskQueue returns the queue of tasks on pool, which stays the caller's to close, for a worker that has processors for the types. Its role is
+// the schema's owner, worker_service_user, or one that has the same rights.
+func NewTaskQueue(pool *pgxpool.Pool, types ...string) *TaskQueue {
+	return &TaskQueue{store: NewQueue(pool, taskQueue), types: types}
+}
+
+// Name is the kind's.
+func (*TaskQueue) Name() string { return taskQueue.Name }
+
+// Pool returns the pool that the queue was made with.
+func (q *TaskQueue) Pool() *pgxpool.Pool { return q.store.Pool() }
+
+// GuardSchema is Store.GuardSchema. The role of tasks cannot verify the schema: verify uses another connection.
+func (q *TaskQueue) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
+	q.store.GuardSchema(verify, log)
+}
+
+// NewWaker returns a waker of those that wait for tasks.
+func (q *TaskQueue) NewWaker(interval time.Duration, log *slog.Logger) *Waker {
+	return NewWaker(q.store.pool, taskQueue, interval, log)
+}
+
+// Answers is Store.Answers.
+func (q *TaskQueue) Answers(ctx context.Context) bool { return q.store.Answers(ctx) }
+
+// InTx is Store.InTx.
+func (q *TaskQueue) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return q.store.InTx(ctx, f)
+}
+
+// InTxWaiting is Store.InTxWaiting.
+func (q *TaskQueue) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
+	return q.store.InTxWaiting(ctx, wait, f)
+}
+
+// NextFence draws the next fence. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants.
+func (q *TaskQueue) NextFence(ctx context.Context) (int64, error) {
+	if _, err := q.store.ready(ctx); err != nil {
+		return 0, err
+	}
+	fences, err := askTasks(ctx, q, pgx.RowTo[int64], `SELECT queues.next_fence()`)
+	if err != nil {
+		return 0, wrap("draw a fence", q.store.suspect(ctx, err))
+	}
+	return fences[0], nil
+}
+
+// taskLimits gives a batch without a transaction around it its time limits. The functions say how their statements are planned.
+const taskLimits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`
+
+// askTasks calls a function of schema queues, in one round trip and one transaction.
+func askTasks[T any](ctx context.Context, q *TaskQueue, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	return askTasksWithin(ctx, q, statementLimit, scan, stmt, args...)
+}
+
+func askTasksWithin[T any](ctx context.Context, q *TaskQueue, limit time.Duration, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	for try := 0; ; try++ {
+		batch := &pgx.Batch{}
+		batch.Queue(readCommitted)
+		batch.Queue(taskLimits, strconv.FormatInt(limit.Milliseconds(), 10))
+		batch.Queue(stmt, args...)
+		rows, err := lastRows(ctx, q.store.pool, batch, scan)
+		if try > 0 || !isStalePlan(err) {
+			return rows, err
+		}
+	}
+}
+
+// taskNumber is the number of a task; what is no number is no task.
+func taskNumber(id string) int64 {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func taskNumbers(ids []string) []int64 {
+	numbers := make([]int64, len(ids))
+	for i, id := range ids {
+		numbers[i] = taskNumber(id)
+	}
+	return numbers
+}
+
+// taskID reads the number of a task.
+func taskID(row pgx.CollectableRow) (string, error) {
+	var n int64
+	err := row.Scan(&n)
+	return strconv.FormatInt(n, 10), err
+}

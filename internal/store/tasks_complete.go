@@ -1,0 +1,113 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// LockChunk locks those of the tasks that the turn still holds under its fence and that no other transaction holds locked, until the transaction ends.
+func (*TaskQueue) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
+	const stmt = `SELECT task_id, attempt FROM queues.lock_tasks($1, $2, $3)`
+	batch := &pgx.Batch{}
+	batch.Queue(idleLimit)
+	batch.Queue(stmt, turn.ID, turn.Fence, taskNumbers(ids))
+	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		var id int64
+		err := row.Scan(&id, &j.Attempt)
+		j.ID = strconv.FormatInt(id, 10)
+		return j, err
+	})
+	return jobs, wrap("lock the chunk", err)
+}
+
+// Complete ends attempts in the transaction that has locked the tasks. A task that failed is completed as well: what went wrong is noted. It returns ErrLeaseLost, and the
+// caller rolls back, when one of the tasks is no longer the turn's.
+func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
+	return q.complete(ctx, tx, turn, completions, access{})
+}
+
+// CompleteAndCommit is Complete for tasks that the transaction, which InTx has begun, has not locked, and commits it in the same round trip. It waits for the
+// transaction that holds a task, but returns ErrRowHeld when patience is over.
+func (q *TaskQueue) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
+	completed, err := q.complete(ctx, tx, turn, completions, access{wait: patience, commit: true})
+	if IsLockTimeout(err) {
+		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
+	}
+	return completed, err
+}
+
+// taskEnds are completions as the arguments of queues.end_tasks, in the order of the tasks' numbers.
+type taskEnds struct {
+	ids      []int64
+	attempts []int32
+	outcomes []string
+	errors   []*string
+	delays   []float64
+	database []bool
+}
+
+func (e *taskEnds) add(c Completion) {
+	e.ids, e.attempts = append(e.ids, taskNumber(c.Job.ID)), append(e.attempts, int32(c.Job.Attempt))
+	e.outcomes, e.delays = append(e.outcomes, string(c.Outcome)), append(e.delays, c.Delay.Seconds())
+	var message *string
+	if (c.Outcome == models.OutcomeFailed || c.Outcome == models.OutcomeRetried) && !c.Unlogged {
+		message = new(clip(c.Message))
+	}
+	e.errors = append(e.errors, message)
+	e.database = append(e.database, c.Outcome == models.OutcomeRescheduled && c.Code == models.CodeDatabaseError)
+}
+
+func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
+	const (
+		wait  = `SELECT set_config('lock_timeout', $1, true)`
+		ended = `SELECT queues.end_tasks($1, $2, $3, $4, $5, $6, $7, $8)`
+	)
+	ordered := slices.Clone(completions)
+	slices.SortFunc(ordered, func(a, b Completion) int { return cmp.Compare(taskNumber(a.Job.ID), taskNumber(b.Job.ID)) })
+	var e taskEnds
+	counts := Completed{}
+	for _, c := range ordered {
+		if c.Outcome == models.OutcomeCancelled {
+			c.Outcome = models.OutcomeRescheduled // nothing cancels a task: it is left to be worked
+		}
+		e.add(c)
+		counts[c.Outcome]++
+	}
+	if counts[models.OutcomeCompleted] == len(ordered) {
+		e.outcomes, e.errors, e.delays, e.database = nil, nil, nil, nil
+	}
+	batch := &pgx.Batch{}
+	if a.wait > 0 {
+		batch.Queue(wait, strconv.FormatInt(max(a.wait.Milliseconds(), 1), 10))
+	}
+	batch.Queue(ended, turn.ID, turn.Fence, e.ids, e.attempts, e.outcomes, e.errors, e.delays, e.database)
+	if err := sendCompletion(ctx, tx, batch, a); err != nil {
+		if SQLState(err) == stateLeaseLost {
+			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
+		}
+		return nil, wrap("complete tasks", err)
+	}
+	return counts, nil
+}
+
+// PutOff says how often this attempt at a task was put off because of the database.
+func (q *TaskQueue) PutOff(ctx context.Context, id string, attempt int) (int, error) {
+	n, err := askTasks(ctx, q, pgx.RowTo[int], `SELECT queues.task_put_off($1, $2)`, taskNumber(id), attempt)
+	if err != nil {
+		return 0, wrap("count what was put off", err)
+	}
+	return n[0], nil
+}
+
+// ErrNoTaskNotion is what the methods for notions return that tasks do not have.
+var ErrNoTaskNotion = errors.New("tasks are always leased, and have no progress")

@@ -1,0 +1,241 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// LeaseFor leases up to limit due tasks to the turn, of the types that the worker has processors for and room for, the types in turn. Nil room: of
+// every type.
+func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
+	const stmt = `
+SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
+       due, "full"
+  FROM queues.lease_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	var got Leased
+	if limit <= 0 {
+		return got, nil
+	}
+	types, rooms, everywhere := q.reserve(limit, room)
+	if room != nil && len(types) == 0 {
+		return Leased{Passed: len(q.types) > 0}, nil
+	}
+	var due *float64
+	var full []string
+	var jobs []Job
+	_, err := askTasksWithin(ctx, q, LeaseLimit, func(row pgx.CollectableRow) (struct{}, error) {
+		var j Job
+		var id int64
+		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full)
+		if j.ID = strconv.FormatInt(id, 10); id != 0 {
+			jobs = append(jobs, j)
+		}
+		return struct{}{}, err
+	}, stmt, turn.ID, turn.Fence, turn.Worker, turn.Detached, turn.Begins, min(limit, 10000), types, rooms, everywhere)
+	if err != nil {
+		// What was leased all the same is found by the turn's next reclaim.
+		q.leave(room, types, rooms, nil)
+		return got, wrap("lease tasks", q.store.suspect(ctx, err))
+	}
+	got.Jobs = jobs
+	q.leave(room, types, rooms, jobs)
+	for _, t := range full {
+		if room != nil {
+			room.Full(t)
+		}
+	}
+	got.Passed = room != nil && len(jobs) < limit && (len(types) < len(q.types) || passedType(types, rooms, jobs, limit))
+	switch {
+	case len(jobs) > 0 || due == nil:
+	case *due <= 0:
+		got.Locked, got.Again = true, lockedPause
+	default:
+		got.Due = max(time.Duration(min(*due, 1e9)*float64(time.Second)), time.Millisecond)
+	}
+	return got, nil
+}
+
+// reserve reserves room for as many tasks as may be of each type, another type first each time, and leaves out those that have none.
+func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everywhere []int32) {
+	if room == nil {
+		return nil, nil, nil
+	}
+	first := q.turn.Add(1)
+	for i := range q.types {
+		t := q.types[(first+uint64(i))%uint64(len(q.types))] //nolint:gosec // i is not negative
+		if !room.Handles(t) {
+			continue
+		}
+		if n := room.Reserve(t, limit); n > 0 {
+			types, rooms, everywhere = append(types, t), append(rooms, int32(n)), append(everywhere, int32(room.Everywhere(t)))
+		}
+	}
+	return types, rooms, everywhere
+}
+
+// leave gives back the room that was reserved and not used.
+func (q *TaskQueue) leave(room Room, types []string, rooms []int32, jobs []Job) {
+	if room == nil {
+		return
+	}
+	used := map[string]int{}
+	for _, j := range jobs {
+		used[j.Type]++
+	}
+	for i, t := range types {
+		if unused := int(rooms[i]) - used[t]; unused > 0 {
+			room.Return(t, unused)
+		}
+	}
+}
+
+// passedType reports whether there may be more tasks of a type than there was room for.
+func passedType(types []string, rooms []int32, jobs []Job, limit int) bool {
+	used := map[string]int{}
+	for _, j := range jobs {
+		used[j.Type]++
+	}
+	for i, t := range types {
+		if used[t] == int(rooms[i]) && used[t] < limit {
+			return true
+		}
+	}
+	return false
+}
+
+// HasLeft reports whether tasks are due that this worker has no processor for.
+func (q *TaskQueue) HasLeft(ctx context.Context) (bool, error) {
+	left, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.has_other_tasks($1)`, slices.Concat([]string{}, q.types))
+	return err == nil && left[0], wrap("look for tasks of other workers", err)
+}
+
+// Renew gives the turn's leases five minutes more where half of that is over, except those of the overdue ids. The leases are renewed by the clock of
+// the database alone: what is young is left alone.
+func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ time.Duration) (Renewed, error) {
+	const stmt = `SELECT task_id, missed FROM queues.renew_tasks_of_turn($1, $2, $3)`
+	var r Renewed
+	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
+		var id int64
+		var missed bool
+		err := row.Scan(&id, &missed)
+		r.Held, r.Missed = append(r.Held, strconv.FormatInt(id, 10)), r.Missed || missed
+		return struct{}{}, err
+	}, stmt, turn.ID, turn.Fence, taskNumbers(overdue))
+	return r, wrap("renew the leases of tasks", err)
+}
+
+// Held returns the ids of the tasks that the turn holds under its fence.
+func (q *TaskQueue) Held(ctx context.Context, turn Turn) ([]string, error) {
+	ids, err := askTasks(ctx, q, taskID, `SELECT * FROM queues.tasks_of_turn($1, $2)`, turn.ID, turn.Fence)
+	return ids, wrap("read the turn's tasks", err)
+}
+
+// TurnsWithLeases returns those of the named turns that hold a task under any fence.
+func (q *TaskQueue) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
+	held, err := askTasks(ctx, q, pgx.RowTo[string], `SELECT * FROM queues.turns_with_tasks($1)`, turns)
+	return held, wrap("read turns with tasks", err)
+}
+
+// MarkWaiting says that leased tasks are not being worked yet.
+func (q *TaskQueue) MarkWaiting(ctx context.Context, turn Turn, ids []string) error {
+	_, err := askTasks(ctx, q, ignoreRow, `SELECT queues.mark_tasks_waiting($1, $2, $3)`, turn.ID, turn.Fence, taskNumbers(ids))
+	return wrap("mark tasks as waiting", err)
+}
+
+// BeginWaiting says that leased tasks which waited are worked now.
+func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
+	const stmt = `SELECT task_id, begun FROM queues.begin_tasks($1, $2, $3)`
+	var b Begun
+	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
+		var n int64
+		var begun bool
+		err := row.Scan(&n, &begun)
+		if id := strconv.FormatInt(n, 10); begun {
+			b.Working = append(b.Working, id)
+		} else {
+			b.Held = append(b.Held, id)
+		}
+		return struct{}{}, err
+	}, stmt, turn.ID, turn.Fence, taskNumbers(ids))
+	return b, wrap("begin tasks", err)
+}
+
+// HandOver makes all of these tasks another turn's, or, if they are not all the turn's or another transaction holds one, none.
+func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
+	handed, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.hand_tasks_over($1, $2, $3, $4, $5)`, from.ID, from.Fence, to.ID, to.Detached, taskNumbers(ids))
+	return err == nil && handed[0], wrap("hand tasks over", err)
+}
+
+// GiveBack makes tasks ready again after delay, uncounted. With nil ids: everything that the turn holds. What another transaction holds stays leased.
+func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
+	var numbers []int64
+	if ids != nil {
+		numbers = taskNumbers(ids)
+	}
+	n, err := askTasks(ctx, q, pgx.RowTo[int], `SELECT queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
+	if err != nil {
+		return 0, wrap("give tasks back", err)
+	}
+	return n[0], nil
+}
+
+// ReclaimTurns makes what the named turns hold under a lower fence the turn's own. After a crash what was being worked counts as lost, and is handed out
+// anew.
+func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
+	const stmt = `
+SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed
+  FROM queues.reclaim_tasks_of_turns($1, $2, $3, $4, $5, $6, $7)`
+	first := turn.FirstFence
+	if first == 0 {
+		first = turn.Fence
+	}
+	var t ReclaimedTurns
+	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
+		var j Job
+		var id int64
+		var lost, failed bool
+		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &lost, &failed)
+		j.ID = strconv.FormatInt(id, 10)
+		if lost {
+			t.Lost++
+		}
+		if failed {
+			t.Failed++
+		} else {
+			t.Jobs = append(t.Jobs, j)
+		}
+		return struct{}{}, err
+	}, stmt, turn.ID, turn.Fence, first, turn.Worker, turn.Detached, from, crashed)
+	if err != nil {
+		return ReclaimedTurns{}, wrap("reclaim tasks", q.store.suspect(ctx, err))
+	}
+	return t, nil
+}
+
+// TaskReclaimer ends leases that have expired. Each lease of tasks does that as well, so it is for queues at which no one looks.
+type TaskReclaimer struct{ queue *TaskQueue }
+
+// NewReclaimer returns a TaskReclaimer.
+func (q *TaskQueue) NewReclaimer() *TaskReclaimer { return &TaskReclaimer{q} }
+
+// Check ends the leases that have expired, and says when to check again.
+func (r *TaskReclaimer) Check(ctx context.Context) (Reclaimed, time.Duration, error) {
+	got, err := r.queue.ReclaimExpired(ctx)
+	return got, unevenly(reclaimPause), err
+}
+
+// ReclaimExpired ends the leases that have expired, 1,000 at once: their tasks are ready again.
+func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
+	got, err := askTasks(ctx, q, pgx.RowToStructByPos[Reclaimed], `SELECT tasks, lost, failed FROM queues.reclaim_expired_tasks()`)
+	if err != nil {
+		return Reclaimed{}, wrap("reclaim tasks whose leases have expired", err)
+	}
+	return got[0], nil
+}
+
+// ignoreRow scans nothing.
+func ignoreRow(pgx.CollectableRow) (struct{}, error) { return struct{}{}, nil }
