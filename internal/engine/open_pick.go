@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -292,22 +293,23 @@ func (r *runner) finishPick(work context.Context, abort bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.finishing = true
-	for _, e := range o.ended {
+	r.active -= len(o.ended)
+	if r.refill.tight && len(o.ended) > 0 {
+		r.lookAgain()
+	}
+	// Nothing more is added to what has ended.
+	f.ended = slices.DeleteFunc(o.ended, func(e ended) bool {
 		if e.closed {
 			f.leased = append(f.leased, e.job)
-		} else {
-			f.ended = append(f.ended, e)
 		}
-	}
+		return e.closed
+	})
+	o.ended = nil
 	for _, c := range o.calls {
 		if !c.over {
 			f.leased = append(f.leased, c.inHand[0])
 			r.begun[c.inHand[0].ID] = true
 		}
-	}
-	r.active -= len(o.ended)
-	if r.refill.tight && len(o.ended) > 0 {
-		r.lookAgain()
 	}
 	r.enlarge(work, o, len(o.calls)-o.begun)
 	o.finish <- f

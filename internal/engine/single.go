@@ -50,7 +50,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	defer cancel()
 	r.calls.begin(c)
 	defer r.calls.end(c)
-	needsLease := false
+	needsLease, id := false, j.ID
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		needsLease = true
 		if err := r.awaitLease(ctx, c); err != nil {
@@ -58,7 +58,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		}
 		turn, free := r.holder.pin()
 		defer free()
-		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, j.ID, p))
+		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, id, p))
 	})
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {

@@ -195,11 +195,15 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 	counts, last := make([]int, len(shares)), make([]cursor, len(shares))
 	var reader rowReader
 	var unreadable []string
-	jobs, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (Job, error) {
-		var j Job
-		var key partitionKey
-		var m cursor
-		if reader.scan(row, append([]any{&key.priority, &m.at}, fields(&j)...)...) != nil {
+	// A row is read into the same variables as the one before.
+	jobs := make([]Job, 0, quotas(shares))
+	var j Job
+	var key partitionKey
+	var m cursor
+	columns := append([]any{&key.priority, &m.at}, fields(&j)...)
+	_, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (struct{}, error) {
+		j, key, m = Job{}, partitionKey{}, cursor{}
+		if reader.scan(row, columns...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
 		key.org, key.jobType, m.id = j.OrgID, j.Type, j.ID
@@ -208,7 +212,8 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		if m.after(last[i]) {
 			last[i] = m
 		}
-		return j, nil
+		jobs = append(jobs, j)
+		return struct{}{}, nil
 	})
 	if err != nil {
 		return nil, err
