@@ -49,6 +49,8 @@ type partition struct {
 	capped bool
 	// reset grows when a scan moves the cursor: what a lease learned from the cursor before does not move it forward again.
 	reset int
+	// moved is the number of the scan that found it last, or of the lease that was taken back: see cursors.moves.
+	moved int
 	// used is when it last had work.
 	used time.Time
 	// asked is its part of the lease that is being divided.
@@ -84,6 +86,9 @@ type cursors struct {
 	rounds [priorities]round
 	// atCap are partitions of capped organizations that gave less than they were asked for, perhaps because of the cap.
 	atCap map[*partition]bool
+	// moves counts what was found, and what was taken back. A full scan that began before does not move those cursors forward: it
+	// has not seen what the cursor stands at.
+	moves int
 	// unhandled are partitions whose type the worker has no handler for, with the time when they were seen.
 	unhandled map[partitionKey]time.Time
 }
@@ -199,7 +204,9 @@ func (r *cursors) took(shares []share, counts []int, last []cursor) {
 func (r *cursors) rewind(shares []share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.moves++
 	for _, s := range shares {
+		s.partition.moved = r.moves
 		if s.partition.cursor.after(s.cursor) {
 			s.partition.moveTo(s.cursor)
 		}
@@ -217,14 +224,38 @@ type seen struct {
 	key    partitionKey
 	first  cursor
 	capped bool
-	// begins: nothing pending is before first.
-	begins bool
 }
 
-// found applies the due rows that a scan found.
+// found applies the due rows that a scan found: no cursor stands behind one of them.
 func (r *cursors) found(all []seen, room Room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.moves++
+	r.apply(all, room, func(at *partition, first cursor) bool {
+		at.moved = r.moves
+		return at.cursor.after(first)
+	})
+}
+
+// moved is the number of moves so far, for foundFirst.
+func (r *cursors) moved() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.moves
+}
+
+// foundFirst applies the first row of each partition that a full scan found, which began at that number of moves: nothing pending was before
+// it then.
+func (r *cursors) foundFirst(all []seen, room Room, began int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.apply(all, room, func(at *partition, first cursor) bool {
+		return at.cursor.after(first) || at.moved <= began && first.after(at.cursor)
+	})
+}
+
+// apply gives partitions that have due rows their turns, with their cursor at the row where moves says so.
+func (r *cursors) apply(all []seen, room Room, moves func(at *partition, first cursor) bool) {
 	now := time.Now()
 	for _, s := range all {
 		if room != nil && !room.Handles(s.key.jobType) {
@@ -240,7 +271,7 @@ func (r *cursors) found(all []seen, room Room) {
 		}
 		at.capped = s.capped
 		at.used = now
-		if at.cursor.after(s.first) || s.begins && s.first.after(at.cursor) {
+		if moves(at, s.first) {
 			at.moveTo(s.first)
 		}
 		delete(r.atCap, at)

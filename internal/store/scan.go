@@ -29,11 +29,6 @@ const (
 	recentRows = 1000
 	// longest is as far back as the first recent scan reaches.
 	longest = 24 * time.Hour
-	// A full scan reads all partitions, in parts. A part has firstPart partitions at first, and then as many as take about partFor,
-	// mostPart at most.
-	firstPart = 256
-	mostPart  = 4096
-	partFor   = 10 * time.Millisecond
 	// capTries is how many partitions of capped organizations are tried again after a scan.
 	capTries = 200
 )
@@ -58,17 +53,8 @@ func (o Outlook) Wait() time.Duration {
 type scans struct {
 	// recent and longAgo are when the last recent scan, and the last that reached far back, began.
 	recent, longAgo time.Time
-	// recentAllowed and partAllowed are when the next recent scan, and the next part of the full one, are allowed, for their cost.
-	recentAllowed, partAllowed time.Time
-	// part is when the last part of a full scan ended, or the first scan began.
-	part time.Time
-	// next is the partition behind which the full scan goes on; begun says that it is somewhere in the middle.
-	next  partitionKey
-	begun bool
-	// partitions is how many the next part of the full scan reads.
-	partitions int
-	// completed: a full scan has gone through all partitions before. another: a wake-up came during the full scan, which is to be repeated.
-	completed, another bool
+	// recentAllowed is when the next recent scan is allowed, for its cost.
+	recentAllowed time.Time
 }
 
 // scan brings the cursors up to date, in two ways, neither of which takes longer with more partitions.
@@ -78,7 +64,7 @@ type scans struct {
 //
 // The full scan goes from partition to partition, whatever their rows' age, and goes on in the next scan where it ended in this one. It
 // finds what the recent scan could not: rows of transactions that took long to commit, of organizations that were paused, of leases that
-// another worker gave back, and a backlog.
+// another worker gave back, and a backlog. Where dead rows make a part of it slow it goes on beside the work that is known.
 //
 // While there is work a scan is due every scanEvery; when there is none, at once. After one that leaves nothing to do
 // the outlook says how long to wait for the next part of the full scan.
@@ -101,38 +87,28 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 		if wait := time.Until(l.recent.Add(passedPause)); wait > 0 && s.cursors.passes(room) {
 			return Outlook{Again: wait}, nil
 		}
-		l.another = l.another || l.begun && now.Before(l.partAllowed)
+		s.full.woken(now)
 	} else if now.Before(l.recent.Add(scanEvery)) {
 		return o, nil
 	}
-	full := false
+	more := false
 	if idle || !now.Before(l.recentAllowed) {
-		if o.Due, full, err = s.scanRecent(ctx, now, idle, room); err != nil {
+		if o.Due, more, err = s.scanRecent(ctx, now, idle, room); err != nil {
 			return o, wrap("scan for due jobs", err)
 		}
 		l.recentAllowed = time.Now().Add(scanShare * time.Since(now))
 	}
-	if l.part.IsZero() {
-		l.part = now
-	}
 	vain := idle && s.cursors.idle(room)
-	if idle && !vain && !full && time.Since(l.part) < fullOwed {
-		s.cursors.tryCapped(capTries)
-		return Outlook{}, nil
-	}
-	if idle && full || !time.Now().Before(l.partAllowed) {
-		if err = s.scanPart(ctx, idle, room); err != nil {
+	if !idle || vain || more || s.full.owed() {
+		again, err := s.scanFull(ctx, idle, idle && more, room)
+		if err != nil {
 			return o, wrap("scan for due jobs", err)
 		}
-		if !l.begun && !l.another || !s.cursors.idle(room) {
-			s.cursors.tryCapped(capTries)
-			return o, nil
+		if vain && s.cursors.idle(room) {
+			o.Again = again
 		}
 	}
 	s.cursors.tryCapped(capTries)
-	if vain {
-		o.Again = max(time.Until(l.partAllowed), time.Millisecond)
-	}
 	return o, nil
 }
 
@@ -169,8 +145,8 @@ SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most,
 const leastDue = 5 * time.Millisecond
 
 // scanRecent finds what has fallen due since the last recent scan. With next it returns how long it is until the next job
-// falls due. full says that it has not read all.
-func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room Room) (due time.Duration, full bool, err error) {
+// falls due. more says that it has not read all.
+func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room Room) (due time.Duration, more bool, err error) {
 	l := &s.scans
 	since := min(now.Sub(l.recent), longest) + recentLag
 	if long := min(now.Sub(l.longAgo), longest); long > recentLong {
@@ -187,7 +163,7 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 			all = append(all, f)
 			return struct{}{}, err
 		}
-		if full = f.capped; in > 0 {
+		if more = f.capped; in > 0 {
 			// A little later, so that it is not asked for too early.
 			due = max(time.Duration(in*float64(time.Second))+time.Millisecond, leastDue)
 		}
@@ -200,86 +176,5 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 		l.longAgo = now
 	}
 	s.cursors.found(all, room)
-	return due, full, nil
-}
-
-// fullScanStmt goes through @partitions partitions behind the one of @priority, @org and @type, with the first pending row of each. Each
-// takes one descent of the index: the row after all rows of a partition is the first of the next one.
-const fullScanStmt = `
-WITH RECURSIVE parts AS (
-    (SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id, 1 AS n
-       FROM daybook.jobs q
-      WHERE q.state = 'pending'
-        AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @type::text/* accounting: */)
-      ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
-      LIMIT 1)
-    UNION ALL
-    SELECT next.*, parts.n + 1
-      FROM parts
-     CROSS JOIN LATERAL (
-           SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
-             FROM daybook.jobs q
-            WHERE q.state = 'pending'
-              AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.type/* accounting: */)
-            ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
-            LIMIT 1) next
-     WHERE parts.n < @partitions
-)
-SELECT p.priority, p.org_id, p.type, p.ready_at, p.id, o.max_in_flight IS NOT NULL,
-       o.paused_at IS NULL AND p.ready_at <= statement_timestamp()
-       /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
-                      AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
-  FROM parts p
-  LEFT JOIN daybook.organizations o ON o.id = p.org_id
- ORDER BY p.n`
-
-// scanPart reads the next partitions of the full scan.
-func (s *Store) scanPart(ctx context.Context, idle bool, room Room) error {
-	l := &s.scans
-	if !l.begun {
-		l.another, l.next = false, partitionKey{}
-	}
-	if l.partitions == 0 {
-		l.partitions = firstPart
-	}
-	began := time.Now()
-	var due []seen
-	all, err := inOrder(ctx, s.pool, func(row pgx.CollectableRow) (partitionKey, error) {
-		f := seen{begins: true}
-		var now bool
-		err := row.Scan(&f.key.priority, &f.key.org, &f.key.jobType, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &now)
-		if now {
-			due = append(due, f)
-		}
-		return f.key, err
-	}, s.kind.sql(fullScanStmt), s.kind.able(args{
-		"priority": l.next.priority, "org": l.next.org, "type": l.next.jobType, "partitions": l.partitions,
-	}))
-	if err != nil {
-		return err
-	}
-	took := time.Since(began)
-	pause := scanShare * took
-	if l.begun = len(all) == l.partitions; l.begun {
-		l.next = all[len(all)-1]
-		switch {
-		case !l.completed:
-			pause = took // what a worker finds when it starts
-		case idle:
-			pause = partShare * took
-		}
-	} else {
-		l.completed = true
-		s.cursors.forget()
-	}
-	l.part = time.Now()
-	l.partAllowed = l.part.Add(pause)
-	switch {
-	case took > 2*partFor:
-		l.partitions = max(firstPart/16, l.partitions/2)
-	case took < partFor/2:
-		l.partitions = min(mostPart, 2*l.partitions)
-	}
-	s.cursors.found(due, room)
-	return nil
+	return due, more, nil
 }

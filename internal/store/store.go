@@ -35,6 +35,7 @@ type Store struct {
 	// scanning is held by the goroutine that scans for work; scans are its own.
 	scanning sync.Mutex
 	scans    scans
+	full     fullScan
 	holds    holds
 	doubts   doubts
 }

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// A full scan reads all partitions, in parts. A part has firstPart partitions at first, and then as many as take about partFor,
+	// mostPart at most.
+	firstPart = 256
+	mostPart  = 4096
+	partFor   = 10 * time.Millisecond
+)
+
+// fullScan is how far the full scan has come. One part of it runs at a time, in a goroutine of its own: where an old snapshot keeps dead rows
+// a part can take seconds, and new jobs must not wait for it.
+type fullScan struct {
+	mu sync.Mutex
+	// running says that a part runs, and began when it began. left: its caller did not wait for its end.
+	running, left bool
+	began         time.Time
+	// ended is when the last part ended, or the first scan began.
+	ended time.Time
+	// allowed is when the next part is allowed, for the cost of the last one. told is when callers were told to come back.
+	allowed, told time.Time
+	// next is the partition behind which the scan goes on; begun says that it is somewhere in the middle.
+	next  partitionKey
+	begun bool
+	// partitions is how many the next part reads.
+	partitions int
+	// completed: all partitions have been read before. another: a wake-up came during the scan, which is to be repeated.
+	completed, another bool
+}
+
+// woken notes a scan that begins at now: one that comes before its time follows a wake-up.
+func (f *fullScan) woken(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.another = f.another || (f.running || f.begun) && now.Before(f.told)
+}
+
+// owed reports that the scan was put off for as long as is bearable.
+func (f *fullScan) owed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended.IsZero() {
+		f.ended = time.Now()
+	}
+	return time.Since(f.ended) >= fullOwed
+}
+
+// scanFull reads the next part of the full scan, if that is allowed now, or even if it is not. It waits for the part only as long as parts
+// take that no dead rows make slow; before all has been read once it waits for the end. again is when it is worthwhile to come back for what
+// is not read yet; 0: everything is.
+func (s *Store) scanFull(ctx context.Context, idle, evenSo bool, room Room) (again time.Duration, err error) {
+	f := &s.full
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	read := f.left && !f.running
+	f.left = f.left && f.running
+	if !f.running && !read && (evenSo || !time.Now().Before(f.allowed)) {
+		slow := time.After(partFor)
+		if !f.completed {
+			slow = nil
+		}
+		ended := s.beginPart(ctx, idle, room)
+		f.mu.Unlock()
+		select {
+		case err = <-ended:
+			read = true
+		case <-slow:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		f.mu.Lock()
+		f.left = !read
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case f.running:
+		again = max(time.Since(f.began), partFor)
+	case !read || f.begun || f.another:
+		again = max(time.Until(f.allowed), time.Millisecond)
+	}
+	f.told = time.Now().Add(again)
+	return again, nil
+}
+
+// beginPart begins the next part, and returns a channel for how it ends. The caller holds full.mu. The part goes on when its caller's context
+// ends, so that scans that take longer than a fetch come to their end; after an error it is read again.
+func (s *Store) beginPart(ctx context.Context, idle bool, room Room) <-chan error {
+	f := &s.full
+	if !f.begun {
+		f.another, f.next = false, partitionKey{}
+	}
+	if f.partitions == 0 {
+		f.partitions = firstPart
+	}
+	f.running, f.began = true, time.Now()
+	from, partitions, ended := f.next, f.partitions, make(chan error, 1)
+	go func() {
+		moves := s.cursors.moved()
+		all, due, err := s.readPartitions(context.WithoutCancel(ctx), from, partitions)
+		if err == nil {
+			s.cursors.foundFirst(due, room, moves)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.running = false; err == nil {
+			s.endPart(idle, all)
+		}
+		ended <- err
+	}()
+	return ended
+}
+
+// endPart notes that a part has read these partitions. The caller holds full.mu.
+func (s *Store) endPart(idle bool, all []partitionKey) {
+	f := &s.full
+	f.ended = time.Now()
+	took := f.ended.Sub(f.began)
+	pause := scanShare * took
+	if f.begun = len(all) == f.partitions; f.begun {
+		f.next = all[len(all)-1]
+		switch {
+		case !f.completed:
+			pause = took // what a worker finds when it starts
+		case idle:
+			pause = partShare * took
+		}
+	} else {
+		f.completed = true
+		s.cursors.forget()
+	}
+	f.allowed = f.ended.Add(pause)
+	switch {
+	case took > 2*partFor:
+		f.partitions = max(firstPart/16, f.partitions/2)
+	case took < partFor/2:
+		f.partitions = min(mostPart, 2*f.partitions)
+	}
+}
+
+// fullScanStmt goes through @partitions partitions behind the one of @priority, @org and @type, with the first pending row of each. Each
+// takes one descent of the index: the row after all rows of a partition is the first of the next one.
+const fullScanStmt = `
+WITH RECURSIVE parts AS (
+    (SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id, 1 AS n
+       FROM daybook.jobs q
+      WHERE q.state = 'pending'
+        AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @type::text/* accounting: */)
+      ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
+      LIMIT 1)
+    UNION ALL
+    SELECT next.*, parts.n + 1
+      FROM parts
+     CROSS JOIN LATERAL (
+           SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
+             FROM daybook.jobs q
+            WHERE q.state = 'pending'
+              AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.type/* accounting: */)
+            ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
+            LIMIT 1) next
+     WHERE parts.n < @partitions
+)
+SELECT p.priority, p.org_id, p.type, p.ready_at, p.id, o.max_in_flight IS NOT NULL,
+       o.paused_at IS NULL AND p.ready_at <= statement_timestamp()
+       /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                      AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
+  FROM parts p
+  LEFT JOIN daybook.organizations o ON o.id = p.org_id
+ ORDER BY p.n`
+
+// readPartitions returns the partitions behind one, in their order, and the first rows of those that have due work.
+func (s *Store) readPartitions(ctx context.Context, from partitionKey, partitions int) (all []partitionKey, due []seen, err error) {
+	all, err = inOrder(ctx, s.pool, func(row pgx.CollectableRow) (partitionKey, error) {
+		var f seen
+		var now bool
+		err := row.Scan(&f.key.priority, &f.key.org, &f.key.jobType, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &now)
+		if now {
+			due = append(due, f)
+		}
+		return f.key, err
+	}, s.kind.sql(fullScanStmt), s.kind.able(args{
+		"priority": from.priority, "org": from.org, "type": from.jobType, "partitions": partitions,
+	}))
+	return all, due, err
+}

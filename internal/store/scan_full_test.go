@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// slowScan keeps full scans from being sent, as long as it is closed: as if dead rows made them slow.
+type slowScan struct {
+	closed atomic.Bool
+	// begun gets a token for each that waits, opened lets one go on.
+	begun, opened chan struct{}
+}
+
+func (s *slowScan) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	for _, q := range data.Batch.QueuedQueries {
+		if strings.Contains(q.SQL, "WITH RECURSIVE parts") && s.closed.Load() {
+			s.begun <- struct{}{}
+			select {
+			case <-s.opened:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return ctx
+}
+
+func (s *slowScan) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (s *slowScan) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (s *slowScan) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (s *slowScan) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestNewWorkDoesNotWaitForASlowScan: an old snapshot that keeps dead rows makes the full scan slow, for as long as seconds.
+func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	slow := &slowScan{begun: make(chan struct{}), opened: make(chan struct{})}
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	config.ConnConfig.Tracer = slow
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, turn := store.New(pool), b.turn("run/0/1")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	for wait := time.Duration(1); wait > 0; {
+		leased, err := s.Lease(ctx, turn, 10)
+		require.NoError(t, err)
+		wait = leased.Wait()
+		time.Sleep(wait)
+	}
+
+	slow.closed.Store(true)
+	running := make(chan struct{})
+	go func() {
+		<-slow.begun
+		close(running)
+	}()
+	for waiting := true; waiting; {
+		leased, err := s.Lease(ctx, turn, 10)
+		require.NoError(t, err)
+		require.Empty(t, leased.Jobs)
+		require.Positive(t, leased.Wait(), "not everything is read")
+		select {
+		case <-running:
+			waiting = false
+		case <-time.After(min(leased.Wait(), 100*time.Millisecond)):
+		}
+	}
+	for i := range 3 {
+		id := fmt.Sprint("new_", i)
+		_, err = store.EnqueueAccountingJob(ctx, b.Pool, "org_1", id, 1, nil, 0)
+		require.NoError(t, err)
+		leased, err := s.Lease(ctx, turn, 10)
+		require.NoError(t, err, "the scan waits for the slow one")
+		require.Len(t, leased.Jobs, 1)
+		assert.Equal(t, id, leased.Jobs[0].DocumentID)
+	}
+
+	// What only a full scan can find is committed behind the one that runs, and found all the same.
+	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) VALUES ('a', 'old', 1, clock_timestamp() - interval '1 hour')`)
+	leased, err := s.Lease(ctx, turn, 10)
+	require.NoError(t, err)
+	require.Empty(t, leased.Jobs)
+	slow.closed.Store(false)
+	close(slow.opened)
+	_, job := b.leaseSoon(s, turn)
+	assert.Equal(t, "old", job.DocumentID)
+
+	// When everything has been read there is nothing to come back for.
+	require.Eventually(t, func() bool {
+		leased, err := s.Lease(ctx, turn, 10)
+		return assert.NoError(t, err) && assert.Empty(t, leased.Jobs) && leased.Wait() == 0
+	}, time.Minute, 10*time.Millisecond)
+}
