@@ -26,6 +26,7 @@ var (
 	errTemporalUnavailable = failure.New(failure.TemporalUnavailable, "Temporal cannot be reached")
 	errTemporalSetup       = failure.New(failure.TemporalRefuses, "Temporal refuses the worker")
 	errNotEmpty            = failure.New(failure.NotEmpty, "the database is in use")
+	errFileExists          = failure.New(failure.FileExists, "the file exists already")
 	errNotSound            = failure.New(failure.NotSound, "the ledger is not sound")
 	errNoAccount           = failure.New(failure.AccountNotFound, "no such account")
 	errNotAsExpected       = failure.New(failure.NotAsExpected, "the result is not the expected one")

@@ -54,6 +54,7 @@ var (
 	ScheduleExists  = row(Class{Code: "SCHEDULE_EXISTS", Title: "There is such a schedule already", Status: http.StatusConflict, Exit: ExitConflict})
 	StackInUse      = row(Class{Code: "STACK_IN_USE", Title: "A dev stack is already running", Status: http.StatusConflict, Exit: ExitConflict})
 	PortTaken       = row(Class{Code: "PORT_TAKEN", Title: "The port is taken", Status: http.StatusConflict, Exit: ExitConflict})
+	FileExists      = row(Class{Code: "FILE_EXISTS", Title: "The file exists already", Status: http.StatusConflict, Exit: ExitConflict})
 	NotEmpty        = row(Class{Code: "NOT_EMPTY", Title: "The database is in use", Status: http.StatusConflict, Exit: ExitConflict})
 )
 
