@@ -49,8 +49,8 @@ CREATE TABLE queues.task_completed (
     completed_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE queues.task_completed IS 'Tasks that are done with, whether they succeeded or failed. Append-only';
--- Retention.
-CREATE INDEX task_completed_at ON queues.task_completed (completed_at);
+-- Retention, and lists of what was completed last.
+CREATE INDEX task_completed_at ON queues.task_completed (completed_at, task_id);
 
 CREATE TABLE queues.error (
     error_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -4263,7 +4263,7 @@ CREATE INDEX open_task_turn ON queues.open_task USING btree (turn_id) WHERE (tur
 
 -- Name: task_completed_at; Type: INDEX; Schema: queues; Owner: -
 
-CREATE INDEX task_completed_at ON queues.task_completed USING btree (completed_at);
+CREATE INDEX task_completed_at ON queues.task_completed USING btree (completed_at, task_id);
 
 -- Name: task_lease_task; Type: INDEX; Schema: queues; Owner: -
 

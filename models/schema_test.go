@@ -47,8 +47,25 @@ func tables() map[string]any {
 		"periods":               models.Period{},
 		"rule_sets":             models.RuleSet{},
 		"webhook_deliveries":    models.WebhookDelivery{},
+
+		"queues.task":           models.Task{},
+		"queues.task_lease":     models.TaskLease{},
+		"queues.task_completed": models.TaskCompleted{},
+		"queues.error":          models.TaskError{},
+		"queues.task_limit":     models.TaskLimit{},
 	}
 }
+
+// qualified is the name of a table with its schema's.
+func qualified(name string) string {
+	if strings.Contains(name, ".") {
+		return name
+	}
+	return "daybook." + name
+}
+
+// own are the tables that the statements of internal/store and the functions of the database alone read.
+var own = []string{"daybook.schema_migrations", "daybook.schema_texts", "queues.open_task", "queues.task_cursor"}
 
 type column struct {
 	Name, Type string
@@ -89,7 +106,7 @@ var kinds = map[reflect.Type][]string{
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
 // attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"api_tokens.hash": false, "api_tokens.types": true, "jobs.payload": false,
+	"api_tokens.hash": false, "api_tokens.types": true, "jobs.payload": false, "queues.task.payload": false,
 	"attempts.document_id": true, "attempts.version": true,
 }
 
@@ -101,7 +118,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 			t.Parallel()
 			rows, err := db.Pool.Query(t.Context(), `
 SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' || udt_name ELSE data_type END, is_nullable = 'YES'
-  FROM information_schema.columns WHERE table_schema = 'daybook' AND table_name = $1`, name)
+  FROM information_schema.columns WHERE table_schema || '.' || table_name = $1`, qualified(name))
 			require.NoError(t, err)
 			want, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
 			require.NoError(t, err)
@@ -109,7 +126,7 @@ SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' ||
 
 			s, err := schema.Parse(model, &sync.Map{}, schema.NamingStrategy{})
 			require.NoError(t, err)
-			assert.Equal(t, "daybook."+name, s.Table)
+			assert.Equal(t, qualified(name), s.Table)
 			var have []column
 			for _, f := range s.Fields {
 				typ, nullable := f.FieldType, false
@@ -136,13 +153,13 @@ func TestEveryTableHasAModel(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	rows, err := db.Pool.Query(t.Context(), `
-SELECT table_name FROM information_schema.tables WHERE table_schema = 'daybook' AND table_type = 'BASE TABLE' AND table_name NOT IN ('schema_migrations', 'schema_texts')`)
+SELECT table_schema || '.' || table_name FROM information_schema.tables WHERE table_schema IN ('daybook', 'queues') AND table_type = 'BASE TABLE' AND table_schema || '.' || table_name <> ALL ($1)`, own)
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	have := tables()
 	for _, name := range names {
-		assert.Contains(t, have, name)
+		assert.Contains(t, have, strings.TrimPrefix(name, "daybook."))
 	}
 	assert.Len(t, names, len(have))
 }
@@ -153,7 +170,7 @@ func TestPrimaryKeys(t *testing.T) {
 	for name, model := range tables() {
 		rows, err := db.Pool.Query(t.Context(), `
 SELECT a.attname FROM pg_constraint c, unnest(c.conkey) WITH ORDINALITY k (n, i), pg_attribute a
- WHERE c.conrelid = $1::regclass AND c.contype = 'p' AND a.attrelid = c.conrelid AND a.attnum = k.n ORDER BY k.i`, "daybook."+name)
+ WHERE c.conrelid = $1::regclass AND c.contype = 'p' AND a.attrelid = c.conrelid AND a.attnum = k.n ORDER BY k.i`, qualified(name))
 		require.NoError(t, err)
 		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
@@ -245,6 +262,9 @@ UPDATE daybook.api_tokens SET types = '{mail,webhook}', requests_per_minute = 1,
 INSERT INTO daybook.bulk_operations (id, org_id, action, mode, delay_seconds, states, finished_at) VALUES ('b', 'o', 'retry', 'later', 1.5, '{failed}', now()), ('c', NULL, 'cancel', NULL, NULL, '{failed,pending}', NULL);
 INSERT INTO daybook.bulk_batches VALUES ('c', 0, '{j,k}');
 INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'n', '{mail}');
+SELECT queues.enqueue('email', '{}') FROM queues.limit_tasks('email', true) AS a, queues.limit_tasks('sms', NULL, 1) AS b;
+INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) VALUES (1, now(), now() + interval '5 minutes', NULL), (1, now(), now() + interval '5 minutes', 1);
+SELECT queues.fail_task(1, 'e'), queues.complete_task(1);
 INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_code, duration_ms) VALUES ('k', 1, 'u', 200, true, NULL, 1), ('k', 2, 'u', NULL, false, 'TIMEOUT', 1);`)
 	require.NoError(t, err)
 	sqlDB := stdlib.OpenDBFromPool(db.Pool)

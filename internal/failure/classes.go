@@ -35,6 +35,7 @@ var (
 // What does not exist.
 var (
 	JobNotFound          = row(Class{Code: "JOB_NOT_FOUND", Title: "No such job", Status: http.StatusNotFound, Exit: ExitNotFound})
+	TaskNotFound         = row(Class{Code: "TASK_NOT_FOUND", Title: "No such task", Status: http.StatusNotFound, Exit: ExitNotFound})
 	OperationNotFound    = row(Class{Code: "OPERATION_NOT_FOUND", Title: "No such bulk operation", Status: http.StatusNotFound, Exit: ExitNotFound})
 	DocumentNotFound     = row(Class{Code: "DOCUMENT_NOT_FOUND", Title: "No such document", Status: http.StatusNotFound, Exit: ExitNotFound})
 	OrganizationNotFound = row(Class{Code: "ORGANIZATION_NOT_FOUND", Title: "No such organization", Status: http.StatusNotFound, Exit: ExitNotFound})

@@ -14,29 +14,45 @@ import (
 // PostgreSQL writes it, is nested deeper than models.MaxPayloadLevels, has more than models.MaxPayloadKeys, or holds what jsonb
 // cannot (the character U+0000, half a surrogate pair, a number with more than 16383 digits after the point).
 func Check(raw []byte) error {
-	if !json.Valid(raw) || !utf8.Valid(raw) {
-		return invalid("", "it is not valid JSON in UTF-8")
-	}
-	// Measured, because the text may be longer than models.MaxPayloadBytes and still fit: PostgreSQL replaces escapes by their characters, drops spaces, and
-	// keeps the last of equal keys.
-	m := measurer{raw: raw}
-	m.space()
-	if m.raw[m.at] != '{' {
-		return invalid("", "it must be a JSON object")
-	}
-	s := m.value(1)
+	s, err := measure(raw)
 	switch {
-	case m.problem != "":
-		return invalid("", m.problem)
-	case s.bytes > models.MaxPayloadBytes:
-		return &Error{Code: models.CodePayloadTooLarge, Message: fmt.Sprintf(
-			"it has %d bytes and may have %d: keep what is large elsewhere, and its name in the payload", s.bytes, models.MaxPayloadBytes)}
+	case err != nil:
+		return err
 	case s.levels > models.MaxPayloadLevels:
 		return invalid("", fmt.Sprintf("it is nested deeper than %d levels", models.MaxPayloadLevels))
 	case s.keys > models.MaxPayloadKeys:
 		return invalid("", fmt.Sprintf("it has %d keys and may have %d", s.keys, models.MaxPayloadKeys))
 	}
 	return nil
+}
+
+// CheckTask is Check for the payload of a task, which may have any number of levels and keys.
+func CheckTask(raw []byte) error {
+	_, err := measure(raw)
+	return err
+}
+
+// measure refuses what no payload may be.
+func measure(raw []byte) (size, error) {
+	if !json.Valid(raw) || !utf8.Valid(raw) {
+		return size{}, invalid("", "it is not valid JSON in UTF-8")
+	}
+	// Measured, because the text may be longer than models.MaxPayloadBytes and still fit: PostgreSQL replaces escapes by their characters, drops spaces, and
+	// keeps the last of equal keys.
+	m := measurer{raw: raw}
+	m.space()
+	if m.raw[m.at] != '{' {
+		return size{}, invalid("", "it must be a JSON object")
+	}
+	s := m.value(1)
+	switch {
+	case m.problem != "":
+		return s, invalid("", m.problem)
+	case s.bytes > models.MaxPayloadBytes:
+		return s, &Error{Code: models.CodePayloadTooLarge, Message: fmt.Sprintf(
+			"it has %d bytes and may have %d: keep what is large elsewhere, and its name in the payload", s.bytes, models.MaxPayloadBytes)}
+	}
+	return s, nil
 }
 
 // size is what a value measures as jsonb.

@@ -21,6 +21,8 @@ var (
 	ErrInvalid = failure.New(failure.Invalid, "invalid request")
 	// ErrJobNotFound: there is no job for the document; enqueue it first.
 	ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
+	// ErrTaskNotFound: there is no task with that id; it may have been removed, with its facts in the archive.
+	ErrTaskNotFound = failure.New(failure.TaskNotFound, "no such task")
 	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or deleted instead.
 	ErrJobCompleted = failure.New(failure.JobCompleted, "job is completed")
 	// ErrDocumentNotFound: there is no such document; write it in the same transaction first.

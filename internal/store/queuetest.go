@@ -114,3 +114,40 @@ UPDATE daybook.jobs q
 	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())
 	return wrap("let time pass", err)
 }
+
+// EnqueuedTask is a task as a test sees it.
+type EnqueuedTask struct {
+	ID                      int64
+	Type, Payload           string
+	EnqueuedAt, ScheduledAt time.Time
+	State                   models.TaskState
+	// Leases is how often it was handed out.
+	Leases int
+	// Errors are those that were noted, in their order.
+	Errors []string
+}
+
+// EnqueuedTasks reads tasks in the order in which they were enqueued: those of a type, or of any when it is empty.
+func EnqueuedTasks(ctx context.Context, q Querier, taskType string) ([]EnqueuedTask, error) {
+	const stmt = `
+SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
+       CASE WHEN c.task_id IS NOT NULL THEN 'completed' WHEN o.task_id IS NULL THEN 'unreachable' WHEN o.leased_until > clock_timestamp() THEN 'leased'
+            WHEN o.scheduled_at > clock_timestamp() THEN 'waiting' ELSE 'ready' END,
+       (SELECT count(*) FROM queues.task_lease l WHERE l.task_id = t.task_id AND l.renews IS NULL)::integer,
+       coalesce((SELECT jsonb_agg(e.error_message ORDER BY e.error_id) FROM queues.error e WHERE e.task_id = t.task_id)::text, '[]')
+  FROM queues.task t
+  LEFT JOIN queues.open_task o ON o.task_id = t.task_id
+  LEFT JOIN queues.task_completed c ON c.task_id = t.task_id
+ WHERE $1::text = '' OR t.task_type = $1::text
+ ORDER BY t.task_id`
+	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedTask, error) {
+		var t EnqueuedTask
+		var state, errs string
+		if err := row.Scan(&t.ID, &t.Type, &t.Payload, &t.EnqueuedAt, &t.ScheduledAt, &state, &t.Leases, &errs); err != nil {
+			return t, err
+		}
+		t.State = models.TaskState(state)
+		return t, json.Unmarshal([]byte(errs), &t.Errors)
+	}, stmt, taskType)
+	return all, wrap("read tasks", err)
+}
