@@ -311,7 +311,8 @@ BEGIN
 END
 $$;
 
--- Ends the leases that have expired, as each dequeue does, and says how many, and in how many seconds the next lease of any client expires.
+-- Ends the leases that have expired, as each dequeue does. tasks: how many; lost: how many of them a worker was working on; failed: of how many
+-- of these it was the last attempt.
 CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off

@@ -24,7 +24,7 @@ type TaskQueue struct {
 	store *Store
 	// types are those that the worker has processors for, in the order of their names.
 	types []string
-	// turn grows with each lease: another type comes first each time.
+	// turn counts the calls that lease: each begins with another type.
 	turn atomic.Uint64
 }
 
@@ -45,7 +45,7 @@ func (q *TaskQueue) GuardSchema(verify func(ctx context.Context) error, log *slo
 	q.store.GuardSchema(verify, log)
 }
 
-// NewWaker returns a waker of those that wait for tasks.
+// NewWaker returns a waker that tells waiters of tasks.
 func (q *TaskQueue) NewWaker(interval time.Duration, log *slog.Logger) *Waker {
 	return NewWaker(q.store.pool, taskQueue, interval, log)
 }
@@ -98,7 +98,7 @@ func askTasksWithin[T any](ctx context.Context, q *TaskQueue, limit time.Duratio
 	}
 }
 
-// taskNumber is the number of a task; what is no number is no task.
+// taskNumber is the number of a task. An id that is no number gets -1, which is no task's.
 func taskNumber(id string) int64 {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {

@@ -109,5 +109,5 @@ func (q *TaskQueue) PutOff(ctx context.Context, id string, attempt int) (int, er
 	return n[0], nil
 }
 
-// ErrNoTaskNotion is what the methods for notions return that tasks do not have.
+// ErrNoTaskNotion is the error of the port's methods that make no sense for tasks.
 var ErrNoTaskNotion = errors.New("tasks are always leased, and have no progress")

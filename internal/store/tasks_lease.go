@@ -216,7 +216,7 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 	return t, nil
 }
 
-// TaskReclaimer ends leases that have expired. Each lease of tasks does that as well, so it is for queues at which no one looks.
+// TaskReclaimer ends leases that have expired. Each call that leases tasks does that as well; the TaskReclaimer does it while none comes.
 type TaskReclaimer struct{ queue *TaskQueue }
 
 // NewReclaimer returns a TaskReclaimer.
