@@ -26,18 +26,31 @@ func TestDocsNameEverything(t *testing.T) {
 	for _, b := range builtins {
 		assert.Contains(t, page, "\n## "+b.name+"\n")
 	}
-	for _, config := range []any{WebhookConfig{}, EmailConfig{}, ReportConfig{}, CleanupConfig{}, DBFunctionConfig{}} {
+	for _, config := range []any{WebhookConfig{}, EmailConfig{}, ReportConfig{}, CleanupConfig{}, DBFunctionConfig{}, SMSConfig{}, FileDeleteConfig{}} {
 		for field := range reflect.TypeOf(config).Fields() {
 			if tag := field.Tag.Get("env"); tag != "-" {
 				assert.Contains(t, page, "`"+environmentPrefix+tag+"`", "%T.%s", config, field.Name)
 			}
 		}
 	}
-	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}} {
+	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}, SMS{}, FileDelete{}} {
 		for field := range reflect.TypeOf(p).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			assert.Contains(t, page, "`"+name+"`", "%T.%s", p, field.Name)
 		}
+	}
+}
+
+// TestTasksPageNamesEverything: what tasks have besides the job types is on their own page.
+func TestTasksPageNamesEverything(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../docs/tasks.md")
+	require.NoError(t, err)
+	for field := range reflect.TypeFor[functionsConfig]().Fields() {
+		assert.Contains(t, string(b), "`"+environmentPrefix+field.Tag.Get("env")+"`")
+	}
+	for _, name := range []string{"`to_address`", "`to_number`", "job-types.md#email", "job-types.md#sms", "job-types.md#file_delete"} {
+		assert.Contains(t, string(b), name)
 	}
 }
 
@@ -52,6 +65,7 @@ func TestDocsExamples(t *testing.T) {
 	}
 	for name, p := range map[string]any{
 		"webhook": Webhook{}, "email": Email{}, "report": Report{}, "cleanup": Cleanup{}, "db_function": DBFunction{},
+		"sms": SMS{}, "file_delete": FileDelete{},
 	} {
 		var raw []byte
 		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT payload FROM daybook.jobs WHERE type = $1`, name).Scan(&raw), name)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 // Email is the payload of the type email: one message by SMTP, with a text, HTML, or both. Its sender is EmailConfig.From.
@@ -78,7 +79,7 @@ type EmailConfig struct {
 	TLS *tls.Config `env:"-"`
 }
 
-// EmailHandler works jobs of the type email. It is safe for concurrent use.
+// EmailHandler works jobs and tasks of the type email. It is safe for concurrent use.
 type EmailHandler struct {
 	config EmailConfig
 	from   *netmail.Address
@@ -128,29 +129,47 @@ type EmailResult struct {
 }
 
 func (h *EmailHandler) deliver(ctx context.Context, c *call[Email]) error {
-	if len(h.config.Organizations) > 0 && !slices.ContainsFunc(h.config.Organizations, func(o string) bool { return strings.TrimSpace(o) == c.orgID }) {
+	if !boundTo(h.config.Organizations, c.orgID) {
 		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(c.orgID), environmentPrefix)
 	}
-	m, recipients, err := h.message(c)
+	sent, err := h.deliverAs(ctx, &c.payload, h.messageID(c))
 	if err != nil {
 		return err
 	}
-	if err := h.send(ctx, m); err != nil {
-		return err
-	}
-	c.result(EmailResult{MessageID: h.messageID(c), Recipients: recipients})
+	c.result(sent)
 	return nil
+}
+
+// boundTo reports whether a list of organizations has one; an empty list has all.
+func boundTo(organizations []string, org string) bool {
+	return len(organizations) == 0 || slices.ContainsFunc(organizations, func(o string) bool { return strings.TrimSpace(o) == org })
+}
+
+// deliverAs sends one message with a Message-ID.
+func (h *EmailHandler) deliverAs(ctx context.Context, p *Email, id string) (EmailResult, error) {
+	m, recipients, err := h.message(p, id)
+	if err != nil {
+		return EmailResult{}, err
+	}
+	if err := h.send(ctx, m); err != nil {
+		return EmailResult{}, err
+	}
+	return EmailResult{MessageID: id, Recipients: recipients}, nil
 }
 
 // messageID is the same for all attempts at a job, and another for every other job.
 func (h *EmailHandler) messageID(c *call[Email]) string {
-	sum := sha256.Sum256([]byte(c.orgID + "\n" + c.payload.JobType() + "\n" + c.key))
+	return h.idOf(c.orgID + "\n" + c.payload.JobType() + "\n" + c.key)
+}
+
+// idOf is the Message-ID that a name leads to.
+func (h *EmailHandler) idOf(name string) string {
+	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16]) + "@" + h.domain
 }
 
 // message makes the message of a payload, and counts its recipients.
-func (h *EmailHandler) message(c *call[Email]) (*mail.Msg, int, error) {
-	p := &c.payload
+func (h *EmailHandler) message(p *Email, id string) (*mail.Msg, int, error) {
 	count := len(p.To) + len(p.Cc)
 	switch {
 	case len(p.To) == 0:
@@ -184,7 +203,7 @@ func (h *EmailHandler) message(c *call[Email]) (*mail.Msg, int, error) {
 		m.ReplyToMailAddress(reply...)
 	}
 	m.Subject(p.Subject)
-	m.SetMessageIDWithValue(h.messageID(c))
+	m.SetMessageIDWithValue(id)
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
 	switch {
 	case p.HTML == "":
@@ -213,19 +232,31 @@ func addresses(field string, texts []string) ([]*netmail.Address, error) {
 
 func init() {
 	builtins = append(builtins, builtin{name: "email", register: func(r *jobs.Registry, s *environment) error {
-		config, err := parse[EmailConfig](s)
-		if err != nil {
-			return err
-		}
-		if config.Host == "" {
-			return notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM")
-		}
-		config.Secrets = s.secrets
-		h, err := NewEmail(config)
+		h, err := emailOf(s)
 		if err != nil {
 			return err
 		}
 		jobs.Register(r, s.policy(EmailPolicy()), h.Handle)
 		return nil
+	}, process: func(r *tasks.Registry, s *environment) error {
+		h, err := emailOf(s)
+		if err != nil {
+			return err
+		}
+		tasks.Register(r, "email", s.taskPolicy(EmailPolicy()), h.Process)
+		return nil
 	}})
+}
+
+// emailOf is the handler that the environment configures.
+func emailOf(s *environment) (*EmailHandler, error) {
+	config, err := parse[EmailConfig](s)
+	if err != nil {
+		return nil, err
+	}
+	if config.Host == "" {
+		return nil, notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM")
+	}
+	config.Secrets = s.secrets
+	return NewEmail(config)
 }

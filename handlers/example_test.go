@@ -6,6 +6,7 @@ import (
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 // Register registers every built-in job type that the environment configures, and says what the others lack.
@@ -25,6 +26,23 @@ func ExampleRegister() {
 	// Output:
 	// [cleanup db_function webhook]
 	// true
+}
+
+// Tasks of the types email, sms and file_delete are worked as the environment configures them, beside an application's own.
+func ExampleRegisterTasks() {
+	registry := tasks.NewRegistry()
+	builtin, err := handlers.RegisterTasks(registry, handlers.Config{Environment: map[string]string{
+		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC0123", "DAYBOOK_SMS_FROM": "Shop",
+	}})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = builtin.Close() }()
+	fmt.Println(registry.Names())
+	fmt.Println(builtin.Missing["email"])
+	// Output:
+	// [db_function sms]
+	// set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM
 }
 
 // A type is registered by itself, under a policy of the application's own.

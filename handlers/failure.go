@@ -23,6 +23,9 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
+// ErrorCode is the code that a task's error_handler is told.
+func (f *failure) ErrorCode() models.ErrorCode { return f.code }
+
 // fail is a failure of which its code says what becomes of the job.
 func fail(code models.ErrorCode, format string, args ...any) *failure {
 	return &failure{code: code, err: fmt.Errorf(format, args...)}

@@ -7,11 +7,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 // environmentPrefix begins the name of each variable.
@@ -55,6 +57,8 @@ type builtin struct {
 	name string
 	// register adds the type to a registry, or returns notConfiguredError.
 	register func(r *jobs.Registry, s *environment) error
+	// process does the same for tasks; nil: there are no tasks of the type.
+	process func(r *tasks.Registry, s *environment) error
 }
 
 // builtins are all of them. Each file of a type appends its own.
@@ -70,6 +74,8 @@ type environment struct {
 	Config
 	secrets Secrets
 	builtin *Builtin
+	// functionTimeout is that of the functions which tasks name.
+	functionTimeout time.Duration
 }
 
 // onClose calls f when the built-in types are closed.
@@ -93,21 +99,30 @@ func Register(r *jobs.Registry, c Config) (*Builtin, error) {
 	if c.Pool == nil {
 		return nil, errors.New("built-in job types: Config.Pool is required")
 	}
+	s := c.environment()
+	return s.configured(builtins, "job type", func(t builtin) error { return t.register(r, s) })
+}
+
+// environment fills in what c leaves to the environment.
+func (c Config) environment() *environment {
 	if c.Environment == nil {
 		c.Environment = env.ToMap(os.Environ())
 	}
 	c.Owner = cmp.Or(c.Owner, c.Environment[environmentPrefix+"JOBS_OWNER"], DefaultOwner)
-	b := &Builtin{Missing: map[string]string{}}
-	s := &environment{Config: c, builtin: b, secrets: environmentSecrets(c.Environment)}
-	all := slices.SortedFunc(slices.Values(builtins), func(x, y builtin) int { return strings.Compare(x.name, y.name) })
-	for _, t := range all {
-		err := t.register(r, s)
+	return &environment{Config: c, builtin: &Builtin{Missing: map[string]string{}}, secrets: environmentSecrets(c.Environment)}
+}
+
+// configured registers each type that is configured.
+func (s *environment) configured(types []builtin, what string, register func(t builtin) error) (*Builtin, error) {
+	b := s.builtin
+	for _, t := range slices.SortedFunc(slices.Values(types), func(x, y builtin) int { return strings.Compare(x.name, y.name) }) {
+		err := register(t)
 		if missing, ok := errors.AsType[notConfiguredError](err); ok {
 			b.Missing[t.name] = string(missing)
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("job type %s: %w", t.name, err), b.Close())
+			return nil, errors.Join(fmt.Errorf("%s %s: %w", what, t.name, err), b.Close())
 		}
 		b.Types = append(b.Types, t.name)
 	}

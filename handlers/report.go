@@ -79,7 +79,7 @@ func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*Report
 	if c.MaxRows < 0 {
 		return nil, errors.New("report: REPORTS_MAX_ROWS must not be negative")
 	}
-	bucket, err := openBucket(ctx, c.Bucket)
+	bucket, err := openBucket(ctx, "report: REPORTS_BUCKET", c.Bucket)
 	if err != nil {
 		return nil, err
 	}

@@ -20,28 +20,29 @@ import (
 const exampleBucket = "file:///var/lib/daybook/reports?no_tmp_dir=1"
 
 // openBucket opens a bucket by its address. Its errors repeat nothing of the address but the scheme: it may hold credentials.
-func openBucket(ctx context.Context, address string) (*blob.Bucket, error) {
+// setting begins its errors: the type and the variable that hold the address.
+func openBucket(ctx context.Context, setting, address string) (*blob.Bucket, error) {
 	schemes := blob.DefaultURLMux()
 	scheme, _, isURL := strings.Cut(address, "://")
 	if !isURL {
-		return nil, errors.New("report: REPORTS_BUCKET must be a URL, such as " + exampleBucket)
+		return nil, errors.New(setting + " must be a URL, such as " + exampleBucket)
 	}
 	if !schemes.ValidBucketScheme(scheme) {
-		return nil, fmt.Errorf("report: REPORTS_BUCKET has a scheme for which this program has no driver; it knows %s. Another one is there "+
-			"in a program that imports its package of gocloud.dev/blob", strings.Join(schemes.BucketSchemes(), ", "))
+		return nil, fmt.Errorf("%s has a scheme for which this program has no driver; it knows %s. Another one is there "+
+			"in a program that imports its package of gocloud.dev/blob", setting, strings.Join(schemes.BucketSchemes(), ", "))
 	}
 	bucket, err := schemes.OpenBucket(ctx, address)
 	switch {
 	case err == nil:
 		return bucket, nil
 	case scheme == "file" && errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("report: the directory of REPORTS_BUCKET does not exist: make it, or add create_dir=1 to the URL")
+		return nil, errors.New(setting + " names a directory that does not exist: make it, or add create_dir=1 to the URL")
 	case isRefusal(err):
-		return nil, errors.New("report: REPORTS_BUCKET is refused: let the worker read and write there")
+		return nil, errors.New(setting + " is refused: let the worker read and write there")
 	case scheme == "file":
-		return nil, errors.New("report: REPORTS_BUCKET cannot be opened: it must name a directory, and what follows the ? must be right, such as " + exampleBucket)
+		return nil, errors.New(setting + " cannot be opened: it must name a directory, and what follows the ? must be right, such as " + exampleBucket)
 	}
-	return nil, fmt.Errorf("report: REPORTS_BUCKET cannot be opened: check the bucket's name, the credentials and the parameters of the driver of %s", scheme)
+	return nil, fmt.Errorf("%s cannot be opened: check the bucket's name, the credentials and the parameters of the driver of %s", setting, scheme)
 }
 
 // storageFailure says what becomes of a job whose file cannot be written, and what to do.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -78,7 +79,7 @@ func TestChannelSucceeds(t *testing.T) {
 	require.NotNil(t, got)
 	assert.Equal(t, "Ada", got.Payload.Recipient)
 	assert.JSONEq(t, letterTask, string(got.Original))
-	assert.Equal(t, "task-1", got.IdempotencyKey)
+	assert.Equal(t, fmt.Sprintf("task-1-%x", got.EnqueuedAt.UnixMicro()), got.IdempotencyKey)
 	assert.Equal(t, 1, got.HandedOut)
 	assert.WithinDuration(t, time.Now(), got.EnqueuedAt, time.Minute)
 	assert.JSONEq(t, letterTask, string(b.fact("success")["original_payload"]))

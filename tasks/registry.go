@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -80,7 +81,7 @@ func Register[P, R any](r *Registry, taskType string, policy Policy, f Func[P, R
 		policy: policy.withDefaults(processorsParallel),
 		process: func(ctx context.Context, job store.Job, id int64, provider json.RawMessage) (any, error) {
 			t := &Task[P]{
-				ID: id, Type: job.Type, Original: job.Payload, HandedOut: job.Attempt, IdempotencyKey: fmt.Sprintf("task-%d", id), EnqueuedAt: job.EnqueuedAt,
+				ID: id, Type: job.Type, Original: job.Payload, HandedOut: job.Attempt, IdempotencyKey: idempotencyKey(id, job.EnqueuedAt), EnqueuedAt: job.EnqueuedAt,
 			}
 			if err := decode(provider, &t.Payload); err != nil {
 				return nil, err
@@ -88,6 +89,11 @@ func Register[P, R any](r *Registry, taskType string, policy Policy, f Func[P, R
 			return f(ctx, t)
 		},
 	}
+}
+
+// idempotencyKey is a task's own, also where another database has a task of the same number.
+func idempotencyKey(id int64, enqueued time.Time) string {
+	return fmt.Sprintf("task-%d-%x", id, enqueued.UnixMicro())
 }
 
 // processorsParallel is how many tasks of a type a process works side by side.

@@ -76,7 +76,12 @@ func (w *working) Failed(job store.Job, err error) engine.Attempt {
 	if code := codeOf(err); outage && code != models.CodeDatabaseError || code == models.CodeWorkerLost {
 		return rescheduled(err)
 	}
-	return engine.Attempt{Outcome: models.OutcomeFailed, Code: codeOf(err), Message: plainText(err)}
+	return recorded(err)
+}
+
+// recorded is the end of a task of which err is noted with it.
+func recorded(err error) engine.Attempt {
+	return engine.Attempt{Outcome: models.OutcomeFailed, Code: codeOf(err), Message: errorText(err)}
 }
 
 // rescheduled puts a task off which is not to blame.
@@ -98,8 +103,8 @@ type run struct {
 
 // failed is the end of a task that has no error_handler, or whose error_handler cannot be called.
 func (r *run) failed(err error) engine.Attempt {
-	r.log.Warn("a task failed", "code", codeOf(err), "error", plainText(err))
-	return engine.Attempt{Outcome: models.OutcomeFailed, Code: codeOf(err), Message: plainText(err)}
+	r.log.Warn("a task failed", "error", errorText(err))
+	return recorded(err)
 }
 
 // function works a task of the type db_function: its function is called in the transaction that completes the task.

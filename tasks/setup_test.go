@@ -150,7 +150,7 @@ func (b *bundle) end(c claimed, a engine.Attempt) engine.Attempt {
 		_, err = b.worker.Exec(ctx, `SELECT queues.give_back_tasks(ARRAY[$1::bigint], ARRAY[$2::bigint])`, c.id, c.lease)
 	} else {
 		require.Equal(b.t, models.OutcomeFailed, a.Outcome)
-		_, err = b.worker.Exec(ctx, `SELECT queues.fail_task($1, $2), queues.complete_task($1)`, c.id, string(a.Code)+": "+a.Message)
+		_, err = b.worker.Exec(ctx, `SELECT queues.fail_task($1, $2), queues.complete_task($1)`, c.id, a.Message)
 	}
 	require.NoError(b.t, err)
 	return a

@@ -23,6 +23,7 @@ var shown = []string{"queue", "queue/queuetest", "jobs", "tasks", "workers", "po
 // plain are functions whose use shows itself, or is shown by the example of another.
 var plain = map[string]bool{
 	"handlers.CleanupPolicy": true, "handlers.DBFunctionPolicy": true, "handlers.EmailPolicy": true, "handlers.ReportPolicy": true, "handlers.WebhookPolicy": true,
+	"handlers.FileDeletePolicy": true, "handlers.SMSPolicy": true, "handlers.NewFileDelete": true, "handlers.NewSMS": true,
 	"handlers.NewCleanup": true, "handlers.NewDBFunction": true, "handlers.NewEmail": true, "handlers.NewReport": true, "handlers.NewReportIn": true,
 	"jobs.NewRegistry":                  true,
 	"migrations.Roles":                  true,
