@@ -107,10 +107,11 @@ type Pick interface {
 	// their jobs to others already it goes on with the next ones. Attempt and StartedAt are those of the attempt that begins now. Dropped says
 	// that the transaction which had picked the job last did not commit: its worker may have died of the job, of whatever process it was.
 	Lock(ctx context.Context, tx pgx.Tx) ([]store.Job, error)
-	// Undo says that the transaction failed, or left jobs alone: they are found again. LeaveAlone says that those of organizations
-	// which are held back were left alone: they are found when those are tried again.
+	// Undo says that the transaction failed, or completed nothing: the jobs are found again, and it is the turn of their organizations, as it
+	// was before. LeaveAlone says that the transaction left alone the jobs of organizations that are held back: they are found when those are
+	// tried again. With others it left alone others as well, which are found again at once.
 	Undo()
-	LeaveAlone()
+	LeaveAlone(others bool)
 }
 
 // Leases are what the runner asks of the leases that a turn holds.

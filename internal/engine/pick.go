@@ -87,14 +87,14 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		return l, true
 	}
 	committed := false
+	var completed store.Completed
+	var later, suspects []store.Job
 	defer func() {
 		if !committed {
 			pick.Undo()
 		}
-		pick.LeaveAlone()
+		pick.LeaveAlone(len(later) > 0)
 	}()
-	var completed store.Completed
-	var later, suspects []store.Job
 	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		jobs, err := pick.Lock(ctx, tx)
@@ -128,7 +128,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 	case err != nil:
 		return leased(err)
 	}
-	committed = len(later) == 0
+	committed = true
 	r.tally.count(completed)
 	l.leaseNext = pick.Counted() || pick.Others()
 	return l, false

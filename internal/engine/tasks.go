@@ -74,4 +74,4 @@ func (noTasks) Lock(context.Context, pgx.Tx) ([]store.Job, error) { return nil, 
 func (noTasks) Undo() {}
 
 // LeaveAlone implements Pick.
-func (noTasks) LeaveAlone() {}
+func (noTasks) LeaveAlone(bool) {}

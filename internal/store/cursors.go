@@ -204,6 +204,25 @@ func (r *cursors) took(shares []share, counts []int, last []cursor) {
 func (r *cursors) rewind(shares []share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.moveBack(shares)
+}
+
+// undo is rewind for shares that have got nothing: it is their organizations' turn again, and in each that of the type which came first.
+func (r *cursors) undo(shares []share) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moveBack(shares)
+	for _, s := range slices.Backward(shares) {
+		if turns := s.partition.turns; turns != nil {
+			turns.next = slices.Index(turns.partitions, s.partition)
+			rd := &r.rounds[s.key.priority-1]
+			rd.order.MoveToFront(rd.orgs[s.key.org])
+		}
+	}
+}
+
+// moveBack is called with mu held.
+func (r *cursors) moveBack(shares []share) {
 	r.moves++
 	for _, s := range shares {
 		s.partition.moved = r.moves

@@ -145,9 +145,12 @@ func (r *cursors) setAside(shares []share) {
 }
 
 // LeaveAlone leaves the picked jobs of organizations that are held back as they are: they are due when those are tried again, which may be
-// now.
-func (p *Pick) LeaveAlone() {
+// now. others says that other jobs were left as well: they are due as before, and their organizations have had their turn.
+func (p *Pick) LeaveAlone(others bool) {
 	s := p.store
+	if others {
+		s.cursors.rewind(p.shares)
+	}
 	free := s.setAside(p.shares)
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()

@@ -33,7 +33,7 @@ func TestHoldThatEndsBeforeItsJobsAreLeftAlone(t *testing.T) {
 		<-time.After(pause + 10*time.Millisecond)
 		return err
 	}))
-	pick.LeaveAlone()
+	pick.LeaveAlone(false)
 	pick, err := b.store.Pick(t.Context(), 10)
 	require.NoError(t, err)
 	assert.False(t, pick.Empty(), "the first scan finds it again")

@@ -120,9 +120,9 @@ SELECT j.*
 	return nil, nil
 }
 
-// Undo says that the transaction failed, or left jobs alone: they are due as before.
+// Undo says that the transaction failed, or completed nothing: the jobs are due as before, and it is the turn of their organizations.
 func (p *Pick) Undo() {
 	returnUnused(p.room, p.reserved, nil)
 	p.reserved = nil
-	p.store.cursors.rewind(p.shares)
+	p.store.cursors.undo(p.shares)
 }

@@ -242,7 +242,7 @@ func heldBack(b *bundle) {
 	pause, begun := b.kind.HoldBack(org)
 	assert.True(b.t, begun)
 	assert.Positive(b.t, pause)
-	pick.LeaveAlone()
+	pick.LeaveAlone(false)
 	_, begun = b.kind.HoldBack(org)
 	assert.False(b.t, begun, "it is held back already")
 	b.pending(b.filledID(org, 2, 1), 0, "nothing is written")
