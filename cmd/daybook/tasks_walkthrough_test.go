@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+)
+
+// walkthrough returns the blocks of code in "A supervisor in ten minutes" of docs/tasks.md, each after its language.
+func walkthrough(t *testing.T) (blocks [][2]string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/tasks.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "## A supervisor in ten minutes\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, m := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(section, -1) {
+		blocks = append(blocks, [2]string{m[1], m[2]})
+	}
+	return blocks
+}
+
+// command runs a line of a terminal in a folder.
+func (b *bundle) command(dir, line string) {
+	b.t.Helper()
+	words := strings.Fields(strings.ReplaceAll(line, `"$DAYBOOK_DATABASE_URL"`, b.URL))
+	for i, word := range words {
+		if strings.HasPrefix(word, "migrations") {
+			words[i] = filepath.Join(dir, word)
+		}
+	}
+	switch words[0] {
+	case "daybook":
+		b.ok(words[1:]...)
+	case "psql":
+		b.psql(words)
+	default:
+		b.t.Fatalf("the test does not know how to run %q", line)
+	}
+}
+
+// psql runs it; where there is none, the file that it would read.
+func (b *bundle) psql(words []string) {
+	b.t.Helper()
+	if _, err := exec.LookPath("psql"); err == nil {
+		out, err := exec.CommandContext(b.t.Context(), words[0], words[1:]...).CombinedOutput()
+		require.NoError(b.t, err, "%s", out)
+		if strings.HasSuffix(words[len(words)-1], "_test.sql") {
+			assert.Empty(b.t, string(out), "the tests end without a word")
+		}
+		return
+	}
+	text, err := os.ReadFile(words[len(words)-1])
+	require.NoError(b.t, err)
+	_, err = b.Pool.Exec(b.t.Context(), string(text))
+	require.NoError(b.t, err)
+}
+
+// TestWalkthrough does what docs/tasks.md says, block by block, with a worker beside it.
+func TestWalkthrough(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	blocks := walkthrough(t)
+	require.Len(t, blocks, 5)
+	for _, block := range blocks {
+		if strings.Contains(block[1], "SELECT account_id, closed_at") {
+			b.awaitClosed()
+		}
+		if block[0] == "sql" {
+			_, err := b.Pool.Exec(t.Context(), block[1])
+			require.NoError(t, err, block[1])
+			continue
+		}
+		for line := range strings.Lines(block[1]) {
+			b.command(dir, line)
+		}
+	}
+	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM shop.close_trial_attempt_succeeded`))
+	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_tasks WHERE state = 'waiting'`), "the supervisor looks once more")
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.error`))
+}
+
+// awaitClosed waits until the worker has closed the account.
+func (b *bundle) awaitClosed() {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		b.workTask()
+		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM shop.accounts WHERE closed_at IS NOT NULL`) == 1
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// workTask works the next task, if it is one of the type db_function.
+func (b *bundle) workTask() {
+	const next = `
+WITH next AS MATERIALIZED (SELECT task_id, internal.run_function(payload ->> 'db_function', payload) FROM queues.dequeue_next_available_task() WHERE task_id IS NOT NULL)
+SELECT queues.complete_task(task_id) FROM next`
+	_, err := b.Pool.Exec(context.WithoutCancel(b.t.Context()), next)
+	assert.NoError(b.t, err)
+}
