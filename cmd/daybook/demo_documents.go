@@ -39,7 +39,7 @@ func (d *demo) findDocuments(ctx context.Context) (demoDocuments, error) {
 		if ctx.Err() != nil {
 			return demoDocuments{}, ctx.Err()
 		}
-		d.say("They cannot be had: %v\nUsing the documents that come with the program.", err)
+		d.say("They cannot be downloaded: %v\nUsing the documents that come with the program.", err)
 		return embeddedDocuments()
 	}
 	return goblDocuments(dir)
