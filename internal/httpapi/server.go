@@ -97,6 +97,7 @@ func New(o Options) http.Handler {
 	s.deadLetters()
 	s.bulk()
 	s.accounting()
+	s.tasks()
 	s.ledger()
 	s.stats()
 	s.plain(mux)
@@ -165,6 +166,7 @@ func (s *server) config() huma.Config {
 	c.Tags = []*huma.Tag{
 		{Name: tagJobs, Description: "Background jobs"},
 		{Name: tagAccounting, Description: "Jobs of the accounting queue, one a document"},
+		{Name: tagTasks, Description: "Tasks that are supervised in SQL"},
 		{Name: tagLedger, Description: "Documents and what was posted of them"},
 		{Name: tagServer, Description: "The server itself"},
 	}
@@ -198,6 +200,7 @@ const (
 
 	tagJobs       = "jobs"
 	tagAccounting = "accounting"
+	tagTasks      = "tasks"
 	tagLedger     = "ledger"
 	tagServer     = "server"
 )
