@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -73,9 +74,10 @@ type Turn struct {
 	Begins bool
 }
 
-// Detach returns the turn by which the process holds jobs that go on without the turn's activity.
+// Detach returns the turn by which the process holds jobs that go on without the turn's activity. Its name has the fence: what the next attempt
+// of the activity detaches, perhaps while these go on, is another turn's.
 func (t Turn) Detach() Turn {
-	t.ID, t.Detached = t.ID+"/detached", true
+	t.ID, t.Detached = t.ID+"/detached-"+strconv.FormatInt(t.Fence, 10), true
 	return t
 }
 
