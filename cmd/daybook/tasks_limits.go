@@ -45,7 +45,7 @@ func tasksPauseCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pause --type TYPE…|--all",
 		Short: "Hand out no more tasks of a type, or none at all, until they are resumed",
-		Long: "Pauses tasks: from now on no dequeue hands one of them out, by whatever client. What is leased already is finished. Tasks are enqueued as\n" +
+		Long: "Pauses tasks: from now on no worker or other client is handed one of them. What is leased already is finished. Tasks are enqueued as\n" +
 			"usual, and keep their order. Other types go on.",
 		Example: "  daybook tasks pause --type email",
 		Args:    cobra.NoArgs,

@@ -263,8 +263,8 @@ func (r *cursors) moved() int {
 	return r.moves
 }
 
-// foundFirst applies the first row of each partition that a full scan found, which began at that number of moves: nothing pending was before
-// it then.
+// foundFirst applies what a part of the full scan found: the first pending row of each partition. began is the number of moves when the part
+// began. A cursor moves forward to such a row only if no scan has found the partition since, because what the part saw is older.
 func (r *cursors) foundFirst(all []seen, room Room, began int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

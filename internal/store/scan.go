@@ -62,9 +62,9 @@ type scans struct {
 // The recent scan reads what has fallen due since the last one, in the order of time, youngest first. That finds nearly
 // everything: jobs are due when they are enqueued, or when their time comes.
 //
-// The full scan goes from partition to partition, whatever their rows' age, and goes on in the next scan where it ended in this one. It
+// The full scan goes from partition to partition, for rows of any age, and goes on in the next scan where it ended in this one. It
 // finds what the recent scan could not: rows of transactions that took long to commit, of organizations that were paused, of leases that
-// another worker gave back, and a backlog. Where dead rows make a part of it slow it goes on beside the work that is known.
+// another worker gave back, and a backlog. A part of it that dead rows make slow runs on while jobs that are known already are worked.
 //
 // While there is work a scan is due every scanEvery; when there is none, at once. After one that leaves nothing to do
 // the outlook says how long to wait for the next part of the full scan.

@@ -43,7 +43,7 @@ func (f *fullScan) woken(now time.Time) {
 	f.another = f.another || (f.running || f.begun) && now.Before(f.told)
 }
 
-// owed reports that the scan was put off for as long as is bearable.
+// owed reports whether the scan was put off for fullOwed or longer.
 func (f *fullScan) owed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,9 +53,8 @@ func (f *fullScan) owed() bool {
 	return time.Since(f.ended) >= fullOwed
 }
 
-// scanFull reads the next part of the full scan, if that is allowed now, or even if it is not. It waits for the part only as long as parts
-// take that no dead rows make slow; before all has been read once it waits for the end. again is when it is worthwhile to come back for what
-// is not read yet; 0: everything is.
+// scanFull begins the next part of the full scan, if no part runs and one is allowed now, or evenSo. It waits for the part's end for partFor,
+// and without limit until all partitions have been read once. again is how long it is until more can be read; 0: everything is read.
 func (s *Store) scanFull(ctx context.Context, idle, evenSo bool, room Room) (again time.Duration, err error) {
 	f := &s.full
 	f.mu.Lock()
