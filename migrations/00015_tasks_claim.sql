@@ -8,16 +8,13 @@ CREATE FUNCTION queues.most_task_attempts() RETURNS integer
     LANGUAGE sql IMMUTABLE
 AS $$ SELECT 10 $$;
 
--- What is noted of an attempt that ended with its worker.
+-- What is noted of the last attempt, when it has ended with its worker.
 CREATE FUNCTION queues.lost_task_message(_attempt integer) RETURNS text
     LANGUAGE sql IMMUTABLE
-AS $$
-    SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt
-        || CASE WHEN _attempt >= queues.most_task_attempts() THEN ', the last one: the task is completed' ELSE '' END
-$$;
+AS $$ SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt || ', which was the last one: the task is completed' $$;
 
 -- Makes tasks ready again whose leases have expired, 1,000 at once. Each goes back to its place in the order. What Daybook's worker was working on
--- is lost, and says so in queues.error; what it had not begun does not count as handed out. tasks: how many leases ended; lost: how
+-- is lost; what it had not begun does not count as handed out. tasks: how many leases ended; lost: how
 -- many of them were being worked; failed: how many of these were the last attempt.
 CREATE FUNCTION queues.reclaim_expired(_now timestamptz, OUT tasks integer, OUT lost integer, OUT failed integer)
     LANGUAGE plpgsql
@@ -39,7 +36,7 @@ BEGIN
             SELECT e.task_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
               FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED
         ), noted AS (
-            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.working
+            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.ends
         ), closed AS (
             DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.ends RETURNING o.task_id
         ), completed AS (

@@ -252,8 +252,8 @@ BEGIN
 END
 $$;
 
--- Makes the turn's own what the named turns hold under a lower fence, and returns it. After a crash what was being worked under a fence below _first_fence is lost: that is
--- noted, and the task is handed out anew, or completed when that was its last attempt (failed).
+-- Makes the turn's own what the named turns hold under a lower fence, and returns it. After a crash what was being worked under a fence below _first_fence is lost: the
+-- task is handed out anew, or completed, with what happened in queues.error, when that was its last attempt (failed).
 CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean)
     RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer, lost boolean, failed boolean)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -274,14 +274,14 @@ BEGIN
     END IF;
     charged := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE _crashed AND o.task_id = ANY (ids) AND o.working AND o.fence < _first_fence);
     IF cardinality(charged) > 0 THEN
-        INSERT INTO queues.error (task_id, error_message)
-        SELECT o.task_id, queues.lost_task_message(o.leases) FROM queues.open_task o WHERE o.task_id = ANY (charged);
         ending := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.task_id = ANY (charged) AND o.leases >= queues.most_task_attempts());
         RETURN QUERY
         WITH closed AS (
             DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.leases, o.reclaims
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING
+        ), noted AS (
+            INSERT INTO queues.error (task_id, error_message) SELECT c.task_id, queues.lost_task_message(c.leases) FROM closed c
         )
         SELECT c.task_id, NULL::text, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true FROM closed c;
         WITH added AS (

@@ -2605,10 +2605,7 @@ $$;
 
 CREATE FUNCTION queues.lost_task_message(_attempt integer) RETURNS text
     LANGUAGE sql IMMUTABLE
-    AS $$
-    SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt
-        || CASE WHEN _attempt >= queues.most_task_attempts() THEN ', the last one: the task is completed' ELSE '' END
-$$;
+    AS $$ SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt || ', which was the last one: the task is completed' $$;
 
 -- Name: mark_tasks_waiting(text, bigint, bigint[]); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2842,7 +2839,7 @@ BEGIN
             SELECT e.task_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
               FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED
         ), noted AS (
-            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.working
+            INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.ends
         ), closed AS (
             DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.ends RETURNING o.task_id
         ), completed AS (
@@ -2906,14 +2903,14 @@ BEGIN
     END IF;
     charged := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE _crashed AND o.task_id = ANY (ids) AND o.working AND o.fence < _first_fence);
     IF cardinality(charged) > 0 THEN
-        INSERT INTO queues.error (task_id, error_message)
-        SELECT o.task_id, queues.lost_task_message(o.leases) FROM queues.open_task o WHERE o.task_id = ANY (charged);
         ending := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.task_id = ANY (charged) AND o.leases >= queues.most_task_attempts());
         RETURN QUERY
         WITH closed AS (
             DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.leases, o.reclaims
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING
+        ), noted AS (
+            INSERT INTO queues.error (task_id, error_message) SELECT c.task_id, queues.lost_task_message(c.leases) FROM closed c
         )
         SELECT c.task_id, NULL::text, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true FROM closed c;
         WITH added AS (

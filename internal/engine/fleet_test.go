@@ -105,7 +105,7 @@ func turnUntil(e *engine.Engine, n int, stop <-chan struct{}) {
 }
 
 func documentsEngine(pool *pgxpool.Pool, w work) *engine.Engine {
-	return kinds["documents"].engine(pool, w, engine.Options{Direct: true, Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	return kinds["documents"].engine(nil, pool, w, engine.Options{Direct: true, Grace: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 }
 
 func documentsInTurns(f *fleet, stop <-chan struct{}) {

@@ -36,16 +36,17 @@ func (named) JobType() string { return "named" }
 
 // kinds are the kinds of queue and of handlers that the tests of this file hold to the same.
 var kinds = map[string]struct {
-	table string
+	// queued and log are where jobs and the attempts at them are read.
+	queued, log string
 	// size is how many jobs share a call.
 	size    int
 	enqueue func(b *bundle, n int)
-	engine  func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine
+	engine  func(b *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine
 }{
 	"documents": {
-		"daybook.accounting_work_queue", 50,
+		"daybook.accounting_work_queue", "daybook.attempts", 50,
 		func(b *bundle, n int) { fixture.ManyReady(b.t, b.Pool, org, "doc-", n) },
-		func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
+		func(_ *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 			o.ChunkSize = 50
 			return engine.New(store.New(pool), failing{prepare: func(ctx context.Context, all []engine.Job) error {
 				names := make([]string, len(all))
@@ -57,8 +58,8 @@ var kinds = map[string]struct {
 		},
 	},
 	"jobs in bulk": {
-		"daybook.jobs", 50, enqueueNamed,
-		func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
+		"daybook.jobs", "daybook.attempts", 50, enqueueNamed,
+		func(_ *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 			r := jobs.NewRegistry()
 			jobs.RegisterBulk(r, jobs.Policy{Parallel: 50, MaxAttempts: 6}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[named]) ([]error, error) {
 				names := make([]string, len(all))
@@ -71,13 +72,21 @@ var kinds = map[string]struct {
 		},
 	},
 	"single jobs": {
-		"daybook.jobs", 1, enqueueNamed,
-		func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
+		"daybook.jobs", "daybook.attempts", 1, enqueueNamed,
+		func(_ *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 			r := jobs.NewRegistry()
 			jobs.Register(r, jobs.Policy{Parallel: 50, MaxAttempts: 6}, func(ctx context.Context, j *jobs.Job[named]) error { return w(ctx, []string{j.Payload.Name}) })
 			return engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(r), o)
 		},
 	},
+	"tasks": {taskStates, taskLog, 1, enqueueNamedTasks, startTasks},
+}
+
+// start starts an engine of the kind on a pool. queued and log are the kind's.
+type start struct {
+	engine      func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine
+	queued, log string
+	size        int
 }
 
 func enqueueNamed(b *bundle, n int) {
@@ -90,19 +99,19 @@ func enqueueNamed(b *bundle, n int) {
 }
 
 // everyKind runs a test for each of the kinds, on a database of its own with n jobs.
-func everyKind(t *testing.T, n int, test func(b *bundle, start func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine, table string, size int)) {
+func everyKind(t *testing.T, n int, test func(b *bundle, k start)) {
 	t.Parallel()
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			k.enqueue(b, n)
-			test(b, func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
+			test(b, start{func(pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 				o.Log = slog.New(slog.DiscardHandler)
-				e := k.engine(pool, w, o)
+				e := k.engine(b, pool, w, o)
 				t.Cleanup(e.Close)
 				return e
-			}, k.table, k.size)
+			}, k.queued, k.log, k.size})
 		})
 	}
 }
@@ -114,8 +123,8 @@ func (b *bundle) in(table, condition string) int {
 
 // TestEveryKindFindsTheOneToBlame has one of a hundred jobs fail every call that it is in.
 func TestEveryKindFindsTheOneToBlame(t *testing.T) {
-	everyKind(t, 100, func(b *bundle, start func(*pgxpool.Pool, work, engine.Options) *engine.Engine, table string, _ int) {
-		e := start(b.Pool, func(_ context.Context, names []string) error {
+	everyKind(t, 100, func(b *bundle, k start) {
+		e := k.engine(b.Pool, func(_ context.Context, names []string) error {
 			if slices.Contains(names, poison) {
 				return errors.New("no luck")
 			}
@@ -124,17 +133,17 @@ func TestEveryKindFindsTheOneToBlame(t *testing.T) {
 		r, err := e.Process(b.t.Context(), request(1))
 		require.NoError(b.t, err)
 		assert.Equal(b.t, 99, r.Completed)
-		assert.Equal(b.t, 1, r.Retried)
-		assert.Equal(b.t, 99, b.in(table, `state = 'completed' AND run_count = 1`))
-		assert.Equal(b.t, 100, b.in("daybook.attempts", `attempt = 1`), "each once")
+		assert.Equal(b.t, 1, r.Retried+r.Failed, "a task fails for good: its supervisor tries again")
+		assert.Equal(b.t, 99, b.in(k.queued, `state = 'completed' AND run_count = 1`))
+		assert.Equal(b.t, 100, b.in(k.log, `attempt = 1`), "each once")
 	})
 }
 
 // TestEveryKindStops stops a turn in its first calls: they end, and the rest is given back, uncounted.
 func TestEveryKindStops(t *testing.T) {
-	everyKind(t, 100, func(b *bundle, start func(*pgxpool.Pool, work, engine.Options) *engine.Engine, table string, _ int) {
+	everyKind(t, 100, func(b *bundle, k start) {
 		reached, proceed := make(chan struct{}, 100), make(chan struct{})
-		e := start(b.Pool, func(context.Context, []string) error {
+		e := k.engine(b.Pool, func(context.Context, []string) error {
 			reached <- struct{}{}
 			<-proceed
 			return nil
@@ -149,16 +158,16 @@ func TestEveryKindStops(t *testing.T) {
 		r := <-done
 		assert.True(b.t, r.Stopped)
 		assert.Positive(b.t, r.Completed)
-		assert.Equal(b.t, r.Completed, b.in(table, `state = 'completed' AND run_count = 1`))
-		assert.Equal(b.t, 100-r.Completed, b.in(table, `state = 'pending' AND run_count = 0`))
+		assert.Equal(b.t, r.Completed, b.in(k.queued, `state = 'completed' AND run_count = 1`))
+		assert.Equal(b.t, 100-r.Completed, b.in(k.queued, `state = 'pending' AND run_count = 0`))
 	})
 }
 
 // TestEveryKindEndsWithItsGrace stops a turn whose handlers do not end by themselves: everything is given back, uncounted.
 func TestEveryKindEndsWithItsGrace(t *testing.T) {
-	everyKind(t, 20, func(b *bundle, start func(*pgxpool.Pool, work, engine.Options) *engine.Engine, table string, _ int) {
+	everyKind(t, 20, func(b *bundle, k start) {
 		reached := make(chan struct{}, 100)
-		e := start(b.Pool, func(ctx context.Context, _ []string) error {
+		e := k.engine(b.Pool, func(ctx context.Context, _ []string) error {
 			reached <- struct{}{}
 			<-ctx.Done()
 			return ctx.Err()
@@ -174,19 +183,19 @@ func TestEveryKindEndsWithItsGrace(t *testing.T) {
 		// Sessions that were cut off may hold rows for a moment longer: the turn says so, and is asked to give them back again.
 		_, err := e.ReleaseTurn(b.t.Context(), turn(1))
 		require.NoError(b.t, err)
-		assert.Equal(b.t, 20, b.in(table, `state = 'pending' AND run_count = 0`))
-		assert.Zero(b.t, b.in("daybook.attempts", `true`))
+		assert.Equal(b.t, 20, b.in(k.queued, `state = 'pending' AND run_count = 0`))
+		assert.Zero(b.t, b.in(k.log, `true`))
 	})
 }
 
 // TestEveryKindOutlastsAnOutage stops the database in mid-turn: nothing is charged, and nothing is done twice.
 func TestEveryKindOutlastsAnOutage(t *testing.T) {
-	everyKind(t, 120, func(b *bundle, start func(*pgxpool.Pool, work, engine.Options) *engine.Engine, table string, size int) {
+	everyKind(t, 120, func(b *bundle, k start) {
 		line := b.Line(b.t)
 		var calls atomic.Int32
 		reached, proceed := make(chan struct{}), make(chan struct{})
-		e := start(line.Pool, func(context.Context, []string) error {
-			if int(calls.Add(1)) == 1+60/size {
+		e := k.engine(line.Pool, func(context.Context, []string) error {
+			if int(calls.Add(1)) == 1+60/k.size {
 				close(reached)
 				<-proceed
 			}
@@ -200,20 +209,20 @@ func TestEveryKindOutlastsAnOutage(t *testing.T) {
 		require.Eventually(b.t, func() bool { return time.Since(since) > time.Second }, time.Minute, 50*time.Millisecond)
 		line.Mend()
 		<-done
-		assert.Equal(b.t, 120, b.in(table, `state = 'completed' AND run_count = 1`))
-		assert.Equal(b.t, 120, b.in("daybook.attempts", `outcome = 'completed'`))
-		assert.Equal(b.t, 120, b.in("daybook.attempts", `true`))
+		assert.Equal(b.t, 120, b.in(k.queued, `state = 'completed' AND run_count = 1`))
+		assert.Equal(b.t, 120, b.in(k.log, `outcome = 'completed'`))
+		assert.Equal(b.t, 120, b.in(k.log, `true`))
 	})
 }
 
 // TestEveryKindEndsWhatKillsItsWorker lets one job of fifty kill one worker after the other: it ends as failed, and the others are completed once.
 func TestEveryKindEndsWhatKillsItsWorker(t *testing.T) {
-	everyKind(t, 50, func(b *bundle, start func(*pgxpool.Pool, work, engine.Options) *engine.Engine, table string, _ int) {
+	everyKind(t, 50, func(b *bundle, k start) {
 		met, revive := make(chan struct{}), make(chan struct{})
 		var dead []<-chan engine.Report
 		for alive := true; alive; {
 			// Each life is a process of its own.
-			e := start(b.Pool, func(_ context.Context, names []string) error {
+			e := k.engine(b.Pool, func(_ context.Context, names []string) error {
 				if slices.Contains(names, poison) {
 					met <- struct{}{}
 					<-revive
@@ -236,12 +245,12 @@ func TestEveryKindEndsWhatKillsItsWorker(t *testing.T) {
 				require.Fail(b.t, "the turn neither died nor ended")
 			}
 		}
-		assert.Equal(b.t, 49, b.in(table, `state = 'completed'`))
-		assert.Equal(b.t, 1, b.in(table, `state = 'failed'`))
+		assert.Equal(b.t, 49, b.in(k.queued, `state = 'completed'`))
+		assert.Equal(b.t, 1, b.in(k.queued, `state = 'failed'`))
 		close(revive)
 		for _, done := range dead {
 			<-done
 		}
-		assert.Equal(b.t, 49, b.in("daybook.attempts", `outcome = 'completed'`), "each once")
+		assert.Equal(b.t, 49, b.in(k.log, `outcome = 'completed'`), "each once")
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 func TestAccounting(t *testing.T) {
 	t.Parallel()
-	run(t, func(db *pgtest.DB) queue {
+	run(t, func(_ *testing.T, db *pgtest.DB) queue {
 		return accounting{tables{db, store.Accounting, "daybook.accounting_work_queue"}}
 	})
 }

@@ -119,7 +119,7 @@ func withTheEffect(b *bundle) {
 	ctx := b.t.Context()
 	turn := b.turn("run/0/1")
 	jobs := b.leased(turn, 2)
-	_, err := b.Pool.Exec(ctx, `CREATE TABLE public.effects (id text PRIMARY KEY)`)
+	_, err := b.Pool.Exec(ctx, `CREATE TABLE public.effects (id text PRIMARY KEY); GRANT ALL ON public.effects TO PUBLIC`)
 	require.NoError(b.t, err)
 	work := func(turn store.Turn, j store.Job) error {
 		return b.kind.InTx(ctx, func(tx pgx.Tx) error {

@@ -12,7 +12,7 @@ import (
 
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	run(t, func(db *pgtest.DB) queue { return jobs{tables{db, store.Jobs, "daybook.jobs"}} })
+	run(t, func(_ *testing.T, db *pgtest.DB) queue { return jobs{tables{db, store.Jobs, "daybook.jobs"}} })
 }
 
 // jobs is the queue of jobs with a type and a payload. Those of the suite are unique by their payload, so that a job which is being worked

@@ -91,7 +91,7 @@ type bundle struct {
 }
 
 // run holds a kind to the contract of the port.
-func run(t *testing.T, newQueue func(db *pgtest.DB) queue) {
+func run(t *testing.T, newQueue func(t *testing.T, db *pgtest.DB) queue) {
 	t.Helper()
 	for _, group := range []struct {
 		name      string
@@ -114,11 +114,11 @@ func run(t *testing.T, newQueue func(db *pgtest.DB) queue) {
 			for _, c := range group.contracts {
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel()
-					if why := c.applies(newQueue(nil).lacks()); why != "" {
+					if why := c.applies(newQueue(t, nil).lacks()); why != "" {
 						t.Skip("not applicable, ", why)
 					}
 					db := pgtest.New(t)
-					q := newQueue(db)
+					q := newQueue(t, db)
 					c.check(&bundle{queue: q, DB: db, t: t, kind: q.open()})
 				})
 			}

@@ -17,11 +17,14 @@ import (
 
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	run(t, func(db *pgtest.DB) queue { return tasks{db} })
+	run(t, func(t *testing.T, db *pgtest.DB) queue { return tasks{t, db} })
 }
 
-// tasks is the queue of tasks, of which only facts are kept beside the open ones.
-type tasks struct{ db *pgtest.DB }
+// tasks is the queue of tasks, of which only facts are kept beside the open ones. Its processes have the rights of the worker's role.
+type tasks struct {
+	t  *testing.T
+	db *pgtest.DB
+}
 
 // lacks implements queue. It is the one place that says which contracts of the port do not apply to tasks.
 func (tasks) lacks() map[notion]string {
@@ -35,7 +38,9 @@ func (tasks) lacks() map[notion]string {
 	}
 }
 
-func (q tasks) open() engine.Kind { return engine.Tasks(store.NewTaskQueue(q.db.Pool, "test")) }
+func (q tasks) open() engine.Kind {
+	return engine.Tasks(store.NewTaskQueue(q.db.As(q.t, "worker_service_user"), "test"))
+}
 
 func (q tasks) exec(ctx context.Context, stmt string, args ...any) error {
 	_, err := q.db.Pool.Exec(ctx, stmt, args...)
