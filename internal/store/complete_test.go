@@ -80,8 +80,8 @@ type sent struct {
 	args []any
 }
 
-// capture keeps the last scans and the last lease that were sent.
-type capture struct{ scan, recent, lease sent }
+// capture keeps the last scans, and the last lease and pick, that were sent.
+type capture struct{ scan, recent, lease, pick sent }
 
 func (c *capture) keep(sql string, args []any) {
 	switch {
@@ -91,6 +91,8 @@ func (c *capture) keep(sql string, args []any) {
 		c.recent = sent{sql, slices.Clone(args)}
 	case strings.Contains(sql, "SET state = 'leased'"):
 		c.lease = sent{sql, slices.Clone(args)}
+	case strings.Contains(sql, "pg_xact_status"):
+		c.pick = sent{sql, slices.Clone(args)}
 	}
 }
 
@@ -191,6 +193,36 @@ func TestPlanOfTheLease(t *testing.T) {
 			b.assertByIndex(got.recent, "accounting_work_queue_ready")
 		})
 	}
+}
+
+// TestPlanOfTheLeaseOfSeveralOrganizations has a few organizations with as much to do, all of it due at about the same time: what is read of one
+// does not lead past the jobs of the others.
+func TestPlanOfTheLeaseOfSeveralOrganizations(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.jobs (org_id, type, payload, ready_at)
+SELECT 'org_' || i % 10, 'noop', '{}', clock_timestamp() - interval '1 second' FROM generate_series(1, 5000) i`)
+	b.exec(`VACUUM ANALYZE daybook.jobs`)
+	var got capture
+	config := b.Pool.Config()
+	config.ConnConfig.Tracer = &got
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer pool.Close()
+	s := store.NewQueue(pool, store.Jobs)
+	_, err = s.Lease(t.Context(), b.turn("run/0/1"), 20)
+	require.NoError(t, err)
+	b.assertByIndex(got.lease, "jobs_due")
+
+	pick, err := s.Pick(t.Context(), 20)
+	require.NoError(t, err)
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		jobs, err := pick.Lock(t.Context(), tx)
+		assert.Len(t, jobs, 20)
+		return err
+	}))
+	b.assertByIndex(got.pick, "jobs_due")
 }
 
 // ask has a captured lease ask each partition for so many jobs.

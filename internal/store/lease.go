@@ -150,6 +150,10 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 // leaseStmt picks from each partition, from its cursor on, and leases what it picked. The ids go through one array, so that the
 // plan stays the same. What a partition may give is bounded by its organization's cap where the caller holds that
 // organization's lock (@locked); without it a capped organization gives nothing.
+//
+// A partition is bounded by whole rows of its index, from the cursor to the last one that is due. With bounds of ready_at alone, the planner
+// prefers the index of all that is due, of all organizations (jobs_ready), while there are few of them, and reads past the others' jobs.
+// A microsecond is the least that two times differ by.
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id
@@ -159,9 +163,11 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
-              AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
-            ORDER BY q.ready_at, q.id
+            WHERE q.state = 'pending' AND q.priority = s.priority
+              AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.type/* accounting: */, s.at, s.id)
+              AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id)
+                < (s.org_id/* jobs */, s.type/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
+            ORDER BY q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
                        /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                                 AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks) THEN 0 */

@@ -72,7 +72,8 @@ func (p *Pick) Empty() bool { return len(p.shares) == 0 }
 // Lock locks the jobs, in the transaction of InTx that works and completes them. Their Attempt and StartedAt are those of the attempt
 // that begins now.
 //
-// Where the chosen partitions have given their rows already it goes on with others, as long as there are some.
+// Where the chosen partitions have given their rows already it goes on with others, as long as there are some. Their bounds are those of a
+// lease (leaseStmt).
 //
 // A lock leaves the id of its transaction on the row (xmax), also when its session dies: that tells of a worker that a job has ended while it
 // was picked. The id has 32 bits, and counts from this transaction's own, which is newer; what cannot be one, because it names several
@@ -93,9 +94,11 @@ SELECT j.*
                    WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
                    ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
-          AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
-        ORDER BY q.ready_at, q.id
+        WHERE q.state = 'pending' AND q.priority = s.priority
+          AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.type/* accounting: */, s.at, s.id)
+          AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id)
+            < (s.org_id/* jobs */, s.type/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
+        ORDER BY q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
                    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */ THEN s.quota ELSE 0 END
