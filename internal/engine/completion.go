@@ -82,6 +82,9 @@ func (c *completion) try(ctx context.Context) (completed store.Completed, err er
 	defer func() { free() }()
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
+		if err := store.BeginNow(ctx, tx); err != nil {
+			return err
+		}
 		c.begun = true
 		if c.attempt.Result, err = c.attempt.InTx(ctx, tx); err != nil {
 			return Own(tx, err)

@@ -124,6 +124,9 @@ func (r *runner) openPick(work context.Context, n int) {
 		e.options.Log.Debug("jobs are leased instead of being picked", "error", err)
 		tell(refilled{leaseFor: pickPause})
 		return
+	case !told && pick.Empty():
+		r.openPick(work, n) // what has just fallen due was not all, or none: a scan says what there is
+		return
 	case !told:
 		tell(refilled{again: lockedRest}) // other transactions have them
 		return

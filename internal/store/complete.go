@@ -249,7 +249,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	if a.wait > 0 {
 		batch.Queue(planWaiting, strconv.FormatInt(a.wait.Milliseconds(), 10))
 	} else {
-		batch.Queue(planByKey)
+		queuePlan(tx, batch)
 	}
 	var again int
 	stmt := k.sql(completePlainly)

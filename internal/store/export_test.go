@@ -41,3 +41,14 @@ func Number(stmt string) string { return number(stmt).text }
 
 // CompleteStmt is the statement with the most arguments.
 const CompleteStmt = completeStmt
+
+// Recently reports whether the pick is a recent one, and has it reach back so far.
+func (p *Pick) Recently(since time.Duration) bool {
+	if p.recent != nil {
+		p.recent.since = since
+	}
+	return p.recent != nil
+}
+
+// MostRecent is how many jobs a recent pick takes.
+const MostRecent = mostRecent

@@ -18,6 +18,8 @@ type Pick struct {
 	shares []share
 	// reserved are the shares whose room is reserved until they are locked.
 	reserved []share
+	// recent: what has just fallen due is to be found and locked in one statement.
+	recent *recent
 	// Outlook is of a pick that is empty.
 	Outlook
 	// Capped says that organizations have work whose jobs in flight are counted: those are to be leased.
@@ -38,6 +40,9 @@ func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType strin
 	var err error
 	s.weed(ctx)
 	s.release()
+	if p.beginRecent() {
+		return p, nil
+	}
 	if p.Outlook, err = s.scan(ctx, s.cursors.idle(room), room); err != nil {
 		return nil, err
 	}
@@ -66,8 +71,13 @@ func (p *Pick) ask() []share {
 // fields are the destinations of the columns that Lock reads.
 func (p *Pick) fields(j *Job) []any { return append(p.store.kind.fields(j), &j.UpdatedAt, &j.Dropped) }
 
-// Empty reports that there is nothing to lock.
-func (p *Pick) Empty() bool { return len(p.shares) == 0 }
+// Empty reports that there is nothing to lock, or, after Lock, that it was called in vain: PickTypes says more.
+func (p *Pick) Empty() bool { return p.recent == nil && len(p.shares) == 0 }
+
+// droppedColumn says whether the transaction that last locked a row did not commit (Job.Dropped); x.own is the running one's id.
+const droppedColumn = `CASE WHEN q.xmax = '0'::xid THEN false
+                   WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
+                   ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END`
 
 // Lock locks the jobs, in the transaction of InTx that works and completes them. Their Attempt and StartedAt are those of the attempt
 // that begins now.
@@ -90,9 +100,7 @@ SELECT j.*
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
               q.updated_at,
-              CASE WHEN q.xmax = '0'::xid THEN false
-                   WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
-                   ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END
+              ` + droppedColumn + `
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND q.priority = s.priority
           AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.type/* accounting: */, s.at, s.id)
@@ -103,10 +111,16 @@ SELECT j.*
                    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */ THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
+	if p.recent != nil {
+		jobs, err := p.lockRecent(ctx, tx)
+		returnUnused(p.room, p.reserved, jobs)
+		p.reserved, p.recent = nil, nil
+		return jobs, wrap("lock due jobs", err)
+	}
 	p.reserved = nil
 	for next := p.shares; len(next) > 0; {
 		batch := &pgx.Batch{}
-		batch.Queue(planByKey)
+		queuePlan(tx, batch)
 		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
 		// The cursors move at once: the others go on behind these rows, instead of trying each of them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next, p.fields)

@@ -13,7 +13,10 @@ import (
 // was small scans all of it when it has grown, until the next ANALYZE. Left to itself it also plans a statement anew each
 // time it is for a few rows, which takes longer than to execute it. None of these plans is worth compiling, which takes a second or
 // two: it would be done whenever a plan scans a table of one row, because a scan that is switched off counts as very expensive.
-const planByKey = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+const planByKey = `SELECT ` + byKeySettings
+
+// byKeySettings is the list of planByKey.
+const byKeySettings = `set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // planWaiting is planByKey for a statement that waits for locks for so many milliseconds at most.
 const planWaiting = planByKey + `, set_config('lock_timeout', $1, true)`

@@ -79,6 +79,7 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 	}
 	defer s.scanning.Unlock()
 	l := &s.scans
+	defer func() { s.recentPicks.scanBy(earlier(l.longAgo.Add(recentLong), s.full.due())) }()
 	now := time.Now()
 	if idle {
 		if !s.cursors.idle(room) {
@@ -176,5 +177,13 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 		l.longAgo = now
 	}
 	s.cursors.found(all, room)
+	s.recentPicks.scanned(all, !more, now)
 	return due, more, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -53,6 +53,20 @@ func (f *fullScan) owed() bool {
 	return time.Since(f.ended) >= fullOwed
 }
 
+// due is when a scan that finds work is to read the next part as well.
+func (f *fullScan) due() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch owed := f.ended.Add(fullOwed); {
+	case f.running:
+		return time.Now().Add(fullOwed)
+	case owed.Before(f.allowed):
+		return f.allowed
+	default:
+		return owed
+	}
+}
+
 // scanFull begins the next part of the full scan, if no part runs and one is allowed now, or evenSo. It waits for the part's end for partFor,
 // and without limit until all partitions have been read once. again is how long it is until more can be read; 0: everything is read.
 func (s *Store) scanFull(ctx context.Context, idle, evenSo bool, room Room) (again time.Duration, err error) {

@@ -28,7 +28,7 @@ type guard struct {
 	// verify says whether the schema is the one of this program, and whole; nil: there is no guard.
 	verify func(ctx context.Context) error
 	log    *slog.Logger
-	// require is the statement by which a transaction fails if the queue's table is not the verified one; nil: none is verified.
+	// require is the call by which a transaction fails if the queue's table is not the verified one; nil: none is verified.
 	require atomic.Pointer[string]
 
 	mu    sync.Mutex
@@ -41,7 +41,7 @@ func (s *Store) GuardSchema(verify func(ctx context.Context) error, log *slog.Lo
 	s.guard.verify, s.guard.log = verify, log
 }
 
-// ready returns the statement with which a transaction begins, or "" where there is no guard, or fails with ErrSchemaMismatch.
+// ready returns what a transaction selects when it begins, or "" where there is no guard, or fails with ErrSchemaMismatch.
 func (s *Store) ready(ctx context.Context) (require string, err error) {
 	g := &s.guard
 	if g.verify == nil {
@@ -77,7 +77,7 @@ func (s *Store) ready(ctx context.Context) (require string, err error) {
 	return "", g.last
 }
 
-// verifySchema verifies the schema and returns the statement that requires the queue's table as it is now: another table of its
+// verifySchema verifies the schema and returns the call that requires the queue's table as it is now: another table of its
 // name makes it fail. The table is looked up first, so that one which replaces it meanwhile is noticed.
 func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
@@ -94,7 +94,7 @@ func (s *Store) verifySchema(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("there is no table %s", name)
 	}
 	require := cmp.Or(s.kind.require, "daybook.require_table")
-	return `SELECT ` + require + `('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
+	return require + `('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
 }
 
 // suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it

@@ -37,8 +37,10 @@ type Store struct {
 	scanning sync.Mutex
 	scans    scans
 	full     fullScan
-	holds    holds
-	doubts   doubts
+	// recentPicks need no scan.
+	recentPicks recentPicks
+	holds       holds
+	doubts      doubts
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads

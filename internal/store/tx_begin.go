@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// transaction is one of InTx. It begins with its first statement; when that is a batch, in the round trip of the batch. The batch that completes
+// jobs in it may commit it as well, which saves another one.
+type transaction struct {
+	// Tx is nil until the transaction has begun, or failed to.
+	pgx.Tx
+	conn *pgx.Conn
+	// limit is how long a statement waits for a lock, in milliseconds; require is ready's.
+	limit, require string
+	committed      bool
+	// planned: the session plans by key since the last batch of the store's own, and nothing else was sent meanwhile. planning: the next batch
+	// is one of those.
+	planned, planning bool
+	// nested are its savepoints' handles.
+	nested []*transaction
+}
+
+// ended is a transaction that has ended: its methods fail with pgx.ErrTxClosed.
+var ended = func() pgx.Tx {
+	batch := &pgx.Batch{}
+	batch.BeginTx(pgx.TxOptions{})
+	return pgx.FailedBatchResults(batch, pgx.ErrTxClosed).Tx()
+}()
+
+// BeginNow begins a transaction of InTx that has not begun, for a caller that must know whether it has: what fails later is not the
+// fault of a database that cannot be reached.
+func BeginNow(ctx context.Context, tx pgx.Tx) error {
+	if t, own := tx.(*transaction); own {
+		return t.begin(ctx)
+	}
+	return nil
+}
+
+// queuePlan has the statements that follow in a batch planned by key. That costs nothing where a transaction of InTx begins with the batch, or
+// where its last batch was planned so.
+func queuePlan(tx batcher, batch *pgx.Batch) {
+	t, own := tx.(*transaction)
+	if !own || t.Tx != nil && !t.planned {
+		batch.Queue(planByKey)
+	}
+	if own {
+		t.planning = true
+	}
+}
+
+// beginning is the batch that begins the transaction.
+func (t *transaction) beginning() *pgx.Batch {
+	batch := &pgx.Batch{}
+	batch.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	stmt := limitShort
+	if t.planned {
+		stmt += `, ` + byKeySettings
+	}
+	if t.require != "" {
+		stmt += `, ` + t.require
+	}
+	batch.Queue(stmt, t.limit)
+	return batch
+}
+
+// begin begins the transaction by itself, if it has not begun. What is sent next is not planned by key.
+func (t *transaction) begin(ctx context.Context) error {
+	t.planned = false
+	if t.Tx != nil {
+		return nil
+	}
+	results := t.conn.SendBatch(ctx, t.beginning())
+	t.Tx = results.Tx()
+	return results.Close()
+}
+
+// SendBatch implements pgx.Tx.
+func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	t.planned, t.planning = t.planning, false
+	if t.Tx != nil {
+		return t.Tx.SendBatch(ctx, b)
+	}
+	batch := t.beginning()
+	skip := batch.Len()
+	batch.QueuedQueries = append(batch.QueuedQueries, b.QueuedQueries...)
+	results := t.conn.SendBatch(ctx, batch)
+	t.Tx = results.Tx()
+	return &laterResults{BatchResults: results, skip: skip}
+}
+
+// sendAndCommit sends a batch and COMMIT in one round trip. What the batch is to prevent must be an error of one of its statements:
+// then COMMIT is not reached.
+func (t *transaction) sendAndCommit(ctx context.Context, batch *pgx.Batch) error {
+	batch.Queue(`COMMIT`)
+	err := t.SendBatch(ctx, batch).Close()
+	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == 'I' {
+		t.committed = err == nil
+		t.end()
+	}
+	return err
+}
+
+// end has the transaction and its savepoints refuse all that is still sent through them: the connection may be another's.
+func (t *transaction) end() {
+	t.Tx = ended
+	for _, nested := range t.nested {
+		nested.end()
+	}
+}
+
+// Begin implements pgx.Tx.
+func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
+	savepoint, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nested := &transaction{Tx: savepoint, conn: t.conn}
+	t.nested = append(t.nested, nested)
+	return nested, nil
+}
+
+// Commit implements pgx.Tx. Of a transaction that has not begun there is nothing to commit.
+func (t *transaction) Commit(ctx context.Context) error {
+	if t.Tx == nil {
+		return nil
+	}
+	return t.Tx.Commit(ctx)
+}
+
+// Rollback implements pgx.Tx.
+func (t *transaction) Rollback(ctx context.Context) error {
+	if t.Tx == nil {
+		return nil
+	}
+	return t.Tx.Rollback(ctx)
+}
+
+// Conn implements pgx.Tx. It is also the connection of a transaction that has ended, so that a caller can ask whether it is closed.
+func (t *transaction) Conn() *pgx.Conn {
+	t.planned = false
+	return t.conn
+}
+
+// Exec implements pgx.Tx.
+func (t *transaction) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := t.begin(ctx); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return t.Tx.Exec(ctx, sql, args...)
+}
+
+// Query implements pgx.Tx.
+func (t *transaction) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	began := t.begin(ctx)
+	rows, err := t.Tx.Query(ctx, sql, args...)
+	if began != nil {
+		err = began
+	}
+	return rows, err
+}
+
+// QueryRow implements pgx.Tx.
+func (t *transaction) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := t.begin(ctx); err != nil {
+		return failedRow{err}
+	}
+	return t.Tx.QueryRow(ctx, sql, args...)
+}
+
+// CopyFrom implements pgx.Tx.
+func (t *transaction) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := t.begin(ctx); err != nil {
+		return 0, err
+	}
+	return t.Tx.CopyFrom(ctx, table, columns, rows)
+}
+
+// Prepare implements pgx.Tx.
+func (t *transaction) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
+	return t.Tx.Prepare(ctx, name, sql)
+}
+
+// LargeObjects implements pgx.Tx. Their methods fail in a transaction that could not begin.
+func (t *transaction) LargeObjects() pgx.LargeObjects {
+	_ = t.begin(context.Background())
+	return t.Tx.LargeObjects()
+}
+
+// laterResults are the results of a batch behind those of the statements that begin its transaction.
+type laterResults struct {
+	pgx.BatchResults
+	skip int
+}
+
+// pass reads the results of what begins the transaction.
+func (r *laterResults) pass() (err error) {
+	for ; r.skip > 0 && err == nil; r.skip-- {
+		_, err = r.BatchResults.Exec()
+	}
+	return err
+}
+
+// Exec implements pgx.BatchResults.
+func (r *laterResults) Exec() (pgconn.CommandTag, error) {
+	if err := r.pass(); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return r.BatchResults.Exec()
+}
+
+// Query implements pgx.BatchResults.
+func (r *laterResults) Query() (pgx.Rows, error) {
+	passed := r.pass()
+	rows, err := r.BatchResults.Query()
+	return rows, errors.Join(passed, err)
+}
+
+// QueryRow implements pgx.BatchResults.
+func (r *laterResults) QueryRow() pgx.Row {
+	if err := r.pass(); err != nil {
+		return failedRow{err}
+	}
+	return r.BatchResults.QueryRow()
+}

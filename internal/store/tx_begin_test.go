@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// TestTransactionBegins: a transaction of the worker begins with its first statement, a batch included, with the settings that Daybook's rules
+// depend on; and not at all without one.
+func TestTransactionBegins(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s, _ := b.oneConnection()
+	const ask = `SELECT concat_ws(' ', current_setting('transaction_isolation'), current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'))`
+	status := func(tx pgx.Tx) string { return string(tx.Conn().PgConn().TxStatus()) }
+	for name, first := range map[string]func(tx pgx.Tx) string{
+		"a row": func(tx pgx.Tx) (got string) {
+			require.NoError(t, tx.QueryRow(t.Context(), ask).Scan(&got))
+			return got
+		},
+		"rows": func(tx pgx.Tx) string {
+			rows, err := tx.Query(t.Context(), ask)
+			require.NoError(t, err)
+			got, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
+			require.NoError(t, err)
+			return got
+		},
+		"a batch": func(tx pgx.Tx) (got string) {
+			batch := &pgx.Batch{}
+			batch.Queue(`SELECT 1`)
+			batch.Queue(ask)
+			results := tx.SendBatch(t.Context(), batch)
+			_, err := results.Exec()
+			require.NoError(t, err)
+			require.NoError(t, results.QueryRow().Scan(&got))
+			require.NoError(t, results.Close())
+			return got
+		},
+		"a savepoint": func(tx pgx.Tx) (got string) {
+			nested, err := tx.Begin(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, nested.QueryRow(t.Context(), ask).Scan(&got))
+			return got
+		},
+		"an order to begin": func(tx pgx.Tx) (got string) {
+			require.NoError(t, store.BeginNow(t.Context(), tx))
+			require.Equal(t, "T", status(tx))
+			require.NoError(t, tx.QueryRow(t.Context(), ask).Scan(&got))
+			return got
+		},
+	} {
+		require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+			assert.Equal(t, "I", status(tx), name)
+			assert.Equal(t, "read committed 0 10s", first(tx), name)
+			assert.Equal(t, "T", status(tx), name)
+			return nil
+		}), name)
+	}
+	require.NoError(t, s.InTx(t.Context(), func(pgx.Tx) error { return nil }))
+}
+
+// TestTransactionThatCannotBegin: what a transaction requires when it begins fails its first statement, and nothing of that is done.
+func TestTransactionThatCannotBegin(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s, _ := b.oneConnection()
+	s.GuardSchema(func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `CREATE TABLE effects (name text)`)
+		return err
+	}))
+	for name, first := range map[string]func(tx pgx.Tx) error{
+		"a statement": func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `INSERT INTO effects VALUES ('a')`)
+			return err
+		},
+		"a batch": func(tx pgx.Tx) error {
+			batch := &pgx.Batch{}
+			batch.Queue(`INSERT INTO effects VALUES ('b')`)
+			return tx.SendBatch(t.Context(), batch).Close()
+		},
+	} {
+		// The table is verified, and replaced after that.
+		require.NoError(t, s.InTx(t.Context(), func(pgx.Tx) error { return nil }))
+		b.exec(`ALTER TABLE daybook.accounting_work_queue RENAME TO "` + name + `"`)
+		b.exec(`CREATE TABLE daybook.accounting_work_queue (LIKE daybook."` + name + `")`)
+		err := s.InTx(t.Context(), first)
+		assert.True(t, store.IsSchemaMismatch(err), "%s: %v", name, err)
+	}
+	var n int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM effects`).Scan(&n))
+	assert.Zero(t, n)
+}
+
+// TestTransactionPlansAnew: the store's batches are planned by key, also after a statement of the application that may have changed that.
+func TestTransactionPlansAnew(t *testing.T) {
+	t.Parallel()
+	b := setupRecent(t)
+	id := b.enqueue("org_1", "short", 0)
+	pick, err := b.jobs.PickTypes(t.Context(), 10, short, nil)
+	require.NoError(t, err)
+	require.NoError(t, b.jobs.InTx(t.Context(), func(tx pgx.Tx) error {
+		show := func() (scans string) {
+			require.NoError(t, tx.QueryRow(t.Context(), `SHOW enable_seqscan`).Scan(&scans))
+			return scans
+		}
+		jobs, err := pick.Lock(t.Context(), tx)
+		require.NoError(t, err)
+		require.Len(t, jobs, 1)
+		assert.Equal(t, id, jobs[0].ID)
+		assert.Equal(t, "off", show())
+		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = on`)
+		require.NoError(t, err)
+		_, err = store.Jobs.CompletePicked(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}})
+		assert.Equal(t, "off", show())
+		return err
+	}))
+}
