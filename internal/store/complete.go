@@ -152,9 +152,10 @@ const completeStmt = `
 WITH v AS (
     SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, started_at,
            coalesce(old_version, 0) AS old_version
-      FROM unnest(@ids::text[], @outcomes::text[], @codes::text[], @errors::text[], @delays::float8[], @versions::bigint[], @results::text[],
-                  @unlogged::boolean[], @attempts::integer[], @started::timestamptz[], @old_versions::bigint[])
-        AS v (id, outcome, code, error, delay, version, result, unlogged, attempt, started_at, old_version)
+      FROM (SELECT unnest(@ids::text[]) AS id, unnest(@outcomes::text[]) AS outcome, unnest(@codes::text[]) AS code, unnest(@errors::text[]) AS error,
+                   unnest(@delays::float8[]) AS delay, unnest(@versions::bigint[]) AS version, unnest(@results::text[]) AS result,
+                   unnest(@unlogged::boolean[]) AS unlogged, unnest(@attempts::integer[]) AS attempt, unnest(@started::timestamptz[]) AS started_at,
+                   unnest(@old_versions::bigint[]) AS old_version) u
 ), completed AS (
     UPDATE daybook.jobs q
        SET state = CASE
