@@ -34,6 +34,8 @@ type guard struct {
 	mu    sync.Mutex
 	tried time.Time
 	last  error
+	// rights says which rights the role had on the schema when that was first verified.
+	rights map[string]bool
 }
 
 // GuardSchema has verify called before the store works, and whenever the schema was replaced. Call it before the store is used.
@@ -93,8 +95,41 @@ func (s *Store) verifySchema(ctx context.Context) (string, error) {
 	if table == nil {
 		return "", fmt.Errorf("there is no table %s", name)
 	}
+	if err := s.verifyRights(ctx); err != nil {
+		return "", err
+	}
 	require := cmp.Or(s.kind.require, "daybook.require_table")
 	return require + `('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
+}
+
+// verifyRights returns an error when the worker's role lacks rights that it had when the worker started. It is called with mu held.
+func (s *Store) verifyRights(ctx context.Context) error {
+	const stmt = `
+SELECT 'USAGE on schema ' || n.nspname, has_schema_privilege(n.oid, 'USAGE') FROM pg_namespace n WHERE n.nspname IN ('daybook', 'queues')
+UNION ALL
+SELECT r.name || ' on ' || n.nspname || '.' || c.relname, has_table_privilege(c.oid, r.name)
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+ CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS r (name)
+ WHERE n.nspname IN ('daybook', 'queues') AND c.relkind IN ('r', 'v', 'S')
+UNION ALL
+SELECT 'EXECUTE on ' || n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', has_function_privilege(p.oid, 'EXECUTE')
+  FROM pg_proc p
+  JOIN pg_namespace n ON n.oid = p.pronamespace
+ WHERE n.nspname IN ('daybook', 'queues')`
+	rights := map[string]bool{}
+	var right string
+	var has bool
+	err := Each(ctx, s.pool, []any{&right, &has}, func() error {
+		if rights[right] = has; !has && s.guard.rights[right] {
+			return fmt.Errorf("the role of the worker lacks %s, which it had before: grant it", right)
+		}
+		return nil
+	}, stmt)
+	if err == nil && s.guard.rights == nil {
+		s.guard.rights = rights
+	}
+	return err
 }
 
 // suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it
@@ -113,10 +148,12 @@ func (s *Store) suspect(ctx context.Context, err error) error {
 	return err
 }
 
-// mayBeReplaced reports whether an error is one that a replaced schema, or another server in the place of the first, leads to.
+// mayBeReplaced reports whether an error is one that a replaced schema, rights that were revoked, or another server in the place of the first,
+// lead to.
 func mayBeReplaced(err error) bool {
 	switch state := SQLState(err); state {
 	case "3F000", "42P01", "42883", "42704", "42703", // no such schema, table, function, type, column
+		"42501", // no right: it may have been revoked
 		stateTableReplaced:
 		return true
 	default:
