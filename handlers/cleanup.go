@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/archive"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Cleanup is the payload of the type cleanup: it removes finished, old rows of the organization of the job. It removes nothing of the
@@ -23,6 +26,9 @@ type Cleanup struct {
 	ReceiptsDays int `json:"receipts_days,omitempty"`
 	// AttemptsDays is the age in days from which attempts at completed and cancelled accounting jobs are removed; default 90.
 	AttemptsDays int `json:"attempts_days,omitempty"`
+	// TasksDays is the age in days from which completed tasks are removed, with all their facts, into the archive CleanupConfig.TasksArchive;
+	// default 90 where there is an archive. Tasks have no organization: a number goes with AllOrganizations.
+	TasksDays int `json:"tasks_days,omitempty"`
 	// AllOrganizations removes these rows of all organizations, if the job belongs to CleanupConfig.Organization.
 	AllOrganizations bool `json:"all_organizations,omitempty"`
 }
@@ -43,6 +49,9 @@ type CleanupConfig struct {
 	Organization string `env:"CLEANUP_ORG"`
 	// Batch is how many rows a statement reads; default 1000.
 	Batch int `env:"CLEANUP_BATCH"`
+	// TasksArchive is where completed tasks go: a directory, or the URL of a bucket for gocloud.dev/blob such as file:///var/lib/daybook/archive.
+	// Empty: tasks are not removed. For another storage than files, the program has to import its driver.
+	TasksArchive string `env:"CLEANUP_TASKS_ARCHIVE"`
 }
 
 // CleanupHandler works jobs of the type cleanup. It is safe for concurrent use.
@@ -55,6 +64,15 @@ type CleanupHandler struct {
 func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
 	if c.MinDays < 0 || c.Batch < 0 || c.Batch > 100_000 {
 		return nil, errors.New("cleanup: CLEANUP_MIN_DAYS must not be negative, and CLEANUP_BATCH must be at most 100000")
+	}
+	if c.TasksArchive != "" {
+		a, err := archive.Open(context.Background(), c.TasksArchive)
+		if err != nil {
+			return nil, fmt.Errorf("cleanup: CLEANUP_TASKS_ARCHIVE: %w", err)
+		}
+		if err := a.Close(); err != nil {
+			return nil, fmt.Errorf("cleanup: CLEANUP_TASKS_ARCHIVE: %w", err)
+		}
 	}
 	c.MinDays, c.Batch = cmp.Or(c.MinDays, 7), cmp.Or(c.Batch, 1000)
 	return &CleanupHandler{pool: pool, config: c}, nil
@@ -73,6 +91,8 @@ type CleanupResult struct {
 	Jobs     int64 `json:"jobs"`
 	Attempts int64 `json:"attempts"`
 	Receipts int64 `json:"receipts"`
+	// Tasks counts the tasks that went to the archive.
+	Tasks int64 `json:"tasks,omitempty"`
 	// More says that the attempt's time was over before all rows were read.
 	More bool `json:"more"`
 }
@@ -88,7 +108,7 @@ type cleanupStep struct {
 
 // days are the ages that the payload has, by the name of the rows; 0: they are not removed.
 func (c *Cleanup) days(name string) int {
-	return map[string]int{"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays}[name]
+	return map[string]int{"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays, "tasks": c.TasksDays}[name]
 }
 
 func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
@@ -106,6 +126,12 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 		if days != -1 && (days < h.config.MinDays || days > maxDays) {
 			return invalid("%s_days must be from %d to %d, or -1 to leave them alone", old.Name, h.config.MinDays, maxDays)
 		}
+		if old.Archived && (org != "" || h.config.TasksArchive == "") {
+			if p.days(old.Name) > 0 {
+				return invalid("%s_days removes %s of no organization into an archive: set all_organizations, and %sCLEANUP_TASKS_ARCHIVE", old.Name, old.Name, environmentPrefix)
+			}
+			continue
+		}
 		steps = append(steps, cleanupStep{old, days})
 	}
 	now := time.Now()
@@ -115,7 +141,11 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 			continue
 		}
 		r := store.Retention{OrgID: org, Before: now.AddDate(0, 0, -s.days), Keep: c.id, Batch: h.config.Batch}
-		if err := h.step(ctx, c, s, r, &total); err != nil {
+		step := h.step
+		if s.Archived {
+			step = h.archive
+		}
+		if err := step(ctx, c, s, r, &total); err != nil {
 			return err
 		}
 	}
@@ -151,6 +181,35 @@ func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupSt
 		if removed.Done {
 			return nil
 		}
+		if err := c.progress(ctx, total); err != nil {
+			return err
+		}
+	}
+}
+
+// archive moves one kind of rows to the archive.
+func (h *CleanupHandler) archive(ctx context.Context, c *call[Cleanup], _ cleanupStep, r store.Retention, total *CleanupResult) (err error) {
+	a, err := archive.Open(ctx, h.config.TasksArchive)
+	if err != nil {
+		return fail(models.CodeNetworkError, "the archive cannot be opened: check %sCLEANUP_TASKS_ARCHIVE: %s", environmentPrefix, clip(err.Error()))
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	for {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < cleanupReserve {
+			total.More = true
+			return nil
+		}
+		n, err := a.RemoveTasks(ctx, h.pool, r.Before, r.Batch)
+		if refused, ok := errors.AsType[*archive.WriteError](err); ok {
+			return fail(models.CodeNetworkError, "%s", clip(withoutSecrets(refused.Error())))
+		}
+		if err != nil {
+			return store.Unavailable(err)
+		}
+		if n == 0 {
+			return nil
+		}
+		total.Tasks += int64(n)
 		if err := c.progress(ctx, total); err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -227,4 +229,61 @@ func TestCleanupHasASettingForAllOldRows(t *testing.T) {
 		require.NoError(t, json.Unmarshal(fmt.Appendf(nil, `{"%s_days": 8}`, old.Name), &c), old.Name)
 		assert.Equal(t, 8, c.days(old.Name), "a field %s_days of Cleanup", old.Name)
 	}
+}
+
+// Completed tasks go to the archive, for a job that may clean up for all organizations alone.
+func TestCleanupArchivesTasks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	b.cleans(CleanupConfig{Organization: org, Batch: 2, TasksArchive: dir})
+	b.exec(`SELECT queues.enqueue_tasks('{email,sms,email,email}', array_fill('{}'::jsonb, '{4}'))`)
+	b.exec(`SELECT queues.complete_task(task_id) FROM queues.dequeue_available_tasks(3)`)
+	assert.Zero(t, result[CleanupResult](t, b.run(Cleanup{AllOrganizations: true})).Tasks, "nothing is that old")
+	b.exec(`ALTER TABLE queues.task_completed DISABLE TRIGGER task_completed_append_only`)
+	b.exec(`UPDATE queues.task_completed SET completed_at = clock_timestamp() - make_interval(days => CASE task_id WHEN 1 THEN 100 ELSE 40 END)`)
+	b.exec(`ALTER TABLE queues.task_completed ENABLE TRIGGER task_completed_append_only`)
+
+	assert.Zero(t, result[CleanupResult](t, b.run(Cleanup{})).Tasks, "tasks have no organization")
+	assert.Equal(t, int64(1), result[CleanupResult](t, b.run(Cleanup{AllOrganizations: true})).Tasks, "after 90 days")
+	assert.Zero(t, result[CleanupResult](t, b.run(Cleanup{AllOrganizations: true, TasksDays: -1})).Tasks)
+	assert.Equal(t, int64(2), result[CleanupResult](t, b.run(Cleanup{AllOrganizations: true, TasksDays: 30})).Tasks)
+	assert.Equal(t, 1, b.left("queues.task"), "the open one")
+	files, err := filepath.Glob(filepath.Join(dir, "tasks", "*.jsonl"))
+	require.NoError(t, err)
+	assert.Len(t, files, 2)
+	assert.Equal(t, models.CodePayloadInvalid, b.run(Cleanup{TasksDays: 30}).Code)
+}
+
+// A storage that does not take the tasks keeps them in the database.
+func TestCleanupWithAnArchiveThatRefuses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := t.TempDir()
+	b.cleans(CleanupConfig{Organization: org, TasksArchive: dir})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tasks"), nil, 0o600))
+	b.exec(`SELECT queues.enqueue('email', '{}')`)
+	b.exec(`SELECT queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`)
+	b.exec(`ALTER TABLE queues.task_completed DISABLE TRIGGER task_completed_append_only`)
+	b.exec(`UPDATE queues.task_completed SET completed_at = clock_timestamp() - interval '100 days'`)
+	j := b.run(Cleanup{AllOrganizations: true})
+	assert.Equal(t, models.CodeNetworkError, j.Code, j.Error)
+	assert.Contains(t, j.Error, "they stay in the database")
+	assert.Equal(t, 1, b.left("queues.task_completed"))
+}
+
+func TestTasksAreNotRemovedWithoutAnArchive(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.cleans(CleanupConfig{Organization: org})
+	b.exec(`SELECT queues.enqueue('email', '{}')`)
+	b.exec(`SELECT queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`)
+	b.exec(`ALTER TABLE queues.task_completed DISABLE TRIGGER task_completed_append_only`)
+	b.exec(`UPDATE queues.task_completed SET completed_at = clock_timestamp() - interval '100 days'`)
+	assert.Zero(t, result[CleanupResult](t, b.run(Cleanup{AllOrganizations: true})).Tasks)
+	j := b.run(Cleanup{AllOrganizations: true, TasksDays: 30})
+	assert.Equal(t, models.CodePayloadInvalid, j.Code)
+	assert.Contains(t, j.Error, "DAYBOOK_CLEANUP_TASKS_ARCHIVE")
+	_, err := NewCleanup(b.Pool, CleanupConfig{TasksArchive: "s3://bucket"})
+	assert.ErrorContains(t, err, "no driver for s3")
 }

@@ -71,7 +71,7 @@ $$;
 -- The scope of the cursor of all tasks but those of some types, which are sorted.
 CREATE FUNCTION queues.scope_without(_types text[]) RETURNS text
     LANGUAGE sql IMMUTABLE
-AS $$ SELECT CASE WHEN cardinality(_types) <= 16 THEN '!' || array_to_string(_types, ',') ELSE '!' || md5(array_to_string(_types, ',')) END $$;
+AS $$ SELECT CASE WHEN cardinality(_types) <= 16 THEN '!' || array_to_string(_types, ',') ELSE '!#' || md5(array_to_string(_types, ',')) END $$;
 
 -- What a dequeue may take: how many tasks at most, which types it leaves out, and how many are left of the caps of others. A cap's row is locked, so that
 -- two dequeues do not both take what is left. One that is locked by another transaction has nothing left: no dequeue waits for another one.

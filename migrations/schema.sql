@@ -3074,7 +3074,7 @@ $_$;
 
 CREATE FUNCTION queues.scope_without(_types text[]) RETURNS text
     LANGUAGE sql IMMUTABLE
-    AS $$ SELECT CASE WHEN cardinality(_types) <= 16 THEN '!' || array_to_string(_types, ',') ELSE '!' || md5(array_to_string(_types, ',')) END $$;
+    AS $$ SELECT CASE WHEN cardinality(_types) <= 16 THEN '!' || array_to_string(_types, ',') ELSE '!#' || md5(array_to_string(_types, ',')) END $$;
 
 -- Name: task_pause(text); Type: FUNCTION; Schema: queues; Owner: -
 

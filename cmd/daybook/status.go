@@ -40,10 +40,20 @@ func statusCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result := map[string]any{"queues": queues, "paused_organizations": paused, "waiting_for": waiting}
+			limits, err := store.TaskLimits(c.Context(), db.Pool)
+			if err != nil {
+				return err
+			}
+			tasks := pausedTasks(limits)
+			result := map[string]any{"queues": queues, "paused_organizations": paused, "paused_tasks": tasks, "waiting_for": waiting}
 			return a.emit(result, func(w io.Writer) error {
 				if err := a.printStatus(w, queues, paused); err != nil {
 					return err
+				}
+				if len(tasks) > 0 {
+					if _, err := fmt.Fprintf(w, "\npaused tasks: %s\n", pausedTasksText(tasks)); err != nil {
+						return err
+					}
 				}
 				for i, l := range waiting {
 					if i == 0 {
@@ -98,6 +108,9 @@ func (a *app) printStatus(w io.Writer, queues []store.QueueStatus, paused []stor
 func pendingText(p *store.PendingJob) string {
 	if p.DocumentID != "" {
 		return fmt.Sprintf("document %s of organization %s", oneLine(p.DocumentID), oneLine(p.OrgID))
+	}
+	if p.OrgID == "" {
+		return fmt.Sprintf("task %s (%s)", oneLine(p.JobID), oneLine(p.Type))
 	}
 	return fmt.Sprintf("job %s (%s) of organization %s", oneLine(p.JobID), oneLine(p.Type), oneLine(p.OrgID))
 }

@@ -5,6 +5,6 @@ import "github.com/spf13/cobra"
 func tasksCommand(a *app) *cobra.Command {
 	command := &cobra.Command{Use: "tasks", Short: "Enqueue, search, show, pause and cap tasks, and write processes that are supervised in SQL"}
 	command.AddCommand(tasksEnqueueCommand(a), tasksListCommand(a), tasksShowCommand(a), tasksHistoryCommand(a), tasksPauseCommand(a), tasksResumeCommand(a),
-		tasksCapCommand(a), tasksLimitsCommand(a), tasksScaffoldCommand(a))
+		tasksCapCommand(a), tasksLimitsCommand(a), tasksArchiveCommand(a), tasksScaffoldCommand(a))
 	return command
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -169,4 +170,23 @@ func tasksLimitsCommand(a *app) *cobra.Command {
 			})
 		},
 	}
+}
+
+// pausedTasks are those of the limits that are pauses.
+func pausedTasks(limits []models.TaskLimit) []models.TaskLimit {
+	paused := []models.TaskLimit{}
+	for _, l := range limits {
+		if l.PausedAt != nil {
+			paused = append(paused, l)
+		}
+	}
+	return paused
+}
+
+func pausedTasksText(paused []models.TaskLimit) string {
+	names := make([]string, len(paused))
+	for i, l := range paused {
+		names[i] = tasksText(l.Type) + " since " + optionalTime(l.PausedAt)
+	}
+	return strings.Join(names, ", ")
 }

@@ -206,3 +206,29 @@ func TestTasksArePausedAndCapped(t *testing.T) {
 		assert.Equal(t, failure.ExitUsage, b.run(append([]string{"tasks"}, args...)...).exit, args)
 	}
 }
+
+func TestTasksInStatusAndAudit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.task("email", "--run-at", time.Now().Add(-time.Hour).Format(time.RFC3339))
+	b.ok("tasks", "pause", "--type", "email")
+	out := b.ok("status")
+	assert.Regexp(t, `tasks +1 +1 +0 +0 +0 +0 +0`, out)
+	assert.Contains(t, out, "tasks: due longest: task 1 (email), for 1 h 0 min")
+	assert.Contains(t, out, "paused tasks: email since ")
+	var s struct {
+		Paused []models.TaskLimit `json:"paused_tasks"`
+	}
+	b.json(&s, "status")
+	require.Len(t, s.Paused, 1)
+	b.ok("audit", "--all")
+	_, err := b.Pool.Exec(t.Context(), `DELETE FROM queues.open_task`)
+	require.NoError(t, err)
+	r := b.run("audit", "--all")
+	assert.Equal(t, failure.ExitFailure, r.exit)
+	assert.Contains(t, r.out, "task 1 is not completed, and no dequeue finds it: call queues.rebuild_open_tasks()")
+	_, err = b.Pool.Exec(t.Context(), `ALTER TABLE queues.error DISABLE TRIGGER error_append_only; SELECT queues.rebuild_open_tasks()`)
+	require.NoError(t, err)
+	r = b.run("audit", "--all")
+	assert.Contains(t, r.out, "trigger error_append_only of queues.error is disabled")
+}

@@ -1,7 +1,7 @@
 package store
 
 // oldAccounting are the rows of the accounting queue that cleaning up removes. Its jobs stay: each document has one.
-var oldAccounting = []OldRows{{"attempts", 90, cleanAttempts}}
+var oldAccounting = []OldRows{{Name: "attempts", Days: 90, stmt: cleanAttempts}}
 
 // cleanAttempts removes, of the log of attempts, those at accounting jobs that are completed or cancelled. What was posted stays as it is,
 // with the numbers of job and attempt in it.

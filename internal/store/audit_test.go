@@ -88,7 +88,7 @@ func TestAuditOfASoundLedger(t *testing.T) {
 	assert.Equal(t, int64(2), f.Organizations)
 	assert.Equal(t, int64(8), f.Documents)
 	assert.Equal(t, int64(6), f.Ready)
-	assert.Equal(t, []audit.QueueFigures{{Kind: "accounting", Open: 2, Failed: 1}, {Kind: "jobs"}}, f.Queues, "open are the waiting document's, and the one that is not ready")
+	assert.Equal(t, []audit.QueueFigures{{Kind: "accounting", Open: 2, Failed: 1}, {Kind: "jobs"}, {Kind: "tasks"}}, f.Queues, "open are the waiting document's, and the one that is not ready")
 	assert.Equal(t, int64(10), f.Impacts)
 	assert.Equal(t, int64(3), f.Reversals)
 	assert.Equal(t, int64(4), f.Live)

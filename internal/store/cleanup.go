@@ -45,6 +45,8 @@ type OldRows struct {
 	Name string
 	// Days is the age from which they go, unless the payload says otherwise.
 	Days int
+	// Archived: they go to an archive first, by RemoveTasks, and not by Clean. They have no organization.
+	Archived bool
 	// stmt removes the next batch. It returns how many rows it has looked at, how many jobs, attempts and receipts it has removed, and the
 	// cursor behind what it has looked at.
 	stmt string
@@ -64,7 +66,7 @@ func (o OldRows) Clean(ctx context.Context, q Querier, r Retention, from Cleanup
 // Old lists the rows of every queue that cleaning up removes, those with the lowest age first.
 func Old() []OldRows {
 	var all []OldRows
-	for _, q := range Queues() {
+	for _, q := range operated() {
 		all = append(all, q.old()...)
 	}
 	slices.SortStableFunc(all, func(a, b OldRows) int { return cmp.Compare(a.Days, b.Days) })

@@ -1,7 +1,7 @@
 package store
 
 // oldJobs are the rows of the queue of jobs that go when they are old.
-var oldJobs = []OldRows{{"jobs", 30, cleanJobs}, {"receipts", 90, cleanReceipts}}
+var oldJobs = []OldRows{{Name: "jobs", Days: 30, stmt: cleanJobs}, {Name: "receipts", Days: 90, stmt: cleanReceipts}}
 
 // cleanJobs removes jobs that were completed or cancelled, in the order of their end, with their links, attempts and receipts. A job that
 // another transaction holds locked is left for another time.

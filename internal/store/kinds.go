@@ -50,10 +50,15 @@ func Queues() []Queue {
 	}
 }
 
+// operated are the queues that operations look at: those of the list, and tasks, which have no worker in this program.
+func operated() []Queue {
+	return append(Queues(), Queue{taskQueue.Name, "queues.task", "syncTaskQueueWorkflow", "task-queue", tasksQueue{}})
+}
+
 // Leases returns what is leased of every kind, kind by kind, the longest unrenewed first.
 func Leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
 	groups := []LeaseGroup{}
-	for _, q := range Queues() {
+	for _, q := range operated() {
 		some, err := q.leases(ctx, pool)
 		if err != nil {
 			return nil, err
@@ -73,7 +78,7 @@ type QueueReclaimed struct {
 // Queues: see Store.ReclaimExpired. It is for people who know that a worker is gone.
 func ReclaimExpired(ctx context.Context, pool *pgxpool.Pool) ([]QueueReclaimed, error) {
 	var all []QueueReclaimed
-	for _, q := range Queues() {
+	for _, q := range operated() {
 		got, err := q.reclaimExpired(ctx, pool)
 		if err != nil {
 			return all, err

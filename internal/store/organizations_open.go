@@ -55,6 +55,9 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 				return err
 			}
 			for org := range open[i] {
+				if org == noOrganization {
+					continue
+				}
 				orgs = append(orgs, org)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 // QueueStatus is how a queue stands at one moment.
 type QueueStatus struct {
-	// Kind is the queue's: "accounting" or "jobs".
+	// Kind is the queue's: "accounting", "jobs" or "tasks".
 	Kind string `json:"kind"`
 	// At is the database's clock.
 	At time.Time `json:"at"`
@@ -51,7 +51,7 @@ type PendingJob struct {
 // Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
 // one moment.
 func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus, error) {
-	return readStatus(ctx, pool, org, Queues())
+	return readStatus(ctx, pool, org, operated())
 }
 
 // AccountingStatus is Status of the accounting queue alone.

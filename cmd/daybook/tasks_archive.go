@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/archive"
+)
+
+// archivedTasks is what an archive got, for programs.
+type archivedTasks struct {
+	Before time.Time `json:"before"`
+	// Tasks counts those that were moved, Files the files that they are in.
+	Tasks int64 `json:"tasks"`
+	Files int64 `json:"files"`
+}
+
+func tasksArchiveCommand(a *app) *cobra.Command {
+	var before, to string
+	var batch int
+	command := &cobra.Command{
+		Use:   "archive --before TIME --to DIRECTORY|URL",
+		Short: "Move completed tasks, with all their facts, from the database to files of JSON lines",
+		Long: "Moves tasks that were completed before a time to an archive: a line of JSON each, with payload, leases and errors. Each file is complete and\n" +
+			"flushed before the transaction commits that removes its tasks. When the program ends between the two, the tasks are in both, and a later call\n" +
+			"writes them again: a task may be in the archive twice, with equal lines, and is never lost.",
+		Example: "  daybook tasks archive --before 2160h --to /var/lib/daybook/archive",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			now := time.Now()
+			at, err := parseMoment("--before", before, now)
+			switch {
+			case err != nil:
+				return err
+			case at.IsZero():
+				return usagef("--before: want a duration such as 2160h, or a time such as 2026-01-31T09:00:00Z")
+			case at.After(now):
+				return usagef("--before %q lies ahead: want a time in the past", before)
+			case batch < 1 || batch > 100_000:
+				return usagef("--batch must be from 1 to 100000")
+			}
+			store, err := archive.Open(c.Context(), to)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = store.Close() }()
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			done := archivedTasks{Before: at}
+			for {
+				n, err := store.RemoveTasks(c.Context(), db.Pool, at, batch)
+				if err != nil {
+					return fmt.Errorf("after %s: %w", plural(done.Tasks, "task", "tasks"), err)
+				}
+				if n == 0 {
+					break
+				}
+				done.Tasks += int64(n)
+				done.Files++
+			}
+			return a.emit(done, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s moved to %s\n", plural(done.Tasks, "task", "tasks"), plural(done.Files, "file", "files"))
+				return err
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&before, "before", "", "those completed before: a duration back from now such as 2160h, or a time as RFC 3339")
+	flags.StringVar(&to, "to", "", "a directory, or the URL of a bucket, such as file:///var/lib/daybook/archive")
+	flags.IntVar(&batch, "batch", 1000, "how many tasks are moved at once, into one file; they are held in memory")
+	_ = command.MarkFlagRequired("before")
+	_ = command.MarkFlagRequired("to")
+	return command
+}

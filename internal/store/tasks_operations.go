@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// tasksQueue is what operations ask of tasks. They have no organization: of one organization there are none, and what is a pause or a cap of
+// an organization elsewhere is one of a type here (LimitTasks).
+type tasksQueue struct{}
+
+// status implements operations. A task that is completed counts as failed when an error was noted of it.
+func (tasksQueue) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
+	if org != "" {
+		return nil
+	}
+	const counts = `
+SELECT o.pending, o.due, o.leased, o.stale, c.n - f.n, f.n
+  FROM (SELECT count(*) FILTER (WHERE leased_until IS NULL) AS pending,
+               count(*) FILTER (WHERE leased_until IS NULL AND scheduled_at <= transaction_timestamp()) AS due,
+               count(*) FILTER (WHERE leased_until IS NOT NULL) AS leased,
+               count(*) FILTER (WHERE leased_until <= transaction_timestamp()) AS stale
+          FROM queues.open_task) o,
+       (SELECT count(*) AS n FROM queues.task_completed) c,
+       (SELECT count(*) AS n FROM (SELECT DISTINCT e.task_id FROM queues.error e) e JOIN queues.task_completed c USING (task_id)) f`
+	const due = `
+SELECT o.task_id::text, '', t.scheduled_at, o.scheduled_at, extract(epoch FROM transaction_timestamp() - o.scheduled_at)::float8, NULL::text, o.task_type
+  FROM queues.open_task o JOIN queues.task t USING (task_id)
+ WHERE $1 = '' AND o.leased_until IS NULL AND o.scheduled_at <= transaction_timestamp()
+ ORDER BY o.scheduled_at, o.task_id
+ LIMIT 1`
+	const pending = `
+SELECT o.task_id::text, '', t.scheduled_at, o.scheduled_at, extract(epoch FROM transaction_timestamp() - t.scheduled_at)::float8, NULL::text, o.task_type
+  FROM queues.open_task o JOIN queues.task t USING (task_id)
+ WHERE $1 = '' AND o.leased_until IS NULL
+ ORDER BY o.scheduled_at, o.task_id
+ LIMIT 1`
+	var waiting, leased, completed, failed int64
+	if err := tx.QueryRow(ctx, counts).Scan(&waiting, &s.Due, &leased, &s.StaleLeases, &completed, &failed); err != nil {
+		return err
+	}
+	s.Counts[models.JobPending], s.Counts[models.JobLeased] = waiting, leased
+	s.Counts[models.JobCompleted], s.Counts[models.JobFailed] = completed, failed
+	var err error
+	if s.OldestDue, err = readWaiting(ctx, tx, due, org); err == nil {
+		s.OldestPending, err = readWaiting(ctx, tx, pending, org)
+	}
+	return err
+}
+
+// open implements operations: all tasks are those of no organization.
+func (tasksQueue) open(ctx context.Context, tx pgx.Tx) (map[string]OpenJobs, error) {
+	const stmt = `
+SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leased_until IS NOT NULL),
+       (SELECT count(DISTINCT e.task_id) FROM queues.error e)
+  FROM queues.open_task`
+	var n OpenJobs
+	err := tx.QueryRow(ctx, stmt).Scan(&n.Pending, &n.Leased, &n.Failed)
+	return map[string]OpenJobs{noOrganization: n}, wrap("count open tasks", err)
+}
+
+// noOrganization is under what a kind without organizations counts.
+const noOrganization = ""
+
+// known implements operations.
+func (tasksQueue) known(context.Context, Querier, []string) ([]string, error) { return nil, nil }
+
+// empty implements operations.
+func (tasksQueue) empty(ctx context.Context, q Querier) (empty bool, err error) {
+	err = q.QueryRow(ctx, `SELECT NOT EXISTS (SELECT 1 FROM queues.task)`).Scan(&empty)
+	return empty, err
+}
+
+// wakeAll implements operations. What an organization is allowed changes nothing for tasks.
+func (tasksQueue) wakeAll(context.Context, pgx.Tx) error { return nil }
+
+// leases implements operations. Clients other than Daybook's workers have no turn: what they hold is one group.
+func (tasksQueue) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
+	const stmt = `
+SELECT coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, count(*), count(*) FILTER (WHERE o.working),
+       count(*) FILTER (WHERE o.leased_until < statement_timestamp()), min(o.leased_until - interval '5 minutes')
+  FROM queues.open_task o
+ WHERE o.leased_until IS NOT NULL
+ GROUP BY o.worker, o.turn_id, o.detached
+ ORDER BY min(o.leased_until), o.turn_id`
+	groups, err := byKey(ctx, pool, func(row pgx.CollectableRow) (LeaseGroup, error) {
+		g := LeaseGroup{Queue: taskQueue.Name}
+		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
+		return g, err
+	}, stmt)
+	return groups, wrap("read leases of tasks", err)
+}
+
+// reclaimExpired implements operations.
+func (tasksQueue) reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaimed, error) {
+	var all Reclaimed
+	queue := NewTaskQueue(pool)
+	for {
+		got, err := queue.ReclaimExpired(ctx)
+		all.Jobs, all.Lost, all.Failed = all.Jobs+got.Jobs, all.Lost+got.Lost, all.Failed+got.Failed
+		if err != nil || got.Jobs < reclaimedAtOnce {
+			return all, err
+		}
+	}
+}
+
+// reclaimedAtOnce is how many leases queues.reclaim_expired ends at once.
+const reclaimedAtOnce = 1000
+
+// old implements operations.
+func (tasksQueue) old() []OldRows { return []OldRows{{Name: taskQueue.Name, Days: 90, Archived: true}} }
