@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"context"
 	"fmt"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/bench/report"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/queue"
 )
 

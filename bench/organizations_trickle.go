@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"context"
 	"fmt"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-dev/daybook/bench/report"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/queue"
 )
 

@@ -1,8 +1,6 @@
 package handlers
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
@@ -23,6 +21,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"

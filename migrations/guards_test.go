@@ -1,14 +1,13 @@
 package migrations_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/migrations"
 )
 

@@ -1,8 +1,6 @@
 package queue_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"context"
 	"database/sql"
 	"errors"
@@ -19,6 +17,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )

@@ -1,8 +1,6 @@
 package workers
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/migrations"
 )
 

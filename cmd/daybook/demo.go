@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 )

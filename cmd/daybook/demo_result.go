@@ -1,10 +1,6 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +12,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
 	"strconv"
 	"testing"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/listing"
 )
 
 // TestLongHistoriesComeInPages reads the history of a job that has been tried more often than a page has lines.

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 func tokensCommand(a *app) *cobra.Command {

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"context"
 	"io"
 	"math/big"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

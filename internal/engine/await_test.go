@@ -1,8 +1,6 @@
 package engine_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"context"
 	"log/slog"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
 // fetching fetches with a poll interval that no test waits for, until there is work. It returns when the fetch waits and hears of work.

@@ -1,10 +1,6 @@
 package engine_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"context"
 	"fmt"
 	"log/slog"
@@ -21,6 +17,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/audit"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"

@@ -1,12 +1,12 @@
 package export
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"bufio"
 	"context"
 	"encoding/csv"
 	"strconv"
+
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
 // csvColumns are the columns of the CSV format, one row an entry.

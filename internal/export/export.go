@@ -4,8 +4,6 @@
 package export
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"bufio"
 	"cmp"
 	"context"
@@ -14,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package export_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"bytes"
 	"context"
 	"encoding/csv"
@@ -22,6 +20,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,13 +1,12 @@
 package export
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"bufio"
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

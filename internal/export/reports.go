@@ -1,14 +1,13 @@
 package export
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"encoding/csv"
 	"io"
 	"math/big"
 	"strconv"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,10 +1,6 @@
 package httpapi
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )

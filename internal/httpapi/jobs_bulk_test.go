@@ -1,10 +1,6 @@
 package httpapi_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"context"
 	"log/slog"
 	"net/http"
@@ -17,6 +13,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 // deadLetters makes dead letters.

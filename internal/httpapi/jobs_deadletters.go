@@ -1,10 +1,6 @@
 package httpapi
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"context"
 	"fmt"
 	"net/http"
@@ -13,6 +9,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 )
 

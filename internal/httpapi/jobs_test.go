@@ -1,8 +1,6 @@
 package httpapi_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )

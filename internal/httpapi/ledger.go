@@ -1,12 +1,6 @@
 package httpapi
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"context"
 	"errors"
 	"math/big"
@@ -16,6 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package httpapi_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -18,6 +16,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 // posted is a server whose organizations acme and other have three posted invoices each.

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"fmt"
 	"math"
 	"net/http"
@@ -11,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 // limits holds tokens to what they may do in a minute. Each server counts for itself, from its start on.

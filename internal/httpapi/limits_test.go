@@ -1,8 +1,6 @@
 package httpapi_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"context"
 	"net/http"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 func job(jobType string) object {

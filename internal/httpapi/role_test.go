@@ -1,8 +1,6 @@
 package httpapi_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
 	"context"
 	"net/http"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/migrations"
 )
 

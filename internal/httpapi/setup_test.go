@@ -1,10 +1,6 @@
 package httpapi_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"bytes"
 	"context"
 	"encoding/json"
@@ -20,6 +16,8 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,10 +1,6 @@
 package httpapi
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
-	"github.com/daybook-dev/daybook/internal/store/tokens"
-
 	"context"
 	"net/http"
 	"time"
@@ -12,6 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 func (s *server) stats() {

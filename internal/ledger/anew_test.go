@@ -1,8 +1,6 @@
 package ledger_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"context"
 	"testing"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store/audit"
 )
 
 func (b *bundle) exec(query string, args ...any) {

@@ -1,10 +1,6 @@
 package ledger
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"cmp"
 	"context"
 	"errors"
@@ -15,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/audit"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
 // auditChunk is how many documents of a source are compared in one transaction.

@@ -1,9 +1,8 @@
 package ledger
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

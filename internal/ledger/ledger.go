@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"bytes"
 	"context"
 	"errors"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
 )

@@ -1,8 +1,6 @@
 package ledger_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/models"
 )
 

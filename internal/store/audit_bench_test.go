@@ -1,14 +1,13 @@
 package store_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store/audit"
 )
 
 // auditedDocuments is how many documents are audited; each tenth was changed, so that it has three impacts.

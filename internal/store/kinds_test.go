@@ -1,8 +1,6 @@
 package store_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/audit"
-
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )

@@ -1,10 +1,6 @@
 package store_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
 	"context"
 	"testing"
 	"time"
@@ -15,6 +11,8 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
 

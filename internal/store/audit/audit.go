@@ -1,10 +1,6 @@
 package audit
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"errors"
 	"slices"
@@ -13,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	public "github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
 // Options says what to audit.

@@ -1,12 +1,12 @@
 package audit
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // GuardKind is what a guard is.

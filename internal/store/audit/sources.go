@@ -1,11 +1,11 @@
 package audit
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // auditSources counts organizations, documents, jobs and impacts by source.

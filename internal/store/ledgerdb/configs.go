@@ -1,13 +1,12 @@
 package ledgerdb
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package ledgerdb
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	public "github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

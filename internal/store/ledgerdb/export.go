@@ -1,14 +1,13 @@
 package ledgerdb
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"math/big"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,9 +1,6 @@
 package ledgerdb
 
 import (
-	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

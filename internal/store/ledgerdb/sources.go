@@ -1,11 +1,11 @@
 package ledgerdb
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // OrganizationsOf lists the organizations of a source that have a job or an impact, in the order of their ids; org empty: all.

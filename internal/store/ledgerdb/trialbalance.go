@@ -1,12 +1,12 @@
 package ledgerdb
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/models"
-
 	"context"
 	"errors"
 	"math/big"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // CountImpacts counts the organizations' documents whose last impact posts.

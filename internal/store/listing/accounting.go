@@ -1,14 +1,13 @@
 package listing
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"cmp"
 	"context"
 	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package listing
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package listing
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -13,6 +11,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

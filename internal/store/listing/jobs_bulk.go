@@ -1,8 +1,6 @@
 package listing
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"database/sql"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,8 +1,6 @@
 package listing_test
 
 import (
-	"github.com/daybook-dev/daybook/internal/store/listing"
-
 	"fmt"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
 

@@ -1,18 +1,15 @@
 package listing
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 
 	"gorm.io/gorm"
 
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-
 	"github.com/daybook-dev/daybook/internal/store"
-
-	"cmp"
-	"context"
-	"fmt"
-
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 

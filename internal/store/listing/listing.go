@@ -1,8 +1,6 @@
 package listing
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"cmp"
 	"context"
 	"database/sql"
@@ -14,6 +12,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 

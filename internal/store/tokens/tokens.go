@@ -1,8 +1,6 @@
 package tokens
 
 import (
-	"github.com/daybook-dev/daybook/internal/store"
-
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -17,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
