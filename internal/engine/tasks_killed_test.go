@@ -135,9 +135,9 @@ func (b *bundle) taskProcess(slot int, crashed bool) *exec.Cmd {
 	return cmd
 }
 
-// TestTasksOutliveKilledWorkers kills one of three workers again and again while they work tasks: each task is completed once, with its effect, and
+// TestTasksOfKilledWorkers kills one of three workers again and again while they work tasks: each task is completed once, with its effect, and
 // each attempt at one has a lease on record.
-func TestTasksOutliveKilledWorkers(t *testing.T) {
+func TestTasksOfKilledWorkers(t *testing.T) {
 	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv(envTasks))
 	if n == 0 {
