@@ -129,7 +129,7 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessO
 		Crashed:  len(silent) > 0,
 		Stop:     activity.GetWorkerStopChannel(ctx),
 		Alive:    p.alive,
-		Progress: func(r engine.Report) { p.report(r) },
+		Progress: func(r engine.Report) { p.report(ProcessOutput(r)) },
 	})
 	out = ProcessOutput(report)
 	if err == nil {

@@ -40,7 +40,7 @@ const (
 type Schedule struct {
 	// ID names the schedule: 1 to MaxIDBytes bytes without spaces, unique in the Temporal namespace.
 	ID string
-	// OrgID is the organization of the jobs.
+	// OrgID is the organization of the jobs. One that Daybook does not know becomes known with the first job, as when that is enqueued by itself.
 	OrgID string
 	// Payload is the jobs'; queue.RawPayload for a program that has no struct for it.
 	Payload queue.Payload

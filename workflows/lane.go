@@ -185,7 +185,7 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	var out activities.FetchOutput
 	err := workflow.ExecuteActivity(ctx, acts.FetchBatch, in).Get(ctx, &out)
 	if err == nil {
-		a.takenOver(in.LeftBehind, out.LeftBehind)
+		a.noteReclaimed(in.LeftBehind, out.LeftBehind)
 		a.state.Silent = slices.DeleteFunc(a.state.Silent, func(id string) bool {
 			return slices.Contains(in.Silent, id) && !slices.Contains(out.Silent, id)
 		})
@@ -206,8 +206,8 @@ func (a *run) leaveBehind(turns ...string) {
 	}
 }
 
-// takenOver forgets the turns that no longer hold anything, and remembers new ones.
-func (a *run) takenOver(asked, left []string) {
+// noteReclaimed forgets the turns that no longer hold anything, and remembers new ones.
+func (a *run) noteReclaimed(asked, left []string) {
 	a.state.LeftBehind = slices.DeleteFunc(a.state.LeftBehind, func(id string) bool {
 		return slices.Contains(asked, id) && !slices.Contains(left, id)
 	})

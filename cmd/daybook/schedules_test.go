@@ -18,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
@@ -100,10 +101,17 @@ func (s *scheduled) result(workflowID, runID string) activities.EnqueueScheduled
 // TestScheduleFires has a schedule fire each second, and one of its firings executed twice.
 func TestScheduleFires(t *testing.T) {
 	s := setupSchedules(t)
+	unknown := func() []string {
+		orgs, err := store.UnknownOrganizations(t.Context(), s.Pool, []string{"acme"})
+		require.NoError(t, err)
+		return orgs
+	}
+	require.NotEmpty(t, unknown())
 	s.ok("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1s",
 		"--overlap", "allow", "--priority", "high", "--max-attempts", "2")
 	s.eventually("it has fired", func() bool { return len(s.jobs()) >= 3 })
 	s.ok("schedules", "pause", "beat", "--note", "enough")
+	assert.Empty(t, unknown(), "the first job has made the organization known, as every first job does")
 
 	keys := map[string]bool{}
 	for _, j := range s.jobs() {

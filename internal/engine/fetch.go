@@ -160,9 +160,9 @@ func (e *Engine) fetch(ctx context.Context, turn store.Turn, r FetchRequest) (Fe
 // leftBehindPause is how long rows that another transaction holds locked are left alone by a fetch that waits.
 const leftBehindPause = time.Second
 
-// lookAtLeast is the longest pause between two scans of a fetch that waits: requests wake it for jobs that are due within a minute, and not
+// longestWait is the longest pause between two scans of a fetch that waits: requests wake it for jobs that are due within a minute, and not
 // for those that are due later.
-const lookAtLeast = 50 * time.Second
+const longestWait = 50 * time.Second
 
 // leaseOrWait leases what is due; when nothing is, and nothing was found before, it waits for work, or for rows that were
 // left behind to be unlocked. What comes while it waits is worked at once where that is possible, so that it need not wait for the turn's
@@ -194,8 +194,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		if err != nil || n > 0 {
 			return n, worked, err
 		}
-		if wait == 0 || wait > lookAtLeast {
-			wait = lookAtLeast
+		if wait == 0 || wait > longestWait {
+			wait = longestWait
 		}
 		select {
 		case <-time.After(wait):

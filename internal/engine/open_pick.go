@@ -85,39 +85,17 @@ func (r *runner) openPick(work context.Context, n int) {
 		tell(refilled{again: pick.Wait(), leaseNext: counted, capped: pick.Counted()})
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
-	defer cancel()
 	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}}
-	var f finish
-	var undone bool
-	var completed store.Completed
-	var suspects []store.Job
-	err = e.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		if o.jobs, err = pick.Lock(ctx, tx); err != nil || len(o.jobs) == 0 {
-			return err
-		}
-		for i := range o.jobs {
-			o.jobs[i].Room = true
-		}
-		if suspects, err = r.leaseSuspects(ctx, tx, o.jobs); len(suspects) > 0 {
-			return err
-		}
-		tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()})
-		if f, undone = o.told(); undone {
-			return nil
-		}
-		completed, err = r.endPick(ctx, tx, f)
-		return err
-	})
-	if err != nil || len(suspects) > 0 || told && len(f.ended)+len(f.leased) == 0 {
+	t, err := r.inPick(work, pick, o, func() { tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()}) })
+	if err != nil || len(t.suspects) > 0 || told && len(t.finish.ended)+len(t.finish.leased) == 0 {
 		pick.Undo()
 	}
 	switch {
-	case len(suspects) > 0:
-		r.leaveRoom(without(o.jobs, suspects))
-		tell(refilled{jobs: suspects, err: err, leaseNext: counted, capped: pick.Counted()})
+	case len(t.suspects) > 0:
+		r.leaveRoom(without(o.jobs, t.suspects))
+		tell(refilled{jobs: t.suspects, err: err, leaseNext: counted, capped: pick.Counted()})
 		return
-	case undone:
+	case t.undone:
 		r.leaveRoom(o.jobs)
 		return
 	case !told && err != nil:
@@ -131,15 +109,49 @@ func (r *runner) openPick(work context.Context, n int) {
 		tell(refilled{again: lockedRest}) // other transactions have them
 		return
 	case err == nil:
-		r.tally.count(completed)
-		for _, j := range f.leased {
+		r.tally.count(t.completed)
+		for _, j := range t.finish.leased {
 			o.leased[j.ID] = true
 		}
-	case !f.abort:
+	case !t.finish.abort:
 		o.leased = r.rescue(work, o.jobs, err)
 	}
 	close(o.over)
-	r.closes <- closedPick{pick: o, ended: f.ended, failed: err != nil}
+	r.closes <- closedPick{pick: o, ended: t.finish.ended, failed: err != nil}
+}
+
+// pickEnd is what the transaction of an open pick led to.
+type pickEnd struct {
+	finish finish
+	// undone: the loop was late to take it.
+	undone    bool
+	completed store.Completed
+	// suspects were leased instead.
+	suspects []store.Job
+}
+
+// inPick locks the jobs of an open pick in a transaction, has the loop begin them, and ends it as the loop says.
+func (r *runner) inPick(work context.Context, pick Pick, o *openPick, begin func()) (end pickEnd, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
+	defer cancel()
+	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+		if o.jobs, err = pick.Lock(ctx, tx); err != nil || len(o.jobs) == 0 {
+			return err
+		}
+		for i := range o.jobs {
+			o.jobs[i].Room = true
+		}
+		if end.suspects, err = r.leaseSuspects(ctx, tx, o.jobs); len(end.suspects) > 0 {
+			return err
+		}
+		begin()
+		if end.finish, end.undone = o.told(); end.undone {
+			return nil
+		}
+		end.completed, err = r.endPick(ctx, tx, end.finish)
+		return err
+	})
+	return end, err
 }
 
 // told waits until the loop says how the pick ends. It reports that the pick is undone when the loop does not take it soon.
@@ -298,7 +310,7 @@ func (r *runner) finishPick(work context.Context, abort bool) {
 	o.finishing = true
 	r.active -= len(o.ended)
 	if r.refill.tight && len(o.ended) > 0 {
-		r.lookAgain()
+		r.scanAgain()
 	}
 	// Nothing more is added to what has ended.
 	f.ended = slices.DeleteFunc(o.ended, func(e ended) bool {
@@ -325,7 +337,7 @@ func (r *runner) noteClosed(c closedPick) {
 	done := o.late
 	if c.failed {
 		done = append(done, c.ended...)
-		r.lookAgain()
+		r.scanAgain()
 	}
 	now := time.Now()
 	for _, e := range done {

@@ -78,7 +78,7 @@ func (e *Engine) saySlept(slept time.Duration, before int64) {
 	case <-time.After(e.options.RenewEvery + time.Second):
 	}
 	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time", "for", slept.Round(time.Second).String(),
-		"turns_taken_over", e.reclaims.lost.Load()-before)
+		"turns_reclaimed", e.reclaims.lost.Load()-before)
 }
 
 func (e *Engine) noteReclaimed(got store.Reclaimed) {

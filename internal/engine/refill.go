@@ -105,12 +105,12 @@ func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait t
 	return 0
 }
 
-// lookAgain asks for another refill, also while one is under way: that one may have read the queue before.
-func (r *runner) lookAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
+// scanAgain asks for another refill, also while one is under way: that one may have read the queue before.
+func (r *runner) scanAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
 
 // called takes in that work has come. It is passed on when this turn cannot take it soon.
 func (r *runner) called() {
-	r.lookAgain()
+	r.scanAgain()
 	r.refill.declines = r.refill.underWay
 	if r.capacityLeft() <= 0 || r.careful {
 		r.refill.declines = false

@@ -32,7 +32,7 @@ func (r *runner) note(c returned) {
 		delete(r.begun, e.job.ID)
 	}
 	if r.refill.tight {
-		r.lookAgain()
+		r.scanAgain()
 	}
 	if c.call.abandoned {
 		return

@@ -264,9 +264,9 @@ func (r *runner) noticeCompleted() {
 	case r.tally.takeRequeued() > 0,
 		now.Retried+now.Rescheduled+now.Released != before.Retried+before.Rescheduled+before.Released:
 		r.engine.waker.Remind()
-		r.lookAgain()
+		r.scanAgain()
 	case r.refill.capped && now.Completed+now.Failed+now.Cancelled != before.Completed+before.Failed+before.Cancelled:
-		r.lookAgain()
+		r.scanAgain()
 	}
 }
 
@@ -356,7 +356,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 	case <-r.waiter.Tokens():
 		r.called()
 	case <-r.roomy:
-		r.lookAgain()
+		r.scanAgain()
 	case <-timer.C:
 	case <-cancelled:
 	case <-stop:

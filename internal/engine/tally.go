@@ -7,27 +7,13 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Report counts what a turn did.
+// Report counts what a turn did: activities.ProcessOutput, which is made of it field by field, says what each means.
 type Report struct {
-	Leased      int `json:"leased"`
-	Completed   int `json:"completed"`
-	Retried     int `json:"retried"`
-	Rescheduled int `json:"rescheduled"`
-	Failed      int `json:"failed"`
-	Cancelled   int `json:"cancelled"`
-	// Lost counts attempts that ended with their worker.
-	Lost int `json:"lost"`
-	// Released counts jobs that were given back uncounted.
-	Released int `json:"released"`
-	// More says that the last refill was full: there is probably more to do.
-	More bool `json:"more,omitempty"`
-	// LeftBehind names the turn when it still holds leases whose rows other transactions had locked.
-	LeftBehind []string `json:"leftBehind,omitempty"`
-	// Silent names turns of earlier activities that send no heartbeat any more and still hold leases. Their jobs are still being
-	// worked there, or are reclaimed when the leases expire.
-	Silent []string `json:"silent,omitempty"`
-	// Stopped says that the turn was told to stop.
-	Stopped bool `json:"stopped,omitempty"`
+	Leased, Completed, Retried, Rescheduled, Failed, Cancelled, Lost, Released int
+
+	More               bool
+	LeftBehind, Silent []string
+	Stopped            bool
 }
 
 // add counts what another report counts.

@@ -12,8 +12,8 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// lookAgain leases the only job, and completes it as rescheduled for code.
-func (b *bundle) lookAgain(code models.ErrorCode, message string) store.Turn {
+// reschedule leases the only job, and completes it as rescheduled for code.
+func (b *bundle) reschedule(code models.ErrorCode, message string) store.Turn {
 	b.t.Helper()
 	b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending'`)
 	turn := b.turn("turn")
@@ -56,16 +56,16 @@ func TestOnlyTheSameIsOneRow(t *testing.T) {
 	for name, change := range map[string]func(b *bundle){
 		"another version": func(b *bundle) { b.exec(`UPDATE daybook.accounting_work_queue SET version_hint = 2`) },
 		"another attempt": func(b *bundle) { b.exec(`UPDATE daybook.accounting_work_queue SET run_count = 1`) },
-		"another code":    func(b *bundle) { b.lookAgain(models.CodeVersionMismatch, "between") },
+		"another code":    func(b *bundle) { b.reschedule(models.CodeVersionMismatch, "between") },
 		"a purged log":    func(b *bundle) { b.exec(`UPDATE daybook.attempts SET job_id = 'other'`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ($1, 'd', 1)`, org)
-			b.lookAgain(models.CodeDocumentNotReady, "before")
+			b.reschedule(models.CodeDocumentNotReady, "before")
 			change(b)
-			b.lookAgain(models.CodeDocumentNotReady, "after")
+			b.reschedule(models.CodeDocumentNotReady, "after")
 			log := b.log()
 			assert.Equal(t, "before", log[0].Message)
 			assert.Equal(t, "after", log[len(log)-1].Message)

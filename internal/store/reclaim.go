@@ -27,13 +27,21 @@ type Reclaimed struct {
 //
 // It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	got, _, err := s.reclaim(ctx, `SELECT pg_advisory_xact_lock($1, $2) IS NOT NULL`, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
+	got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
 	return got, err
 }
 
 // reclaimLock is the class of the advisory locks of which each kind's is held by the transaction that looks at its old leases. Without it, two processes
 // would take each other's looks for those of holders, which keep their leases.
 const reclaimLock = 1684109667
+
+// reclaimLocking is the statement that takes the reclaimLock of a kind, and says whether the transaction has it.
+type reclaimLocking string
+
+const (
+	lockWaiting reclaimLocking = `SELECT pg_advisory_xact_lock($1, $2) IS NOT NULL`
+	lockAtOnce  reclaimLocking = `SELECT pg_try_advisory_xact_lock($1, $2)`
+)
 
 // errElsewhere: another process looks at the leases just now.
 var errElsewhere = errors.New("another process looks at the leases")
@@ -46,8 +54,8 @@ type suspect struct {
 }
 
 // reclaim locks the leases that have not been renewed for age, and since from at the latest, and ends those that end says. It returns the
-// locked ones that it left alone. lock is the statement that takes the reclaimLock; where it says that another process has it, reclaim returns errElsewhere.
-func (s *Store) reclaim(ctx context.Context, lock string, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
+// locked ones that it left alone. It returns errElsewhere where it did not get the lock.
+func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
 	const find = `
 SELECT id, last_attempted_at, working
   FROM daybook.jobs
@@ -64,7 +72,7 @@ SELECT id, last_attempted_at, working
 	attempt := func(tx pgx.Tx) error {
 		got, left, due, ending = Reclaimed{}, nil, nil, locked{}
 		var mine bool
-		if err := tx.QueryRow(ctx, lock, reclaimLock, s.kind.key).Scan(&mine); err != nil || !mine {
+		if err := tx.QueryRow(ctx, string(lock), reclaimLock, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
 		}
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {

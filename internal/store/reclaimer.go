@@ -115,7 +115,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 func (r *Reclaimer) watch(ctx context.Context, o oldest) (Reclaimed, time.Duration, error) {
 	now := time.Now()
 	expired := o.now.Add(-StaleAfter)
-	got, left, err := r.store.reclaim(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, r.from, suspectAfter, func(id string, renewed time.Time) bool {
+	got, left, err := r.store.reclaim(ctx, lockAtOnce, r.from, suspectAfter, func(id string, renewed time.Time) bool {
 		since, known := r.watched[suspect{id, renewed.UnixMicro()}]
 		return known && now.Sub(since) >= reclaimPatience && !renewed.After(expired)
 	})
