@@ -58,6 +58,19 @@ func TestRoles(t *testing.T) {
 	assert.Equal(t, 1, n)
 	assert.Equal(t, models.JobCompleted, fixture.Job(t, reader, "o", "doc").State)
 
+	for _, did := range []struct {
+		pool *pgxpool.Pool
+		stmt string
+	}{
+		{domain, `SELECT count(*) FROM queues.enqueue_tasks('{email}', ARRAY['{}']::jsonb[]), queues.enqueue('email', '{}')`},
+		{worker, `SELECT count(*) FROM queues.dequeue_available_tasks(2)`},
+		{worker, `SELECT count(queues.complete_task(task_id)::text) FROM queues.leased_tasks`},
+		{reader, `SELECT count(*) FROM queues.task_completed JOIN queues.task USING (task_id)`},
+		{worker, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '0 seconds')`},
+	} {
+		require.NoError(t, did.pool.QueryRow(t.Context(), did.stmt).Scan(&n), did.stmt)
+		assert.Positive(t, n, did.stmt)
+	}
 	for name, c := range map[string]struct {
 		pool *pgxpool.Pool
 		stmt string
@@ -71,6 +84,13 @@ func TestRoles(t *testing.T) {
 		"domain code posts":                 {domain, `INSERT INTO daybook.confirmations VALUES (1, 1, 1, 'j', 1)`},
 		"domain code draws a fence":         {domain, `SELECT nextval('daybook.fence_seq')`},
 		"domain code removes a job":         {domain, `DELETE FROM daybook.accounting_work_queue`},
+		"the worker changes a fact":         {worker, `UPDATE queues.task SET payload = '{}'`},
+		"the worker opens a task":           {worker, `INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (1, 'email', now())`},
+		"the worker enqueues a task":        {worker, `SELECT queues.enqueue('email', '{}')`},
+		"the worker pauses tasks":           {worker, `SELECT queues.limit_tasks('*', true)`},
+		"domain code leases a task":         {domain, `SELECT queues.dequeue_next_available_task()`},
+		"domain code removes tasks":         {domain, `SELECT queues.remove_completed_tasks(now())`},
+		"the reader enqueues a task":        {reader, `SELECT queues.enqueue('email', '{}')`},
 		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
 	} {
 		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)

@@ -60,3 +60,22 @@ END
 $$;
 GRANT UPDATE (last_used_at) ON daybook.api_tokens TO daybook_server;
 GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_server;
+
+-- Tasks (schema queues): all four read them. Domain code enqueues them. The worker moves what is completed and old to an archive, and works tasks as a
+-- member of worker_service_user, which has what that takes. No role may pause or cap them: that is the owner's.
+GRANT USAGE ON SCHEMA queues TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+REVOKE ALL ON queues.task, queues.task_lease, queues.task_completed, queues.error, queues.open_task, queues.task_cursor, queues.task_limit
+    FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
+GRANT SELECT ON queues.task, queues.task_lease, queues.task_completed, queues.error, queues.open_task, queues.task_cursor, queues.task_limit,
+    queues.open_tasks, queues.leased_tasks, queues.stuck_tasks, queues.failed_tasks TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+GRANT EXECUTE ON FUNCTION queues.enqueue, queues.enqueue_tasks TO daybook_domain;
+GRANT EXECUTE ON FUNCTION queues.remove_completed_tasks, queues.reclaim_expired_tasks TO daybook_worker;
+DO $$
+BEGIN
+    IF to_regrole('worker_service_user') IS NOT NULL AND NOT pg_has_role('daybook_worker', 'worker_service_user', 'MEMBER') THEN
+        GRANT worker_service_user TO daybook_worker;
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    NULL; -- another transaction did it meanwhile
+END
+$$;
