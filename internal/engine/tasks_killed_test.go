@@ -153,7 +153,7 @@ func TestTasksOfKilledWorkers(t *testing.T) {
 	}
 	for k := range kills {
 		require.Eventually(t, func() bool { return completed() >= (k+1)*n/(kills+2) }, 3*time.Minute, 2*time.Millisecond)
-		i := rand.N(processes) //nolint:gosec // no secret
+		i := rand.N(processes)
 		require.NoError(t, working[i].Process.Kill())
 		_ = working[i].Wait()
 		working[i] = b.taskProcess(i, true)
