@@ -13,17 +13,18 @@ import (
 	"github.com/daybook-dev/daybook/internal/turns"
 )
 
-// Queue has the activities of one queue, of either kind. Package workers makes it, and registers its methods under their names.
+// Queue has the activities of one queue, of any kind. Package workers makes it, and registers its methods under their names.
 type Queue struct {
 	client   client.Client
 	engine   *engine.Engine
 	settings Settings
+	resumes  bool
 	worker   string
 }
 
 func init() {
 	turns.SetActivities(func(o turns.Options) any {
-		return &Queue{client: o.Client, engine: o.Engine, settings: o.Settings.(Settings), worker: cmp.Or(o.Worker, turns.ProcessName())}
+		return &Queue{client: o.Client, engine: o.Engine, settings: o.Settings.(Settings), resumes: o.Resumes, worker: cmp.Or(o.Worker, turns.ProcessName())}
 	})
 }
 
@@ -119,6 +120,10 @@ type ProcessOutput struct {
 // ProcessBatch works a turn: what FetchBatch leased for it, and what it refills.
 func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessOutput, err error) {
 	turn, silent := resume(ctx, in.TurnID)
+	crashed := len(silent) > 0
+	if crashed && a.resumes {
+		turn, silent = in.TurnID, nil
+	}
 	ctx, p := startPulse(ctx, a.client, turn, true)
 	defer func() { p.end(ctx, err) }()
 	report, err := a.engine.Process(ctx, engine.TurnRequest{
@@ -126,7 +131,7 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessO
 		Batch:    in.Batch,
 		Length:   time.Duration(in.TurnSeconds) * time.Second,
 		Linger:   in.Linger,
-		Crashed:  len(silent) > 0,
+		Crashed:  crashed,
 		Stop:     activity.GetWorkerStopChannel(ctx),
 		Alive:    p.alive,
 		Progress: func(r engine.Report) { p.report(ProcessOutput(r)) },

@@ -21,6 +21,10 @@ func (r *run) channel(ctx context.Context) engine.Attempt {
 	if r.orders.err != nil {
 		return r.unsuccessful(problem{recorded: r.orders.err, told: errorText(r.orders.err)})
 	}
+	if r.job.Reclaims > 0 && r.job.Attempt >= store.TaskAttempts {
+		// Perhaps the provider ends its worker each time. The process learns that before the task is given up.
+		return r.unsuccessful(failedWith(&failure{code: models.CodeWorkerLost, text: fmt.Sprintf("the worker ended in each of %d attempts", r.job.Attempt-1)}))
+	}
 	provider := json.RawMessage(r.job.Payload)
 	if r.orders.before != "" {
 		a, err := r.before(ctx)

@@ -319,3 +319,16 @@ func TestStoppedInTheProvider(t *testing.T) {
 	assert.Equal(t, models.OutcomeRescheduled, a.Outcome)
 	assert.Equal(t, []string{"before"}, b.facts())
 }
+
+// TestWorkerThatEndsEachTime: in the last attempt the process is told, and the provider is not called again.
+func TestWorkerThatEndsEachTime(t *testing.T) {
+	t.Parallel()
+	b := channel(t, prepared, func(context.Context, *tasks.Task[letter]) (any, error) { panic("it is not called") })
+	b.enqueue("letter", letterTask)
+	c := b.claim()
+	require.Len(t, c, 1)
+	c[0].job.Attempt, c[0].job.Reclaims = 10, 9
+	b.end(c[0], b.handlers.Work(t.Context(), c[0].job, nil))
+	assert.Equal(t, []string{"failure"}, b.facts())
+	assert.Equal(t, []string{"WORKER_LOST: the worker ended in each of 9 attempts"}, b.errors())
+}

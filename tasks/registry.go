@@ -16,7 +16,7 @@ import (
 // DBFunction is the type whose tasks call a function of the database. Every registry has it.
 const DBFunction = "db_function"
 
-// Registry holds what a worker does for each type of task. Register everything before the worker starts. Make one with NewRegistry.
+// Registry holds what a worker does for each type of task. Register everything before a worker is made with it. Make one with NewRegistry.
 type Registry struct {
 	types map[string]*registered
 	// started: a worker reads types, from several goroutines.
@@ -108,7 +108,7 @@ func (r *Registry) check(taskType string, p Policy) {
 	case r == nil || r.types == nil:
 		panic(fmt.Sprintf("tasks: there is no registry for %s: make one with tasks.NewRegistry", taskType))
 	case r.started.Load():
-		panic(fmt.Sprintf("tasks: %s is registered after the worker has started, which would not see it: register every type before Run", taskType))
+		panic(fmt.Sprintf("tasks: %s is registered after a worker was made with the registry, which would not see it: register every type before workers.NewTasks", taskType))
 	case !typeName.MatchString(taskType):
 		panic(fmt.Sprintf("tasks: %q can be the name of no type: it must be a small letter and then small letters, digits or _, 63 at most", taskType))
 	case p.Timeout < 0 || p.FunctionTimeout < 0 || p.Parallel < 0:

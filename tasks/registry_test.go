@@ -38,7 +38,7 @@ func TestRegisterRefuses(t *testing.T) {
 		"too late": {func(r *tasks.Registry) {
 			r.Started()
 			tasks.Register(r, "letter", tasks.Policy{}, process)
-		}, "before Run"},
+		}, "before workers.NewTasks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/tasks"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -35,6 +36,13 @@ func ExampleNewAccounting() {
 	_, err := workers.NewAccounting(workers.AccountingOptions{})
 	fmt.Println(err)
 	// Output: workers: Client and Pool are required
+}
+
+// A worker of tasks has a registry of processors, in which db_function is always there.
+func ExampleNewTasks() {
+	_, err := workers.NewTasks(workers.TasksOptions{Registry: tasks.NewRegistry()})
+	fmt.Println(err)
+	// Output: workers: Client, Pool and Registry are required
 }
 
 // A program that cron calls works what is due, without Temporal, and ends.

@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"context"
+	"encoding/json"
 	"log"
 	"os"
 	"os/exec"
@@ -15,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/tasks"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -26,6 +29,8 @@ const (
 	envNamespace     = "DAYBOOK_TEST_NAMESPACE"
 	envTemporal      = "DAYBOOK_TEST_TEMPORAL"
 	envDatabase      = "DAYBOOK_TEST_DATABASE"
+	// envTasks has the variables of a worker of tasks, as JSON; without it the process works documents.
+	envTasks = "DAYBOOK_TEST_TASKS"
 )
 
 // workerProcess is the main function of a worker process; it ends by being killed.
@@ -39,20 +44,46 @@ func workerProcess() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	w, err := workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: pool, Name: os.Getenv(envWorkerProcess)})
+	w, err := processWorker(c, pool)
 	if err != nil {
 		log.Fatal(err)
 	}
 	log.Fatal(w.Run(ctx))
 }
 
+// processWorker makes the worker that the environment asks for.
+func processWorker(c client.Client, pool *pgxpool.Pool) (*workers.Worker, error) {
+	name := os.Getenv(envWorkerProcess)
+	if os.Getenv(envTasks) == "" {
+		return workers.NewAccounting(workers.AccountingOptions{Client: c, Pool: pool, Name: name})
+	}
+	var variables map[string]string
+	if err := json.Unmarshal([]byte(os.Getenv(envTasks)), &variables); err != nil {
+		return nil, err
+	}
+	registry := tasks.NewRegistry()
+	if _, err := handlers.RegisterTasks(registry, handlers.Config{Environment: variables}); err != nil {
+		return nil, err
+	}
+	return workers.NewTasks(workers.TasksOptions{Client: c, Pool: pool, Registry: registry, Name: name})
+}
+
+// taskProcess starts a process that works tasks. It is killed when the test ends.
+func (b *bundle) taskProcess(name string, variables map[string]string) *os.Process {
+	b.t.Helper()
+	text, err := json.Marshal(variables)
+	require.NoError(b.t, err)
+	return b.process(name, envTasks+"="+string(text))
+}
+
 // process starts a worker process. It is killed when the test ends.
-func (b *bundle) process(name string) *os.Process {
+func (b *bundle) process(name string, more ...string) *os.Process {
 	b.t.Helper()
 	self, err := os.Executable()
 	require.NoError(b.t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(b.t.Context()), self)
 	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace, envTemporal+"="+b.server.Address, envDatabase+"="+b.URL)
+	cmd.Env = append(cmd.Env, more...)
 	require.NoError(b.t, cmd.Start())
 	b.t.Cleanup(func() {
 		_ = cmd.Process.Kill()

@@ -34,6 +34,8 @@ type Worker struct {
 	engine *engine.Engine
 	worker worker.Worker
 	fatal  chan error
+	// verify says whether the schema is the one that this program was made for; nil: the pool's schema is asked for.
+	verify func(ctx context.Context) error
 	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
 	tend func(ctx context.Context) error
 }
@@ -147,8 +149,12 @@ func (w *Worker) keepTending(ctx context.Context) {
 
 // awaitSchema refuses a schema that this program was not made for, and waits while the database is unavailable.
 func (w *Worker) awaitSchema(ctx context.Context) error {
+	verify := w.verify
+	if verify == nil {
+		verify = verifySchema(w.pool)
+	}
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := migrations.Verify(ctx, w.pool)
+		err := verify(ctx)
 		if !store.IsTransient(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}

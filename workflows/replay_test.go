@@ -26,6 +26,7 @@ import (
 var registered = map[string]any{
 	workflows.AccountingWorkflow:   workflows.Accounting,
 	workflows.JobsWorkflow:         workflows.Jobs,
+	workflows.TasksWorkflow:        workflows.Tasks,
 	workflows.ScheduledJobWorkflow: workflows.ScheduledJob,
 }
 
@@ -105,6 +106,7 @@ func TestHistoriesShowEveryEnd(t *testing.T) {
 	assert.Equal(t, map[string]map[enums.EventType]bool{
 		workflows.AccountingWorkflow:   {completed: true, continued: true, cancelled: true},
 		workflows.JobsWorkflow:         {completed: true, continued: true, cancelled: true},
+		workflows.TasksWorkflow:        {completed: true, continued: true, cancelled: true},
 		workflows.ScheduledJobWorkflow: {completed: true, failed: true},
 	}, ends)
 }

@@ -22,9 +22,11 @@ import (
 // environment is what the command line takes from environment variables.
 type environment struct {
 	DatabaseURL string `env:"DAYBOOK_DATABASE_URL"`
-	LogLevel    string `env:"DAYBOOK_LOG_LEVEL"`
-	NoColor     string `env:"NO_COLOR"`
-	Term        string `env:"TERM"`
+	// TasksDatabaseURL is the database as the worker of tasks sees it; empty: DatabaseURL.
+	TasksDatabaseURL string `env:"DAYBOOK_TASKS_DATABASE_URL"`
+	LogLevel         string `env:"DAYBOOK_LOG_LEVEL"`
+	NoColor          string `env:"NO_COLOR"`
+	Term             string `env:"TERM"`
 }
 
 // app is what every command shares: streams, global flags and what follows from them.
@@ -126,11 +128,16 @@ func (a *app) pool(ctx context.Context, conns int32) (*pgxpool.Pool, error) {
 	if err := a.checkDatabaseURL(); err != nil {
 		return nil, err
 	}
-	config, err := pgxpool.ParseConfig(a.databaseURL)
+	return poolOf(ctx, a.databaseURL, conns)
+}
+
+// poolOf returns a pool of an address that has not connected yet.
+func poolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, errBadDatabaseURL
 	}
-	if !strings.Contains(a.databaseURL, "pool_max_conns") {
+	if !strings.Contains(address, "pool_max_conns") {
 		config.MaxConns = conns
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// spareConns is what a worker's pool has beyond two connections an activity.
-const spareConns = 4
+// spareConns is what a worker's pool has beyond four connections an activity: most of it is for functions that tasks name.
+const spareConns = 12
 
 func workerCommand(a *app) *cobra.Command {
 	var options workers.AccountingOptions
@@ -28,8 +28,11 @@ func workerCommand(a *app) *cobra.Command {
 			"Temporal is found as by Temporal's own programs: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,\n" +
 			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queues' settings are\n" +
 			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS,\n" +
-			"JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS; those of the built-in job types are in docs/job-types.md.\n\n" +
-			"It works documents and background jobs; each queue has a workflow that is started once, by an operator:\n\n" +
+			"JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS, TASK_QUEUE_BATCH_SIZE and TASK_QUEUE_POLL_INTERVAL_SECONDS;\n" +
+			"those of the built-in types are in docs/job-types.md and docs/tasks.md.\n\n" +
+			"DAYBOOK_TASKS_DATABASE_URL is the same database for tasks alone, best as worker_service_user, which may call the functions\n" +
+			"that tasks need and nothing else; without it tasks are worked as DAYBOOK_DATABASE_URL says.\n\n" +
+			"It works documents, background jobs and tasks; each queue has a workflow that is started once, by an operator:\n\n" +
 			startCommandLines(""),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

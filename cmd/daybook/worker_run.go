@@ -5,26 +5,28 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
 )
 
 // newWorker makes the worker of a kind of queue. release gives back what it was made with, when the worker is closed; nil: nothing.
 type newWorker func(a *app, options workers.AccountingOptions) (w *workers.Worker, release func() error, err error)
 
-// newWorkers make the workers of every kind, by the kind's name.
-var newWorkers = map[string]newWorker{"accounting": (*app).accountingWorker, "jobs": (*app).jobsWorker}
+// newWorkers make the workers of every kind.
+var newWorkers = []struct {
+	kind string
+	make newWorker
+}{{"accounting", (*app).accountingWorker}, {"jobs", (*app).jobsWorker}, {"tasks", (*app).tasksWorker}}
 
 // workQueues runs a worker of every queue until ctx ends, or one of them does.
 func (a *app) workQueues(ctx context.Context, options workers.AccountingOptions) (err error) {
 	var all []*workers.Worker
-	for _, q := range store.Queues() {
-		w, release, failed := newWorkers[q.Name](a, options)
+	for _, q := range newWorkers {
+		w, release, failed := q.make(a, options)
 		if release != nil {
 			defer func() { err = errors.Join(err, release()) }()
 		}
 		if failed != nil {
-			return fmt.Errorf("set up the worker of the queue %s: %w", q.Name, failed)
+			return fmt.Errorf("set up the worker of the queue %s: %w", q.kind, failed)
 		}
 		defer w.Close()
 		all = append(all, w)

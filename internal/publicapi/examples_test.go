@@ -34,7 +34,7 @@ var plain = map[string]bool{
 	"queue.SetDefaultHooks":             true,
 	"queue.SetDefaultSource":            true,
 	"tasks.NewRegistry":                 true,
-	"workers.AccountingSettingsFromEnv": true, "workers.JobsSettingsFromEnv": true,
+	"workers.AccountingSettingsFromEnv": true, "workers.JobsSettingsFromEnv": true, "workers.TasksSettingsFromEnv": true,
 }
 
 // examples are the names of a folder's examples whose output is checked.

@@ -50,7 +50,7 @@ func Queues() []Queue {
 	}
 }
 
-// operated are the queues that operations look at: those of the list, and tasks, which have no worker in this program.
+// operated are the queues that operations look at: those of the list, and tasks, which have no organizations.
 func operated() []Queue {
 	return append(Queues(), Queue{taskQueue.Name, "queues.task", "syncTaskQueueWorkflow", "task-queue", tasksQueue{}})
 }

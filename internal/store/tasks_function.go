@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -40,4 +41,20 @@ func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.
 func FailTask(ctx context.Context, tx pgx.Tx, id int64, message string) error {
 	_, err := tx.Exec(ctx, `SELECT queues.fail_task($1, $2)`, id, message)
 	return wrap("note what went wrong with a task", err)
+}
+
+// IsForbidden reports whether the database refused a statement to the session's role.
+func IsForbidden(err error) bool { return SQLState(err) == "42501" }
+
+// VerifyTasks says whether the functions that a worker of tasks calls are there, and whether the role of its sessions may call them. It changes nothing.
+func VerifyTasks(ctx context.Context, q DB) error {
+	const stmt = `SELECT queues.turns_with_tasks('{}')`
+	_, err := q.Exec(ctx, stmt)
+	switch state := SQLState(err); {
+	case IsForbidden(err):
+		return fmt.Errorf("the worker of tasks is refused what it needs: connect as worker_service_user, after the functions' owner has called queues.grant_to_worker(): %w", err)
+	case state == "3F000", state == "42883": // schema, function
+		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
+	}
+	return wrap("look for the functions of tasks", err)
 }

@@ -1,0 +1,98 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/dispatch"
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/tasks"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// TasksOptions say how a worker of tasks works. Client, Pool and Registry are required; the zero value of each other field is its
+// default, as in AccountingOptions.
+type TasksOptions struct {
+	// Client is connected to Temporal; it stays the caller's to close.
+	Client client.Client
+	// Pool is connected to the database, best as worker_service_user: all that the worker needs are functions that this role is granted
+	// (docs/tasks.md). It stays the caller's to close. A function of the database takes one connection while it runs.
+	Pool *pgxpool.Pool
+	// SchemaPool is connected as a role that may read which schema the database has, so that the worker never works another one; nil: Pool. When
+	// that may not, as worker_service_user, the worker only looks whether the functions of tasks are there.
+	SchemaPool *pgxpool.Pool
+	// Registry holds the processors. Register all of them before NewTasks.
+	Registry *tasks.Registry
+	// Settings are the settings of the queue; zero: those of the environment (TasksSettingsFromEnv).
+	Settings Settings
+	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of AccountingOptions.
+	MaxConcurrentActivities    int
+	MaxConcurrentWorkflowTasks int
+	// PickInterval is that of AccountingOptions.
+	PickInterval time.Duration
+	// TaskQueue is the Temporal task queue; default "task-queue".
+	TaskQueue string
+	// Name names this worker in leases; default host and process id.
+	Name string
+	// Log is where the worker logs; default slog.Default().
+	Log *slog.Logger
+}
+
+// TasksSettingsFromEnv reads TASK_QUEUE_BATCH_SIZE and TASK_QUEUE_POLL_INTERVAL_SECONDS.
+func TasksSettingsFromEnv() (Settings, error) { return activities.TasksSettingsFromEnv() }
+
+// NewTasks makes a worker of the queue of tasks. It checks the options and registers the workflow and the activities; nothing runs before
+// Run. Close the worker after Run. An error names the option that cannot work, and what to do.
+//
+// The worker leases only tasks of types that it has a processor for. Tasks of other types wait, and show in queues.stuck_tasks.
+func NewTasks(o TasksOptions) (*Worker, error) {
+	if o.Client == nil || o.Pool == nil || o.Registry == nil {
+		return nil, errors.New("workers: Client, Pool and Registry are required")
+	}
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval)); err != nil {
+		return nil, err
+	}
+	if o.Settings == (Settings{}) {
+		s, err := TasksSettingsFromEnv()
+		if err != nil {
+			return nil, err
+		}
+		o.Settings = s
+	}
+	if err := checkSettings(o.Settings); err != nil {
+		return nil, err
+	}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Registry.Started()
+	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
+	queue.GuardSchema(o.verify, o.Log)
+	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
+	w := &Worker{pool: o.Pool, log: o.Log, verify: o.verify, fatal: make(chan error, 1)}
+	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Log: o.Log})
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TasksTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
+	w.worker.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
+	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))
+	return w, nil
+}
+
+// verify says whether the schema is the one that this program was made for, as far as the worker may see, and whether the worker's role may call
+// what it needs.
+func (o TasksOptions) verify(ctx context.Context) error {
+	pool := cmp.Or(o.SchemaPool, o.Pool)
+	err := migrations.Verify(ctx, pool)
+	if err != nil && (pool != o.Pool || !store.IsForbidden(err)) {
+		return err
+	}
+	return store.VerifyTasks(ctx, o.Pool)
+}
