@@ -61,7 +61,7 @@ func TestUniqueJobOfAHigherPriorityIsAheadOfCursors(t *testing.T) {
 	before := b.queued(id)
 	assert.Equal(t, queue.Unchanged, b.newJob(welcome{}, queue.JobOptions{Unique: true, Priority: queue.High}).Result)
 	after := b.queued(id)
-	assert.EqualValues(t, queue.High, after.Priority)
+	assert.Equal(t, queue.High, after.Priority)
 	assert.True(t, after.ReadyAt.After(before.ReadyAt), "its time is that of the request")
 	assert.Equal(t, before.FirstReadyAt, after.FirstReadyAt)
 

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -110,4 +110,4 @@ func (q *TaskQueue) PutOff(ctx context.Context, id string, attempt int) (int, er
 }
 
 // ErrNoTaskNotion is the error of the port's methods that make no sense for tasks.
-var ErrNoTaskNotion = errors.New("tasks are always leased, and have no progress")
+var ErrNoTaskNotion = failure.New(failure.Internal, "tasks are always leased, and have no progress")
