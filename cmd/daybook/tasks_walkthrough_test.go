@@ -12,8 +12,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/workflows"
 )
 
 // walkthrough returns the blocks of code in "A supervisor in ten minutes" of docs/tasks.md, each after its language.
@@ -68,8 +71,8 @@ func (b *bundle) psql(words []string) {
 
 // TestWalkthrough does what docs/tasks.md says, block by block, with a worker beside it.
 func TestWalkthrough(t *testing.T) {
-	t.Parallel()
 	b := setup(t)
+	b.workTasks()
 	dir := t.TempDir()
 	blocks := walkthrough(t)
 	require.Len(t, blocks, 5)
@@ -95,16 +98,24 @@ func TestWalkthrough(t *testing.T) {
 func (b *bundle) awaitClosed() {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
-		b.workTask()
 		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM shop.accounts WHERE closed_at IS NOT NULL`) == 1
-	}, 30*time.Second, 10*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }
 
-// workTask works the next task, if it is one of the type db_function.
-func (b *bundle) workTask() {
-	const next = `
-WITH next AS MATERIALIZED (SELECT task_id, internal.run_function(payload ->> 'db_function', payload) FROM queues.dequeue_next_available_task() WHERE task_id IS NOT NULL)
-SELECT queues.complete_task(task_id) FROM next`
-	_, err := b.Pool.Exec(context.WithoutCancel(b.t.Context()), next)
-	assert.NoError(b.t, err)
+// workTasks runs the program's worker and its workflow of tasks, as daybook dev does.
+func (b *bundle) workTasks() {
+	b.t.Helper()
+	server := temporaltest.Shared(b.t)
+	namespace := server.Namespace(b.t)
+	inNamespace(b.t, server, namespace)
+	ctx, stop := context.WithCancel(b.t.Context())
+	ended := make(chan result, 1)
+	go func() { ended <- call(ctx, "", "--database-url", b.URL, "worker") }()
+	b.t.Cleanup(func() {
+		stop()
+		r := <-ended
+		assert.Zero(b.t, r.exit, r.err)
+	})
+	_, err := server.Client(b.t, namespace).ExecuteWorkflow(b.t.Context(), client.StartWorkflowOptions{ID: "tasks", TaskQueue: workflows.TasksTaskQueue}, workflows.TasksWorkflow, workflows.Input{})
+	require.NoError(b.t, err)
 }
