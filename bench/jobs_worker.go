@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/jobs"
@@ -86,16 +87,32 @@ func (b *bench) withJobs(ctx context.Context, d *database, began func(int), f fu
 }
 
 // withRegistry runs f while an embedded worker works background jobs. start starts the workflow, which runs until f returns.
-func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Registry, f func(ctx context.Context, start func() error) error) (err error) {
+func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Registry, f func(ctx context.Context, start func() error) error) error {
+	return b.withEmbedded(ctx, d, embedded{
+		workflow: workflows.JobsWorkflow, taskQueue: workflows.JobsTaskQueue,
+		make: func(pool *pgxpool.Pool, name string) (*workers.Worker, error) {
+			return workers.NewJobs(workers.JobsOptions{
+				Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
+			})
+		},
+	}, f)
+}
+
+// embedded is a worker that this process embeds.
+type embedded struct {
+	workflow, taskQueue string
+	make                func(pool *pgxpool.Pool, name string) (*workers.Worker, error)
+}
+
+// withEmbedded runs f while an embedded worker works. start starts the workflow, which runs until f returns.
+func (b *bench) withEmbedded(ctx context.Context, d *database, e embedded, f func(ctx context.Context, start func() error) error) (err error) {
 	pool, err := openPool(ctx, d.url, 32)
 	if err != nil {
 		return fmt.Errorf("open the embedded worker's pool: %w", err)
 	}
 	defer pool.Close()
 	name := b.unique()
-	w, err := workers.NewJobs(workers.JobsOptions{
-		Client: b.temporal, Pool: pool, Registry: registry, Name: name, Log: slog.New(slog.DiscardHandler), MaxConcurrentActivities: 6,
-	})
+	w, err := e.make(pool, name)
 	if err != nil {
 		return fmt.Errorf("make the embedded worker: %w", err)
 	}
@@ -115,12 +132,12 @@ func (b *bench) withRegistry(ctx context.Context, d *database, registry *jobs.Re
 			err = errors.Join(err, fmt.Errorf("run the embedded worker: %w", runErr))
 		}
 	}()
-	if err := b.awaitPolls(working, workflows.JobsTaskQueue, name, working.Err); err != nil {
+	if err := b.awaitPolls(working, e.taskQueue, name, working.Err); err != nil {
 		return fmt.Errorf("wait until the embedded worker polls: %w", errors.Join(err, context.Cause(working)))
 	}
 	var run client.WorkflowRun
 	err = f(working, func() (err error) {
-		run, err = b.startWorkflow(working, workflows.JobsWorkflow, workflows.JobsTaskQueue, settings{})
+		run, err = b.startWorkflow(working, e.workflow, e.taskQueue, settings{})
 		return err
 	})
 	if cause := context.Cause(working); err != nil && cause != nil && ctx.Err() == nil {

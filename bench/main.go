@@ -66,7 +66,7 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.runs, "runs", 0, "how often each side of a scenario runs (default 3, or what the scenario says)")
 	flags.IntVar(&o.size, "size", 0, "how many documents or jobs, instead of what the scenario says")
 	flags.IntVar(&o.samples, "samples", 0, "how many samples of a latency, instead of what the scenario says")
-	flags.DurationVar(&o.held, "held", 0, "how long steady, snapshot-steady, snapshot-busy and readers are measured, instead of what they say")
+	flags.DurationVar(&o.held, "held", 0, "how long tasks-snapshot, steady, snapshot-steady, snapshot-busy and readers are measured, instead of what they say")
 	flags.BoolVar(&o.statements, "statements", false, "tell what PostgreSQL's statements cost in those scenarios, by pg_stat_statements")
 	flags.BoolVar(&o.smoke, "smoke", false, "a short run of everything that can be short; no target is judged")
 	flags.BoolVar(&o.json, "json", false, "print each row as a line of JSON, and everything else to stderr")
