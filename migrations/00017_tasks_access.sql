@@ -46,7 +46,8 @@ $$;
 COMMENT ON FUNCTION internal.run_function IS 'Calls the function that a task names, with the rights of the caller, who must have been granted it';
 
 CREATE VIEW queues.open_tasks AS
-SELECT o.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at,
+-- Times are those of the open row, so that the first of many are found without reading the others' tasks.
+SELECT o.task_id, t.task_type, t.payload, t.enqueued_at, o.scheduled_at,
        CASE WHEN o.leased_until > clock_timestamp() THEN 'leased' WHEN o.scheduled_at > clock_timestamp() THEN 'waiting' ELSE 'ready' END AS state,
        o.leases, CASE WHEN o.leased_until > clock_timestamp() THEN o.leased_until END AS leased_until,
        (SELECT e.error_message FROM queues.error e WHERE e.task_id = o.task_id ORDER BY e.error_id DESC LIMIT 1) AS last_error

@@ -3857,7 +3857,7 @@ CREATE VIEW queues.open_tasks AS
     t.task_type,
     t.payload,
     t.enqueued_at,
-    t.scheduled_at,
+    o.scheduled_at,
         CASE
             WHEN (o.leased_until > clock_timestamp()) THEN 'leased'::text
             WHEN (o.scheduled_at > clock_timestamp()) THEN 'waiting'::text

@@ -77,7 +77,7 @@ func (d DrainedJobs) RequireCompleted(tb testing.TB) {
 	for _, j := range d.Jobs {
 		if j.State != models.JobCompleted {
 			others = append(others, "\n  "+j.Type+"  org "+j.OrgID+"  "+describe(string(j.State), j.ReadyAt)+"  "+failure(string(j.ErrorCode), j.Error)+
-				"  "+shorten(string(j.Payload.Data), 200))
+				"  "+shorten(string(j.Payload.Data)))
 		}
 	}
 	if len(others) > 0 {

@@ -155,7 +155,7 @@ func listing(rows []store.EnqueuedRow) string {
 		if r.Code != "" {
 			fmt.Fprintf(&b, "  %s", failure(r.Code, r.Error))
 		}
-		fmt.Fprintf(&b, "  %s", shorten(r.Payload, 200))
+		fmt.Fprintf(&b, "  %s", shorten(r.Payload))
 	}
 	return b.String()
 }
@@ -169,12 +169,15 @@ func describe(state string, readyAt time.Time) string {
 
 func failure(code, message string) string {
 	first, _, _ := strings.Cut(message, "\n")
-	return code + " (" + shorten(cmp.Or(first, "no message"), 200) + ")"
+	return code + " (" + shorten(cmp.Or(first, "no message")) + ")"
 }
 
-func shorten(s string, n int) string {
-	if runes := []rune(s); len(runes) > n {
-		return string(runes[:n]) + "…"
+// shown is how many characters of a text a failure shows.
+const shown = 200
+
+func shorten(s string) string {
+	if runes := []rune(s); len(runes) > shown {
+		return string(runes[:shown]) + "…"
 	}
 	return s
 }

@@ -116,9 +116,9 @@ func taskInventory(tb testing.TB, q queue.Querier) string {
 		}
 		fmt.Fprintf(&b, "\n  %d  %s  %s", r.ID, r.Type, r.State)
 		if len(r.Errors) > 0 {
-			fmt.Fprintf(&b, "  %s", shorten(r.Errors[len(r.Errors)-1], 200))
+			fmt.Fprintf(&b, "  %s", shorten(r.Errors[len(r.Errors)-1]))
 		}
-		fmt.Fprintf(&b, "  %s", shorten(r.Payload, 200))
+		fmt.Fprintf(&b, "  %s", shorten(r.Payload))
 	}
 	return b.String()
 }
