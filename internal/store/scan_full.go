@@ -126,6 +126,8 @@ func (s *Store) beginPart(ctx context.Context, idle bool, room Room) <-chan erro
 		defer f.mu.Unlock()
 		if f.running = false; err == nil {
 			s.endPart(idle, all)
+		} else {
+			f.another = true // its caller may not wait any more: the next one comes back
 		}
 		ended <- err
 	}()

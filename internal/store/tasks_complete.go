@@ -70,7 +70,7 @@ func (e *taskEnds) add(c Completion) {
 func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
 	const (
 		wait  = `SELECT set_config('lock_timeout', $1, true)`
-		ended = `SELECT queues.end_tasks($1, $2, $3, $4, $5, $6, $7, $8)`
+		ended = `SELECT queues.end_tasks(@turn, @fence, @tasks, @attempts, @outcomes, @errors, @delays, @database)`
 	)
 	ordered := slices.Clone(completions)
 	slices.SortFunc(ordered, func(a, b Completion) int { return cmp.Compare(taskNumber(a.Job.ID), taskNumber(b.Job.ID)) })
@@ -90,7 +90,9 @@ func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completi
 	if a.wait > 0 {
 		batch.Queue(wait, strconv.FormatInt(max(a.wait.Milliseconds(), 1), 10))
 	}
-	batch.Queue(ended, turn.ID, turn.Fence, e.ids, e.attempts, e.outcomes, e.errors, e.delays, e.database)
+	batch.Queue(ended, turn.args(args{
+		"tasks": e.ids, "attempts": e.attempts, "outcomes": e.outcomes, "errors": e.errors, "delays": e.delays, "database": e.database,
+	}))
 	if err := sendCompletion(ctx, tx, batch, a); err != nil {
 		if SQLState(err) == stateLeaseLost {
 			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)

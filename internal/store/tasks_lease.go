@@ -15,7 +15,7 @@ func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Roo
 	const stmt = `
 SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
        due, "full"
-  FROM queues.lease_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+  FROM queues.lease_tasks(@turn, @fence, @worker, @detached, @begins, @limit, @types, @rooms, @everywhere)`
 	var got Leased
 	if limit <= 0 {
 		return got, nil
@@ -35,7 +35,9 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 			jobs = append(jobs, j)
 		}
 		return struct{}{}, err
-	}, stmt, turn.ID, turn.Fence, turn.Worker, turn.Detached, turn.Begins, min(limit, 10000), types, rooms, everywhere)
+	}, stmt, turn.args(args{
+		"worker": turn.Worker, "detached": turn.Detached, "begins": turn.Begins, "limit": min(limit, 10000), "types": types, "rooms": rooms, "everywhere": everywhere,
+	}))
 	if err != nil {
 		// What was leased all the same is found by the turn's next reclaim.
 		q.leave(room, types, rooms, nil)
@@ -166,7 +168,8 @@ func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (
 
 // HandOver makes all of these tasks another turn's, or, if they are not all the turn's or another transaction holds one, none.
 func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
-	handed, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.hand_tasks_over($1, $2, $3, $4, $5)`, from.ID, from.Fence, to.ID, to.Detached, taskNumbers(ids))
+	handed, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`,
+		from.args(args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
 	return err == nil && handed[0], wrap("hand tasks over", err)
 }
 
@@ -188,7 +191,7 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const stmt = `
 SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed
-  FROM queues.reclaim_tasks_of_turns($1, $2, $3, $4, $5, $6, $7)`
+  FROM queues.reclaim_tasks_of_turns(@turn, @fence, @first, @worker, @detached, @from, @crashed)`
 	first := turn.FirstFence
 	if first == 0 {
 		first = turn.Fence
@@ -209,7 +212,7 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 			t.Jobs = append(t.Jobs, j)
 		}
 		return struct{}{}, err
-	}, stmt, turn.ID, turn.Fence, first, turn.Worker, turn.Detached, from, crashed)
+	}, stmt, turn.args(args{"first": first, "worker": turn.Worker, "detached": turn.Detached, "from": from, "crashed": crashed}))
 	if err != nil {
 		return ReclaimedTurns{}, wrap("reclaim tasks", q.store.suspect(ctx, err))
 	}
