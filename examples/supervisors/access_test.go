@@ -5,6 +5,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 )
 
 // schemas are the example's own.
@@ -31,4 +34,12 @@ func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, migrate(t.Context(), b.URL))
+}
+
+// TestProgram runs the program as its README says.
+func TestProgram(t *testing.T) {
+	db := pgtest.New(t)
+	t.Setenv("DAYBOOK_DATABASE_URL", db.URL)
+	require.NoError(t, run(t.Context()))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_proc WHERE oid = 'api.request_account_deletion'::regproc`))
 }
