@@ -18,8 +18,8 @@ type Options struct {
 	Engine *engine.Engine
 	// Settings is what the environment says: activities.Settings.
 	Settings any
-	// Resumes: what a silent execution of a turn holds is reclaimed by the next one, under the same turn. It is for a kind whose leases outlive a
-	// dead worker for long. Without it the silent one may go on until its leases expire.
+	// Resumes: what a silent execution of a turn holds is reclaimed by the next one, under the same turn. It is for a kind whose leases last
+	// for minutes after their worker has died. Without it the silent one may go on until its leases expire.
 	Resumes bool
 	// Worker names the process in leases and attempts; empty: host and process id.
 	Worker string
