@@ -146,8 +146,8 @@ SELECT count(*) FILTER (WHERE completed_at >= $1 AND completed_at < $2), count(*
 
 // errUnless is err, unless the context has ended.
 func errUnless(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if err != nil && ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }

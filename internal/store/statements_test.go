@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"go/types"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -36,24 +37,39 @@ func (noPackages) Import(string) (*types.Package, error) {
 
 var startsStatement = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM)\s`)
 
-// statements reads all SQL statements from the sources of the package.
+// statements reads all SQL statements from the sources of the package, and of those in its folders.
 func statements(t *testing.T) map[string]statement {
 	t.Helper()
+	found := map[string]statement{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && e.Name() != "testdata" {
+			addStatements(t, found, path)
+		}
+		return err
+	}))
+	delete(found, "")
+	return found
+}
+
+// addStatements adds the statements in the sources of one folder.
+func addStatements(t *testing.T, found map[string]statement, folder string) {
+	t.Helper()
 	set := token.NewFileSet()
-	packages, err := parser.ParseDir(set, ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // the files of one folder are all that is wanted
+	packages, err := parser.ParseDir(set, folder, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0) //nolint:staticcheck // the files of one folder are all that is wanted
 	require.NoError(t, err)
 	var files []*ast.File
-	for _, f := range packages["store"].Files {
-		files = append(files, f)
+	for _, p := range packages {
+		for _, f := range p.Files {
+			files = append(files, f)
+		}
 	}
 	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
-	_, _ = config.Check("store", set, files, &info) // what it imports is missing
-	found := map[string]statement{}
+	_, _ = config.Check(folder, set, files, &info) // what it imports is missing
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
-				if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "sql" && len(call.Args) == 1 {
+				if f, ok := call.Fun.(*ast.SelectorExpr); ok && strings.EqualFold(f.Sel.Name, "sql") && len(call.Args) == 1 {
 					text := textOf(info, call.Args[0])
 					found[text] = statement{set.Position(n.Pos()).String(), text, true}
 				}
@@ -71,8 +87,6 @@ func statements(t *testing.T) map[string]statement {
 			return !sum
 		})
 	}
-	delete(found, "")
-	return found
 }
 
 func textOf(info types.Info, e ast.Expr) string {
