@@ -15,7 +15,8 @@ func leasesCommand(a *app) *cobra.Command {
 		Use:   "leases",
 		Short: "Show what workers hold, and reclaim what has expired",
 		Long: "Shows the leases of every queue, turn by turn. A holder renews its leases every three seconds; one that was not renewed for\n" +
-			"ten has expired, and a worker reclaims it by itself. Where no worker runs, `daybook leases release` does.",
+			"ten has expired; a lease of a task lasts five minutes, and is renewed when half of them is over. A worker reclaims what has\n" +
+			"expired by itself. Where no worker runs, `daybook leases release` does.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			db, err := a.open(c.Context(), 1)

@@ -41,7 +41,7 @@ func organizationsListCommand(a *app) *cobra.Command {
 			}
 			return a.emit(map[string]any{"organizations": list}, func(w io.Writer) error {
 				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP"}
-				for _, q := range store.Queues() {
+				for _, q := range store.OrganizationQueues() {
 					header = append(header, strings.ToUpper(q.Name))
 				}
 				t := newTable(append(header, "SOURCE", "HOOKS", "NAME")...)

@@ -22,14 +22,13 @@ import (
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
-	"github.com/daybook-dev/daybook/workflows"
 )
 
 // loop is a run of a queue's workflow as the documentation starts it.
 type loop struct{ taskQueue, workflow, id string }
 
 // loops are those of every kind of queue.
-var loops = loopsOf(append(store.Queues(), store.Queue{TaskQueue: workflows.TasksTaskQueue, WorkflowType: workflows.TasksWorkflow}))
+var loops = loopsOf(store.Queues())
 
 // accountingLoop is that of the accounting queue.
 var accountingLoop = loops[0]

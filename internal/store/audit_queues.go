@@ -11,7 +11,7 @@ import (
 // QueueFigures counts what there is of each queue: of one organization or, with the empty id, of all.
 func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFigures, error) {
 	var all []public.QueueFigures
-	for _, q := range operated() {
+	for _, q := range Queues() {
 		open, err := q.open(ctx, tx)
 		if err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ type Check struct {
 // QueueChecks are the checks of every queue.
 func QueueChecks() []Check {
 	var all []Check
-	for _, q := range operated() {
+	for _, q := range Queues() {
 		all = append(all, q.checks()...)
 	}
 	return all

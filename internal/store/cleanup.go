@@ -66,7 +66,7 @@ func (o OldRows) Clean(ctx context.Context, q Querier, r Retention, from Cleanup
 // Old lists the rows of every queue that cleaning up removes, those with the lowest age first.
 func Old() []OldRows {
 	var all []OldRows
-	for _, q := range operated() {
+	for _, q := range Queues() {
 		all = append(all, q.old()...)
 	}
 	slices.SortStableFunc(all, func(a, b OldRows) int { return cmp.Compare(a.Days, b.Days) })

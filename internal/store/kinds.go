@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,9 @@ type Queue struct {
 	Table string
 	// WorkflowType and TaskQueue are Temporal's names for the workflow that runs the kind.
 	WorkflowType, TaskQueue string
+	// Organizations says that its jobs belong to organizations. Else there are none of one organization, and lists of organizations leave
+	// the kind out.
+	Organizations bool
 	operations
 }
 
@@ -45,20 +49,21 @@ type operations interface {
 // shown, paused, capped, reclaimed and audited like the others.
 func Queues() []Queue {
 	return []Queue{
-		{Accounting.Name, Accounting.table, "syncAccountingQueueWorkflow", "accounting-queue", Accounting},
-		{Jobs.Name, Jobs.table, "syncJobQueueWorkflow", "job-queue", Jobs},
+		{Accounting.Name, Accounting.table, "syncAccountingQueueWorkflow", "accounting-queue", true, Accounting},
+		{Jobs.Name, Jobs.table, "syncJobQueueWorkflow", "job-queue", true, Jobs},
+		{taskQueue.Name, "queues.task", "syncTaskQueueWorkflow", "task-queue", false, tasksQueue{}},
 	}
 }
 
-// operated are the queues that operations look at: those of the list, and tasks, which have no organizations.
-func operated() []Queue {
-	return append(Queues(), Queue{taskQueue.Name, "queues.task", "syncTaskQueueWorkflow", "task-queue", tasksQueue{}})
+// OrganizationQueues lists the kinds whose jobs belong to organizations, in the order of Queues.
+func OrganizationQueues() []Queue {
+	return slices.DeleteFunc(Queues(), func(q Queue) bool { return !q.Organizations })
 }
 
 // Leases returns what is leased of every kind, kind by kind, the longest unrenewed first.
 func Leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
 	groups := []LeaseGroup{}
-	for _, q := range operated() {
+	for _, q := range Queues() {
 		some, err := q.leases(ctx, pool)
 		if err != nil {
 			return nil, err
@@ -78,7 +83,7 @@ type QueueReclaimed struct {
 // Queues: see Store.ReclaimExpired. It is for people who know that a worker is gone.
 func ReclaimExpired(ctx context.Context, pool *pgxpool.Pool) ([]QueueReclaimed, error) {
 	var all []QueueReclaimed
-	for _, q := range operated() {
+	for _, q := range Queues() {
 		got, err := q.reclaimExpired(ctx, pool)
 		if err != nil {
 			return all, err

@@ -19,7 +19,7 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
 	if err := q.QueryRow(ctx, stmt, ids).Scan(&unknown); err != nil {
 		return nil, wrap("look for organizations", err)
 	}
-	for _, queue := range Queues() {
+	for _, queue := range OrganizationQueues() {
 		if len(unknown) == 0 {
 			break
 		}

@@ -31,7 +31,7 @@ type OrganizationSummary struct {
 	// Source and Hooks are what its accounting jobs need of a worker, its own or the default's.
 	Source string   `json:"source"`
 	Hooks  []string `json:"hooks"`
-	// Queues counts its jobs queue by queue, in the order of Queues, also where it has none.
+	// Queues counts its jobs queue by queue, in the order of OrganizationQueues, also where it has none.
 	Queues []OpenJobs `json:"queues" db:"-"`
 }
 
@@ -46,7 +46,7 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
  ORDER BY 1`
 	var list []OrganizationSummary
 	err := ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
-		queues := Queues()
+		queues := OrganizationQueues()
 		open := make([]map[string]OpenJobs, len(queues))
 		orgs := []string{}
 		for i, q := range queues {
@@ -55,9 +55,6 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 				return err
 			}
 			for org := range open[i] {
-				if org == noOrganization {
-					continue
-				}
 				orgs = append(orgs, org)
 			}
 		}

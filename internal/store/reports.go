@@ -14,7 +14,7 @@ SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1
 		return err == nil, wrap("look for the schema", err)
 	}
 	err := q.QueryRow(ctx, stmt).Scan(&empty)
-	for _, queue := range operated() {
+	for _, queue := range Queues() {
 		if err == nil && empty {
 			empty, err = queue.empty(ctx, q)
 		}

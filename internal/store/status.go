@@ -51,7 +51,7 @@ type PendingJob struct {
 // Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
 // one moment.
 func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus, error) {
-	return readStatus(ctx, pool, org, operated())
+	return readStatus(ctx, pool, org, Queues())
 }
 
 // AccountingStatus is Status of the accounting queue alone.

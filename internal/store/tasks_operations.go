@@ -52,7 +52,7 @@ SELECT o.task_id::text, '', t.scheduled_at, o.scheduled_at, extract(epoch FROM t
 	return err
 }
 
-// open implements operations: all tasks are those of no organization.
+// open implements operations: all tasks are counted under the empty id, which is no organization's.
 func (tasksQueue) open(ctx context.Context, tx pgx.Tx) (map[string]OpenJobs, error) {
 	const stmt = `
 SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leased_until IS NOT NULL),
@@ -60,11 +60,8 @@ SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leas
   FROM queues.open_task`
 	var n OpenJobs
 	err := tx.QueryRow(ctx, stmt).Scan(&n.Pending, &n.Leased, &n.Failed)
-	return map[string]OpenJobs{noOrganization: n}, wrap("count open tasks", err)
+	return map[string]OpenJobs{"": n}, wrap("count open tasks", err)
 }
-
-// noOrganization is under what a kind without organizations counts.
-const noOrganization = ""
 
 // known implements operations.
 func (tasksQueue) known(context.Context, Querier, []string) ([]string, error) { return nil, nil }

@@ -92,48 +92,51 @@ func TestStatusOfTasks(t *testing.T) {
 	assert.Contains(t, report.Figures.Queues, accounting.QueueFigures{Kind: "tasks", Open: 4, Failed: 2})
 }
 
-// TestAuditOfTasks breaks each rule on purpose.
+// taskDamages break each rule on purpose. Before, tasks 1 and 2 are completed, 3 is leased, and 4 and 5 are ready.
+var taskDamages = map[string]damage{
+	"completed without a lease": {
+		`DELETE FROM queues.task_lease WHERE task_id = 1`, "completed_without_lease", "task 1 is completed, and was never leased",
+	},
+	"open and not found": {
+		`DELETE FROM queues.open_task WHERE task_id = 4`, "unreachable", "task 4 is not completed, and no dequeue finds it",
+	},
+	"added without queues.enqueue": {
+		`INSERT INTO queues.task (task_type, payload) VALUES ('email', '{}')`, "unreachable", "task 6 is not completed, and no dequeue finds it",
+	},
+	"completed by hand": {
+		`INSERT INTO queues.task_completed (task_id) VALUES (3)`, "unreachable", "task 3 is completed, and open all the same",
+	},
+	"open and unknown": {
+		`INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (99, 'email', 'tomorrow')`, "unreachable", "task 99 is open, and does not exist",
+	},
+	"open as another type": {
+		`UPDATE queues.open_task SET task_type = 'fax' WHERE task_id = 4`, "unreachable", "task 4 is of the type sms, and open as fax",
+	},
+	"open too early": {
+		`UPDATE queues.open_task SET scheduled_at = scheduled_at + CASE task_id WHEN 5 THEN interval '-1 day' ELSE interval '1 day' END WHERE task_id > 3`,
+		"unreachable", "task 5 is open for an earlier time",
+	},
+	"a lease without its fact": {
+		`DELETE FROM queues.task_lease WHERE task_id = 3`, "unreachable", "task 3 is leased, and its lease is not on record",
+	},
+	"hidden by a cursor": {
+		`INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+		 SELECT s, pg_snapshot_xmax(pg_current_snapshot()), '{}', now() + interval '1 minute', 0, '{5}' FROM unnest('{sms,fax,!sms,!fax}'::text[]) s WHERE s IN ('sms', 'fax', '!sms')`,
+		"unreachable", "task 4 is ready, and the cursor",
+	},
+	"a lease whose end is hidden": {
+		`INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed) VALUES ('@', pg_snapshot_xmax(pg_current_snapshot()), '{}', 'infinity', 0, '{}')`,
+		"unreachable", "task 3 has a lease, and the cursor",
+	},
+	"a fact of no task": {
+		`INSERT INTO queues.error (task_id, error_message) VALUES (99, 'x')`, "fact_of_no_task", "an error of task 99, which does not exist",
+	},
+}
+
+// TestAuditOfTasks breaks each rule, without the triggers that keep it.
 func TestAuditOfTasks(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ damage, check, says string }{
-		"completed without a lease": {
-			`DELETE FROM queues.task_lease WHERE task_id = 1`, "completed_without_lease_in_tasks", "task 1 is completed, and was never leased",
-		},
-		"open and not found": {
-			`DELETE FROM queues.open_task WHERE task_id = 4`, "unreachable_in_tasks", "task 4 is not completed, and no dequeue finds it",
-		},
-		"added without queues.enqueue": {
-			`INSERT INTO queues.task (task_type, payload) VALUES ('email', '{}')`, "unreachable_in_tasks", "task 6 is not completed, and no dequeue finds it",
-		},
-		"completed by hand": {
-			`INSERT INTO queues.task_completed (task_id) VALUES (3)`, "unreachable_in_tasks", "task 3 is completed, and open all the same",
-		},
-		"open and unknown": {
-			`INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (99, 'email', 'tomorrow')`, "unreachable_in_tasks", "task 99 is open, and does not exist",
-		},
-		"open as another type": {
-			`UPDATE queues.open_task SET task_type = 'fax' WHERE task_id = 4`, "unreachable_in_tasks", "task 4 is of the type sms, and open as fax",
-		},
-		"open too early": {
-			`UPDATE queues.open_task SET scheduled_at = scheduled_at + CASE task_id WHEN 5 THEN interval '-1 day' ELSE interval '1 day' END WHERE task_id > 3`,
-			"unreachable_in_tasks", "task 5 is open for an earlier time",
-		},
-		"a lease without its fact": {
-			`DELETE FROM queues.task_lease WHERE task_id = 3`, "unreachable_in_tasks", "task 3 is leased, and its lease is not on record",
-		},
-		"hidden by a cursor": {
-			`INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
-			 SELECT s, pg_snapshot_xmax(pg_current_snapshot()), '{}', now() + interval '1 minute', 0, '{5}' FROM unnest('{sms,fax,!sms,!fax}'::text[]) s WHERE s IN ('sms', 'fax', '!sms')`,
-			"unreachable_in_tasks", "task 4 is ready, and the cursor",
-		},
-		"a lease whose end is hidden": {
-			`INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed) VALUES ('@', pg_snapshot_xmax(pg_current_snapshot()), '{}', 'infinity', 0, '{}')`,
-			"unreachable_in_tasks", "task 3 has a lease, and the cursor",
-		},
-		"a fact of no task": {
-			`INSERT INTO queues.error (task_id, error_message) VALUES (99, 'x')`, "fact_of_no_task_in_tasks", "an error of task 99, which does not exist",
-		},
-	} {
+	for name, c := range taskDamages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
@@ -141,17 +144,18 @@ func TestAuditOfTasks(t *testing.T) {
 			b.tasks("email", "sms", "sms")
 			b.exec(`SELECT queues.dequeue_next_available_task()`)
 			assert.Empty(t, wrong(b.audit(audit.Options{})))
-			b.damage(c.damage)
+			check := c.check + "_in_tasks"
+			b.damage(c.stmt)
 			r := b.audit(audit.Options{})
-			assert.Equal(t, map[string]int64{c.check: 1}, wrong(r))
-			for _, check := range r.Checks {
-				if check.Kind == c.check {
-					require.NotEmpty(t, check.Findings)
-					assert.Contains(t, check.Findings[0].Detail, c.says)
+			assert.Equal(t, map[string]int64{check: 1}, wrong(r))
+			for _, found := range r.Checks {
+				if found.Kind == check {
+					require.NotEmpty(t, found.Findings)
+					assert.Contains(t, found.Findings[0].Detail, c.says)
 				}
 			}
 			assert.Zero(t, b.audit(audit.Options{OrgID: "acme"}).Wrong(), "tasks have no organization")
-			if c.check == "unreachable_in_tasks" && fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease WHERE task_id = 3`) > 0 {
+			if c.check == "unreachable" && fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.task_lease WHERE task_id = 3`) > 0 {
 				b.exec(`SELECT queues.rebuild_open_tasks()`)
 				assert.Empty(t, wrong(b.audit(audit.Options{})), "what it says to do helps")
 			}
