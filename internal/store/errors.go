@@ -217,7 +217,7 @@ func IsTransient(err error) bool {
 			strings.HasPrefix(state, "57P"), // shutdown, crash, starting up, idle session ended
 			strings.HasPrefix(state, "53"),  // out of connections, memory or disk
 			strings.HasPrefix(state, "58"),  // input/output errors
-			state == "25006",                // read-only: a standby became the primary, or this is a standby
+			state == stateReadOnly,          // read-only: a standby became the primary, or this is a standby
 			state == "25P03",                // idle in transaction for too long: the process was asleep
 			state == "40001", state == "40P01":
 			return true

@@ -41,6 +41,7 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 		if closeErr := results.Close(); err == nil {
 			err = closeErr
 		}
+		err = leaveReadOnly(q, err)
 	}()
 	for range batch.Len() - 1 {
 		if _, err := results.Exec(); err != nil {

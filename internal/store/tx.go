@@ -35,7 +35,7 @@ const readCommitted = `SET transaction_isolation = 'read committed'`
 // Begin runs f in a transaction and commits it, or rolls it back when f fails. Every transaction of Daybook that writes begins
 // here, or by Store.InTx.
 func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginOwn}, f)
+	return leaveReadOnly(db, pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginOwn}, f))
 }
 
 // InTx is Begin on the store's pool, in a session that ends when it idles in the transaction for ten seconds: a worker that
@@ -56,7 +56,8 @@ func (s *Store) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx p
 	if wait > 0 {
 		limit = max(wait.Milliseconds(), 1)
 	}
-	return s.suspect(ctx, s.transact(ctx, &transaction{limit: strconv.FormatInt(limit, 10), require: require}, f))
+	err = s.transact(ctx, &transaction{limit: strconv.FormatInt(limit, 10), require: require}, f)
+	return s.suspect(ctx, leaveReadOnly(s.pool, err))
 }
 
 // transact runs f in a transaction. It commits it, unless f has (CompleteAndCommit), or rolls it back when f fails.
