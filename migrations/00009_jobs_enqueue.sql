@@ -1,7 +1,6 @@
 -- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and programs in other languages may too.
 --
--- SQLSTATEs: DB010 the request is invalid, DB020 the payload is too large, DB021 the payload is invalid, DB022 the idempotency key was
--- used with other input.
+-- SQLSTATEs: DB010 the request is invalid, DB020 the payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input.
 
 -- +goose Up
 -- +goose StatementBegin

@@ -1,10 +1,7 @@
 -- Chapter 16: what Daybook's worker asks of tasks, by functions alone: its role reads no table. docs/decisions/0031-tasks-kind.md says why.
---
--- A task that the worker has leased is held by one turn, under its fence: both stand in queues.open_task. A function that is given another turn, a
--- lower fence or a higher one changes nothing, where it does not say otherwise. Rows that another transaction holds are skipped.
---
--- The facts are those of any client: a lease is on record before its task is worked, a task that a later activity of a crashed turn works again
--- has a lease of its own, and a renewal is one that names the claim. A renewal is written when half of the five minutes is over.
+-- A task that the worker has leased is held by one turn, under its fence: both stand in queues.open_task. A function that is given another turn or
+-- another fence changes nothing, where it does not say otherwise. Rows that another transaction holds are skipped.
+-- The facts are those of any client. A task that a later activity of a crashed turn works again has a lease of its own.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -24,10 +21,9 @@ CREATE FUNCTION queues.next_fence() RETURNS bigint
     SET search_path = pg_catalog, pg_temp
 AS $$ SELECT nextval('daybook.fence_seq') $$;
 
--- Leases up to _limit ready tasks to a turn, types in turn: of each of _types as many as _rooms says, and no more than _everywhere over all
--- workers (0: any number). Null types: of every type, in the order (scheduled_at, task_id). The last row has no task: due is in how
--- many seconds there is something to lease, when there was nothing (null: nothing is open; not above 0: another transaction holds it), full are the
--- types of which as many are leased as may be.
+-- Leases up to _limit ready tasks to a turn, types in turn: of each of _types as many as _rooms says, and no more than _everywhere over all workers
+-- (0: any number). Null types: of every type, in the order (scheduled_at, task_id). The last row has no task. full: the types of which as many are leased as
+-- may be. due: when nothing was leased, in how many seconds to ask again (null: nothing is open; not above 0: a transaction or a cap holds it back).
 CREATE FUNCTION queues.lease_tasks(
     _turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer,
     _types text[], _rooms integer[], _everywhere integer[])
@@ -153,8 +149,7 @@ BEGIN
 END
 $$;
 
--- Renews what the turn holds, but for _overdue, where half of the five minutes is over, and returns all that it holds. missed: it was to be renewed, and another
--- transaction holds it.
+-- Renews what the turn holds, but for _overdue, where half of the five minutes is over, and returns all. missed: another transaction holds it.
 CREATE FUNCTION queues.renew_tasks_of_turn(_turn text, _fence bigint, _overdue bigint[]) RETURNS TABLE (task_id bigint, missed boolean)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -224,8 +219,7 @@ BEGIN
 END
 $$;
 
--- Makes tasks ready again that a turn holds under this fence or a lower one, null: all, after a delay of so many seconds, and says how many. They do not
--- count as handed out. Those that wait for work are told.
+-- Makes tasks (null: all) of the turn, of this fence or a lower one, ready after so many seconds, uncounted. Says how many. Those that wait are told.
 CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -311,8 +305,7 @@ BEGIN
 END
 $$;
 
--- Ends the leases that have expired, as each dequeue does. tasks: how many; lost: how many of them a worker was working on; failed: of how many
--- of these it was the last attempt.
+-- Ends the leases that have expired, as each dequeue does: how many; lost: those that were being worked; failed: of these the last attempts.
 CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off

@@ -30,7 +30,7 @@ const (
 	envTemporal      = "DAYBOOK_TEST_TEMPORAL"
 	envDatabase      = "DAYBOOK_TEST_DATABASE"
 	// envTasks has the variables of a worker of tasks, as JSON; without it the process works documents.
-	envTasks = "DAYBOOK_TEST_TASKS"
+	envTasks = "DAYBOOK_TEST_TASK_VARIABLES"
 )
 
 // workerProcess is the main function of a worker process; it ends by being killed.

@@ -31,13 +31,19 @@ SELECT 'completed', 1 FROM queues.task_completed c WHERE NOT EXISTS (SELECT FROM
 // startTasks returns an engine of tasks of the type named, on sessions of the worker's role.
 func startTasks(b *bundle, pool *pgxpool.Pool, w work, o engine.Options) *engine.Engine {
 	b.t.Helper()
+	return startTasksOf(b, pool, namedTasks{w}, o, "named")
+}
+
+// startTasksOf returns an engine of tasks of the types, on sessions of the worker's role.
+func startTasksOf(b *bundle, pool *pgxpool.Pool, h engine.Handlers, o engine.Options, types ...string) *engine.Engine {
+	b.t.Helper()
 	login := b.As(b.t, "worker_service_user").Config().ConnConfig
 	config := pool.Config()
 	config.ConnConfig.User, config.ConnConfig.Password = login.User, login.Password
 	own, err := pgxpool.NewWithConfig(b.t.Context(), config)
 	require.NoError(b.t, err)
 	b.t.Cleanup(own.Close)
-	return engine.NewOn(engine.Tasks(store.NewTaskQueue(own, "named")), namedTasks{w}, o)
+	return engine.NewOn(engine.Tasks(store.NewTaskQueue(own, types...)), h, o)
 }
 
 func enqueueNamedTasks(b *bundle, n int) {
