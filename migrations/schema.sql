@@ -4148,7 +4148,7 @@ CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue 
 
 -- Name: accounting_work_queue_ready; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue USING btree (ready_at) WHERE (state = 'pending'::daybook.job_state);
+CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue USING btree (ready_at) WHERE (num_nulls(NULLIF(state, 'pending'::daybook.job_state)) = 1);
 
 -- Name: accounting_work_queue_stale; Type: INDEX; Schema: daybook; Owner: -
 
@@ -4212,7 +4212,7 @@ CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (org_id, idempotency_ke
 
 -- Name: jobs_ready; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_ready ON daybook.jobs USING btree (ready_at) WHERE (state = 'pending'::daybook.job_state);
+CREATE INDEX jobs_ready ON daybook.jobs USING btree (ready_at) WHERE (num_nulls(NULLIF(state, 'pending'::daybook.job_state)) = 1);
 
 -- Name: jobs_stale; Type: INDEX; Schema: daybook; Owner: -
 

@@ -85,7 +85,7 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
   FROM daybook.accounting_work_queue q
  CROSS JOIN daybook.defaults d
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
+ WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
    AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)
  GROUP BY 1, 2
  ORDER BY 1, 2`
@@ -110,7 +110,7 @@ SELECT EXISTS (
          FROM daybook.accounting_work_queue q
         CROSS JOIN daybook.defaults d
          LEFT JOIN daybook.organizations o ON o.id = q.org_id
-        WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
+        WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
           AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks))`
 	if s.kind.abilities == nil {
 		return false, nil
@@ -130,7 +130,7 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
   FROM daybook.accounting_work_queue q
  CROSS JOIN daybook.defaults d
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND ($1 = '' OR q.org_id = $1)
+ WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND ($1 = '' OR q.org_id = $1)
    AND (coalesce(o.source, d.source) <> 'daybook' OR coalesce(o.hooks, d.hooks) <> '{}')
  GROUP BY 1, 2
  ORDER BY 1, 2`

@@ -291,3 +291,63 @@ func TestCompleteLogsEachAttempt(t *testing.T) {
 	assert.Zero(t, fixture.Job(t, b.Pool, org, "doc_3").RunCount, "uncounted")
 	assert.Equal(t, 1, fixture.Job(t, b.Pool, org, "doc_2").RunCount, "counted")
 }
+
+// TestPlanBesideDeadRows: a snapshot keeps the rows that were completed since, and ANALYZE finds hardly any pending ones. Then every index of
+// pending rows seems to cost nothing; each statement reads the one that is made for it all the same.
+func TestPlanBesideDeadRows(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]*store.Kind{"jobs": store.Jobs, "accounting_work_queue": store.Accounting} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			enqueue := func(from, to int) {
+				if kind == store.Jobs {
+					b.exec(`INSERT INTO daybook.jobs (org_id, type, payload) SELECT 'org_' || i % 10, 'noop', '{}' FROM generate_series($1::int, $2::int) i`, from, to)
+				} else {
+					b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) SELECT 'org_' || i % 10, 'doc_' || i, 1 FROM generate_series($1::int, $2::int) i`, from, to)
+				}
+			}
+			enqueue(1, 20000)
+			old, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+			require.NoError(t, err)
+			defer func() { _ = old.Rollback(t.Context()) }()
+			_, err = old.Exec(t.Context(), `SELECT FROM daybook.organizations`)
+			require.NoError(t, err)
+			b.exec(`UPDATE daybook.` + name + ` SET state = 'cancelled', finished_at = clock_timestamp()`)
+			b.exec(`ANALYZE daybook.` + name)
+			enqueue(20001, 20050)
+
+			var got capture
+			config := b.Pool.Config()
+			config.ConnConfig.Tracer = &got
+			pool, err := pgxpool.NewWithConfig(t.Context(), config)
+			require.NoError(t, err)
+			defer pool.Close()
+			s := store.NewQueue(pool, kind)
+			pick, err := s.Pick(t.Context(), 20)
+			require.NoError(t, err)
+			require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+				jobs, err := pick.Lock(t.Context(), tx)
+				assert.Len(t, jobs, 20)
+				return err
+			}))
+			_, err = s.Lease(t.Context(), b.turn("run/0/1"), 10)
+			require.NoError(t, err)
+			b.assertByIndexes(got.pick, name+"_due")
+			b.assertByIndexes(got.lease, name+"_due")
+			b.assertByIndexes(got.recent, name+"_ready")
+		})
+	}
+}
+
+// assertByIndexes checks that of the indexes of what is pending a statement uses this one alone.
+func (b *bundle) assertByIndexes(s sent, index string) {
+	b.t.Helper()
+	used := map[string]bool{}
+	for _, n := range b.explainFreely(s) {
+		if strings.HasSuffix(n.Index, "_due") || strings.HasSuffix(n.Index, "_ready") {
+			used[n.Index] = true
+		}
+	}
+	assert.Equal(b.t, map[string]bool{index: true}, used, s.sql)
+}

@@ -151,9 +151,8 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 // plan stays the same. What a partition may give is bounded by its organization's cap where the caller holds that
 // organization's lock (@locked); without it a capped organization gives nothing.
 //
-// A partition is bounded by whole rows of its index, from the cursor to the last one that is due. With bounds of ready_at alone, the planner
-// prefers the index of all that is due, of all organizations (jobs_ready), while there are few of them, and reads past the others' jobs.
-// A microsecond is the least that two times differ by.
+// A partition is bounded by whole rows of its index, from the cursor to the last one that is due. A microsecond is the least that two times
+// differ by.
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id

@@ -140,7 +140,7 @@ SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(
           FROM (SELECT i.id, CASE WHEN o.paused_at IS NULL THEN i.type = ANY (@types::text[]) AND o.max_in_flight IS NULL END AS fits
                   FROM (SELECT j.id, j.org_id, j.type
                           FROM daybook.jobs j
-                         WHERE j.state = 'pending' AND j.ready_at > statement_timestamp() - make_interval(secs => @since)
+                         WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > statement_timestamp() - make_interval(secs => @since)
                            AND j.ready_at <= statement_timestamp()
                          LIMIT @most + 1) i
                   LEFT JOIN daybook.organizations o ON o.id = i.org_id) r) d

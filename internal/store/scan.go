@@ -114,12 +114,13 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 }
 
 // recentScanStmt reads the rows that have fallen due within @since seconds, the youngest @most of them, as one row a partition. The row
-// without a partition says whether there may be older ones, and, if @next asks for that, in how many seconds the next one falls due.
+// without a partition says whether there may be older ones, and, if @next asks for that, in how many seconds the next one falls due. It says
+// "pending" in the words of the index on ready_at, which is the only one that can be used so.
 const recentScanStmt = `
 WITH recent AS MATERIALIZED (
     SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
       FROM daybook.jobs q
-     WHERE q.state = 'pending' AND q.ready_at > statement_timestamp() - make_interval(secs => @since) AND q.ready_at <= statement_timestamp()
+     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() - make_interval(secs => @since) AND q.ready_at <= statement_timestamp()
      ORDER BY q.ready_at DESC
      LIMIT @most
 ), firsts AS MATERIALIZED (
@@ -137,7 +138,7 @@ SELECT f.priority, f.org_id, f.type, f.ready_at, f.id, o.max_in_flight IS NOT NU
 SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most,
        coalesce((SELECT extract(epoch FROM least(q.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())
                    FROM daybook.jobs q
-                  WHERE @next AND q.state = 'pending' AND q.ready_at > statement_timestamp()
+                  WHERE @next AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp()
                   ORDER BY q.ready_at
                   LIMIT 1), 0)::float8`
 

@@ -96,7 +96,7 @@ func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus
 SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transaction_timestamp() - q.ready_at)::float8,
        /* jobs */NULL::text, q.type/* accounting: q.document_id, NULL::text */
   FROM daybook.jobs q
- WHERE q.state = 'pending' AND q.ready_at <= transaction_timestamp() AND ($1 = '' OR q.org_id = $1)
+ WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= transaction_timestamp() AND ($1 = '' OR q.org_id = $1)
  ORDER BY q.ready_at, q.id
  LIMIT 1`
 	const pending = `
