@@ -64,7 +64,13 @@ type problem struct {
 	told string
 }
 
-func failedWith(err error) problem { return problem{recorded: err, told: errorText(err)} }
+func failedWith(err error) problem {
+	var f *failure
+	if errors.As(err, &f) && f.stack != "" {
+		return problem{recorded: err, told: errorText(&failure{code: f.code, text: f.text})}
+	}
+	return problem{recorded: err, told: errorText(err)}
+}
 
 // refused is the answer of a before_handler that is no success: there is nothing to ask the provider for.
 func (r *run) refused(a answer) problem {

@@ -125,7 +125,7 @@ func TestChannelFails(t *testing.T) {
 			prepared, failing(errors.New("a\x00b\xff")), letterTask, "HANDLER_ERROR: ab�", "HANDLER_ERROR: ab�", []string{"before", "failure"},
 		},
 		"the provider panics": {
-			prepared, func(context.Context, *tasks.Task[letter]) (any, error) { panic("oh") }, letterTask, "HANDLER_ERROR: panic: oh", "HANDLER_ERROR: panic: oh",
+			prepared, func(context.Context, *tasks.Task[letter]) (any, error) { panic("oh") }, letterTask, "HANDLER_ERROR: panic: oh\ngoroutine ", "HANDLER_ERROR: panic: oh$",
 			[]string{"before", "failure"},
 		},
 		"the provider takes too long": {prepared, func(ctx context.Context, _ *tasks.Task[letter]) (any, error) {
@@ -149,8 +149,8 @@ func TestChannelFails(t *testing.T) {
 			prepared, posts, `{"before_handler": "app.nothing", "error_handler": "app.failure"}`, "HANDLER_ERROR: app.nothing: there is no function", "HANDLER_ERROR: app.nothing: there is no function", []string{"failure"},
 		},
 		"success_handler is no text": {
-			prepared, posts, `{"success_handler": {}, "error_handler": "app.failure"}`, "PAYLOAD_INVALID: the task's payload has a success_handler that is no text",
-			"PAYLOAD_INVALID: the task's payload has a success_handler",
+			prepared, posts, `{"success_handler": {}, "error_handler": "app.failure"}`, "PAYLOAD_INVALID: the success_handler of the task's payload is no text",
+			"PAYLOAD_INVALID: the success_handler of the task's payload",
 			[]string{"failure"},
 		},
 	} {

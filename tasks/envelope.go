@@ -29,7 +29,7 @@ func readOrders(payload json.RawMessage) orders {
 	} {
 		text, ok := textOf(fields[key])
 		if !ok {
-			o.err = invalid("the task's payload has a %s that is no text: name a function as schema.name", key)
+			o.err = invalid("the %s of the task's payload is no text: name a function as schema.name", key)
 		}
 		*to = text
 	}
@@ -144,9 +144,16 @@ func decode(raw json.RawMessage, p any) error {
 type failure struct {
 	code models.ErrorCode
 	text string
+	// stack is where the program panicked: for the task's record and the log, and not for the process.
+	stack string
 }
 
-func (f *failure) Error() string { return f.text }
+func (f *failure) Error() string {
+	if f.stack == "" {
+		return f.text
+	}
+	return f.text + "\n" + f.stack
+}
 
 // ErrorCode is the code of the failure.
 func (f *failure) ErrorCode() models.ErrorCode { return f.code }

@@ -89,7 +89,7 @@ func TestFunctionThatCannotRun(t *testing.T) {
 		"is not granted": {`RETURN NULL;`, `{"db_function": "app.secret"}`, "HANDLER_ERROR: app.secret: function app.secret is not granted to worker_service_user (SQLSTATE 42501)"},
 		"is no name":     {`RETURN NULL;`, `{"db_function": "app.supervise('{}'); DROP TABLE app.facts; --"}`, "HANDLER_ERROR: app.supervise('{}'); DROP TABLE app.facts; --: a function is named as schema.name, not 'app.supervise(''{}''); DROP TABLE app.facts; --' (SQLSTATE 42602)"},
 		"is not named":   {`RETURN NULL;`, `{"task_type": "db_function"}`, "PAYLOAD_INVALID: the task's payload names no db_function: name it as schema.name"},
-		"is no text":     {`RETURN NULL;`, `{"db_function": 7}`, "PAYLOAD_INVALID: the task's payload has a db_function that is no text: name a function as schema.name"},
+		"is no text":     {`RETURN NULL;`, `{"db_function": 7}`, "PAYLOAD_INVALID: the db_function of the task's payload is no text: name a function as schema.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -209,7 +209,7 @@ func protectedText(err error) (text string) {
 }
 
 func panicked(p any) error {
-	return &failure{code: models.CodeHandlerError, text: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}
+	return &failure{code: models.CodeHandlerError, text: fmt.Sprintf("panic: %v", p), stack: string(debug.Stack())}
 }
 
 // marshal is what a processor returned as JSON. One that panics, or is no JSON, is an error.
