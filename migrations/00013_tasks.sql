@@ -126,7 +126,7 @@ CREATE INDEX open_task_ready_type ON queues.open_task (task_type, scheduled_at, 
 CREATE INDEX open_task_leased ON queues.open_task (leased_until) WHERE leased_until IS NOT NULL;
 -- What a turn of the worker holds, and the leases that count towards a limit.
 CREATE INDEX open_task_turn ON queues.open_task (turn_id) WHERE turn_id IS NOT NULL;
-CREATE INDEX open_task_counted ON queues.open_task (task_type) WHERE counted;
+CREATE INDEX open_task_counted ON queues.open_task (task_type, leased_until) WHERE counted;
 -- What arrived since a cursor was noted.
 CREATE INDEX open_task_ready_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NULL;
 CREATE INDEX open_task_leased_arrived ON queues.open_task (arrived) WHERE task_lease_id IS NOT NULL;
@@ -144,11 +144,13 @@ CREATE TABLE queues.task_cursor (
     last_at   timestamptz NOT NULL,
     last_id   bigint NOT NULL,
     passed    bigint[] NOT NULL,
+    leases    bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (scope, cursor_no)
 );
 COMMENT ON COLUMN queues.task_cursor.scope IS '*: ready tasks, by (scheduled_at, task_id); the name of a type: those of it; ! and names: those of all other types; @: leases, by leased_until';
 COMMENT ON COLUMN queues.task_cursor.server IS 'The server whose transactions are counted';
 COMMENT ON COLUMN queues.task_cursor.unseen IS 'The transactions below seen_to that had not ended, and the one that made the row';
+COMMENT ON COLUMN queues.task_cursor.leases IS 'The last task_lease_id that had been drawn: when another one has been drawn since, the cursor is worth moving';
 
 -- What holds tasks back: a pause, or a cap, of a type or of all tasks together (*). Chapter 18 says how a dequeue takes it into account.
 CREATE TABLE queues.task_limit (

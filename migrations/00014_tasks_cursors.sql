@@ -5,7 +5,8 @@
 --
 -- Each condition leaves one index that bounds the scan, so that no statistics lead to a walk over what is gone: each index has its own words for
 -- ready and leased, OFFSET 0 keeps other conditions out of a scan, and coalesce(task_lease_id, 0) says of a row that was found by its id whether
--- it is leased. An empty array is joined, not compared: to the planner a comparison with one fits every index.
+-- it is leased. An empty array is joined, not compared: to the planner a comparison with one fits every index. A position within a type is compared
+-- without the type, by (scheduled_at, task_id): beside task_type = … a comparison of all three columns would not be where the scan begins.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -24,7 +25,7 @@ BEGIN
         c := NULL;
     END IF;
     IF c.scope IS NULL THEN
-        c := ROW(_scope, 0, '-infinity', 0, '18446744073709551615', '{0}', '-infinity', 0, '{}');
+        c := ROW(_scope, 0, '-infinity', 0, '18446744073709551615', '{0}', '-infinity', 0, '{}', 0);
     END IF;
     RETURN c;
 END
@@ -59,10 +60,10 @@ DECLARE
 BEGIN
     -- One statement: its snapshot is the one that is noted.
     IF _type IS NULL THEN
-        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, leases, passed)
         SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
                CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
-               coalesce(v.ids[1:64], '{}')
+               queues.last_lease(), coalesce(v.ids[1:64], '{}')
           FROM (SELECT pg_current_snapshot() AS now) s,
                (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
                   FROM (SELECT u.* FROM (
@@ -74,15 +75,15 @@ BEGIN
                          WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
                          ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
     ELSE
-        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, leases, passed)
         SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
                CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
-               coalesce(v.ids[1:64], '{}')
+               queues.last_lease(), coalesce(v.ids[1:64], '{}')
           FROM (SELECT pg_current_snapshot() AS now) s,
                (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
                   FROM (SELECT u.* FROM (
                             (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
-                              WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at
                               ORDER BY o.scheduled_at, o.task_id LIMIT 65)
                             UNION ALL
                             SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, '{}', 65) b) u
@@ -110,7 +111,13 @@ BEGIN
 END
 $$;
 
--- Whether the cursor is worth moving: a tenth of a second after it was made, when something has arrived or was leased since.
+-- The last task_lease_id that was drawn, also by a transaction that has not ended.
+CREATE FUNCTION queues.last_lease() RETURNS bigint
+    LANGUAGE sql
+AS $$ SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('queues.task_lease', 'task_lease_id')::regclass), 0) $$;
+
+-- Whether the cursor is worth moving: a tenth of a second after it was made, when something was leased or has arrived since. That something was leased
+-- the sequence says: the rows may be gone by now, and a search for one would walk them in every call.
 CREATE FUNCTION queues.cursor_is_old(c queues.task_cursor) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -118,17 +125,18 @@ BEGIN
     IF c.made_at > clock_timestamp() - interval '100 milliseconds' AND c.made_at < clock_timestamp() THEN
         RETURN false;
     END IF;
-    RETURN c.cursor_no = 0
-        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL
-        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL;
+    IF c.cursor_no = 0 OR c.leases <> queues.last_lease() THEN
+        RETURN true;
+    END IF;
+    RETURN (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL;
 END
 $$;
 
 -- The leases that end before the cursor: what the cursor names, and what was leased since.
-CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE (task_id bigint, leased_until timestamptz)
+CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE (task_id bigint, leased_until timestamptz, task_type text, counted boolean)
     LANGUAGE sql STABLE
 AS $$
-    SELECT r.task_id, r.leased_until
+    SELECT r.task_id, r.leased_until, r.task_type, r.counted
       FROM ((SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to OFFSET 0)
             UNION ALL
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
@@ -145,10 +153,10 @@ CREATE FUNCTION queues.move_lease_cursor(c queues.task_cursor, _now timestamptz)
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+    INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, leases, passed)
     SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
            CASE WHEN cardinality(v.ids) > 64 THEN v.times[65] ELSE coalesce(f.first, 'infinity') END, 0,
-           coalesce(CASE WHEN cardinality(v.ids) > 64 THEN v.ids[1:64] ELSE v.ids END, '{}')
+           queues.last_lease(), coalesce(CASE WHEN cardinality(v.ids) > 64 THEN v.ids[1:64] ELSE v.ids END, '{}')
       FROM (SELECT pg_current_snapshot() AS now) s,
            (SELECT array_agg(x.task_id ORDER BY x.leased_until, x.task_id) AS ids, array_agg(x.leased_until ORDER BY x.leased_until, x.task_id) AS times
               FROM (SELECT u.* FROM (
@@ -166,11 +174,11 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION queues.last_cursor, queues.ready_before, queues.move_ready_cursor, queues.forget_cursors, queues.cursor_is_old,
+REVOKE ALL ON FUNCTION queues.last_cursor, queues.ready_before, queues.move_ready_cursor, queues.forget_cursors, queues.last_lease, queues.cursor_is_old,
     queues.leased_before, queues.move_lease_cursor FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.move_lease_cursor, queues.leased_before, queues.cursor_is_old, queues.forget_cursors, queues.move_ready_cursor, queues.ready_before;
+DROP FUNCTION queues.move_lease_cursor, queues.leased_before, queues.cursor_is_old, queues.last_lease, queues.forget_cursors, queues.move_ready_cursor, queues.ready_before;
 DROP FUNCTION queues.last_cursor;

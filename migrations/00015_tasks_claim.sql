@@ -101,7 +101,7 @@ BEGIN
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         ELSE
             more := ARRAY(SELECT o.task_id FROM queues.open_task o
-                           WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         END IF;
         ids := ids || more;
@@ -208,12 +208,26 @@ BEGIN
                        WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.task_type <> ALL (without) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         ELSE
             ready := (SELECT o.scheduled_at FROM queues.open_task o
-                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
+                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id)
                        ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         END IF;
         due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), without, 1) b));
     END LOOP;
     RETURN due;
+END
+$$;
+
+-- Whether tasks of a type are due, and it is not paused.
+CREATE FUNCTION queues.is_type_due(_type text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    c CONSTANT queues.task_cursor := queues.last_cursor(_type);
+BEGIN
+    RETURN (SELECT p.scope FROM queues.task_pause(_type) p) IS NOT NULL
+       AND (EXISTS (SELECT FROM queues.open_task o
+                     WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock_timestamp())
+            OR EXISTS (SELECT FROM queues.ready_before(c, _type, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()));
 END
 $$;
 
@@ -324,12 +338,12 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION queues.most_task_attempts, queues.lost_task_message, queues.reclaim_expired, queues.claim_tasks, queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due,
+REVOKE ALL ON FUNCTION queues.most_task_attempts, queues.lost_task_message, queues.reclaim_expired, queues.claim_tasks, queues.dequeue_next_available_task, queues.dequeue_available_tasks, queues.next_task_due, queues.is_type_due,
     queues.renew_task_leases, queues.give_back_tasks, queues.complete_task, queues.complete_tasks, queues.fail_task, queues.fail_tasks FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
 DROP FUNCTION queues.fail_tasks, queues.fail_task, queues.complete_tasks, queues.complete_task, queues.give_back_tasks, queues.renew_task_leases;
-DROP FUNCTION queues.next_task_due, queues.dequeue_available_tasks, queues.dequeue_next_available_task, queues.claim_tasks, queues.reclaim_expired;
+DROP FUNCTION queues.is_type_due, queues.next_task_due, queues.dequeue_available_tasks, queues.dequeue_next_available_task, queues.claim_tasks, queues.reclaim_expired;
 DROP FUNCTION queues.lost_task_message, queues.most_task_attempts;

@@ -61,7 +61,7 @@ BEGIN
             IF asked > 0 AND _everywhere[i] > 0 THEN
                 -- One caller at a time counts a type: what it leases is counted by the next one.
                 IF pg_try_advisory_xact_lock(1684109670, hashtext(_types[i])) THEN
-                    asked := least(asked, _everywhere[i] - (SELECT count(*)::integer FROM queues.open_task o WHERE o.counted AND o.task_type = _types[i]));
+                    asked := least(asked, _everywhere[i] - queues.counted_tasks(_types[i]));
                 ELSE
                     asked := 0;
                 END IF;
@@ -96,25 +96,30 @@ CREATE FUNCTION queues.has_other_tasks(_types text[]) RETURNS boolean
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    known CONSTANT text[] := ARRAY(SELECT x FROM unnest(_types) AS x ORDER BY x COLLATE "C");
-    kind  text COLLATE "C" := '';
+    known text[] := coalesce(_types, '{}');
+    kind  text COLLATE "C" := '{'; -- after every name
     upto  text COLLATE "C";
-    c     queues.task_cursor;
 BEGIN
-    -- From type to type, past those that are known: what was worked of these is not walked.
+    -- The types that are asked for by name have cursors. The last cursor of each is found from above: the earlier ones, which are gone, are not walked.
+    LOOP
+        kind := (SELECT t.scope FROM queues.task_cursor t WHERE t.scope < kind AND t.scope >= 'a' ORDER BY t.scope DESC, t.cursor_no DESC LIMIT 1);
+        EXIT WHEN kind IS NULL;
+        CONTINUE WHEN kind = ANY (known);
+        IF queues.is_type_due(kind) THEN
+            RETURN true;
+        END IF;
+        known := known || kind;
+    END LOOP;
+    -- From type to type among the others: what was worked of those that are known is not walked.
+    known := ARRAY(SELECT x FROM unnest(known) AS x ORDER BY x COLLATE "C");
     FOR i IN 0..cardinality(known) LOOP
         kind := CASE WHEN i = 0 THEN '' ELSE known[i] END;
-        upto := coalesce(known[i + 1], '{'); -- after every name
+        upto := coalesce(known[i + 1], '{');
         LOOP
             kind := (SELECT o.task_type FROM queues.open_task o
                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type > kind AND o.task_type < upto ORDER BY o.task_type LIMIT 1);
             EXIT WHEN kind IS NULL;
-            CONTINUE WHEN (SELECT p.scope FROM queues.task_pause(kind) p) IS NULL; -- paused
-            c := queues.last_cursor(kind);
-            IF EXISTS (SELECT FROM queues.open_task o
-                        WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
-                          AND o.scheduled_at <= clock_timestamp())
-               OR EXISTS (SELECT FROM queues.ready_before(c, kind, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()) THEN
+            IF queues.is_type_due(kind) THEN
                 RETURN true;
             END IF;
         END LOOP;

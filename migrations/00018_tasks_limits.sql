@@ -110,12 +110,30 @@ BEGIN
 END
 $$;
 
--- How many tasks of a type, or of all (*), are leased now; it counts no further than _most.
+-- How many tasks of a type, or of all (*), are leased now; it counts little further than _most.
 CREATE FUNCTION queues.tasks_in_flight(_type text, _most integer) RETURNS bigint
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql
 AS $$
-    SELECT count(*) FROM (SELECT FROM queues.open_task o
-                           WHERE o.leased_until IS NOT NULL AND o.leased_until > clock_timestamp() AND (_type = '*' OR o.task_type = _type) LIMIT _most) x
+DECLARE
+    c     CONSTANT queues.task_cursor := queues.last_cursor('@');
+    clock CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    RETURN (SELECT count(*) FROM (SELECT FROM queues.open_task o
+                                   WHERE o.leased_until IS NOT NULL AND o.leased_until >= greatest(c.last_at, clock) AND (_type = '*' OR o.task_type = _type) LIMIT _most) x)
+         + (SELECT count(*) FROM queues.leased_before(c) b WHERE b.leased_until >= clock AND (_type = '*' OR b.task_type = _type));
+END
+$$;
+
+-- How many leases count towards the limit of a type over all workers.
+CREATE FUNCTION queues.counted_tasks(_type text) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    c CONSTANT queues.task_cursor := queues.last_cursor('@');
+BEGIN
+    RETURN (SELECT count(*) FROM queues.open_task o WHERE o.counted AND o.task_type = _type AND o.leased_until >= c.last_at)
+         + (SELECT count(*) FROM queues.leased_before(c) b WHERE b.counted AND b.task_type = _type);
+END
 $$;
 
 -- Those of the tasks, in their order, that the caps leave room for.
@@ -164,9 +182,9 @@ END
 $$;
 COMMENT ON FUNCTION queues.limit_tasks IS 'Pauses, resumes or caps the tasks of a type, or all (*): no dequeue that begins after the commit hands out more';
 
-REVOKE ALL ON FUNCTION queues.enqueue_tasks, queues.task_pause, queues.scope_without, queues.task_room, queues.tasks_in_flight, queues.within_caps, queues.limit_tasks FROM PUBLIC;
+REVOKE ALL ON FUNCTION queues.enqueue_tasks, queues.task_pause, queues.scope_without, queues.task_room, queues.tasks_in_flight, queues.counted_tasks, queues.within_caps, queues.limit_tasks FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.limit_tasks, queues.within_caps, queues.tasks_in_flight, queues.task_room, queues.scope_without, queues.task_pause, queues.enqueue_tasks;
+DROP FUNCTION queues.limit_tasks, queues.within_caps, queues.counted_tasks, queues.tasks_in_flight, queues.task_room, queues.scope_without, queues.task_pause, queues.enqueue_tasks;

@@ -1900,7 +1900,7 @@ BEGIN
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         ELSE
             more := ARRAY(SELECT o.task_id FROM queues.open_task o
-                           WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= clock
+                           WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock
                            ORDER BY o.scheduled_at, o.task_id LIMIT _limit - cardinality(ids) FOR UPDATE SKIP LOCKED);
         END IF;
         ids := ids || more;
@@ -1981,6 +1981,19 @@ BEGIN
 END
 $$;
 
+-- Name: counted_tasks(text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.counted_tasks(_type text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c CONSTANT queues.task_cursor := queues.last_cursor('@');
+BEGIN
+    RETURN (SELECT count(*) FROM queues.open_task o WHERE o.counted AND o.task_type = _type AND o.leased_until >= c.last_at)
+         + (SELECT count(*) FROM queues.leased_before(c) b WHERE b.counted AND b.task_type = _type);
+END
+$$;
+
 -- Name: task_cursor; Type: TABLE; Schema: queues; Owner: -
 
 CREATE TABLE queues.task_cursor (
@@ -1992,7 +2005,8 @@ CREATE TABLE queues.task_cursor (
     unseen xid8[] NOT NULL,
     last_at timestamp with time zone NOT NULL,
     last_id bigint NOT NULL,
-    passed bigint[] NOT NULL
+    passed bigint[] NOT NULL,
+    leases bigint DEFAULT 0 NOT NULL
 );
 
 -- Name: COLUMN task_cursor.scope; Type: COMMENT; Schema: queues; Owner: -
@@ -2007,6 +2021,10 @@ COMMENT ON COLUMN queues.task_cursor.server IS 'The server whose transactions ar
 
 COMMENT ON COLUMN queues.task_cursor.unseen IS 'The transactions below seen_to that had not ended, and the one that made the row';
 
+-- Name: COLUMN task_cursor.leases; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task_cursor.leases IS 'The last task_lease_id that had been drawn: when another one has been drawn since, the cursor is worth moving';
+
 -- Name: cursor_is_old(queues.task_cursor); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.cursor_is_old(c queues.task_cursor) RETURNS boolean
@@ -2016,9 +2034,10 @@ BEGIN
     IF c.made_at > clock_timestamp() - interval '100 milliseconds' AND c.made_at < clock_timestamp() THEN
         RETURN false;
     END IF;
-    RETURN c.cursor_no = 0
-        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL
-        OR (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL;
+    IF c.cursor_no = 0 OR c.leases <> queues.last_lease() THEN
+        RETURN true;
+    END IF;
+    RETURN (SELECT o.arrived FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived >= c.seen_to ORDER BY o.arrived LIMIT 1) IS NOT NULL;
 END
 $$;
 
@@ -2413,30 +2432,50 @@ CREATE FUNCTION queues.has_other_tasks(_types text[]) RETURNS boolean
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 DECLARE
-    known CONSTANT text[] := ARRAY(SELECT x FROM unnest(_types) AS x ORDER BY x COLLATE "C");
-    kind  text COLLATE "C" := '';
+    known text[] := coalesce(_types, '{}');
+    kind  text COLLATE "C" := '{'; -- after every name
     upto  text COLLATE "C";
-    c     queues.task_cursor;
 BEGIN
-    -- From type to type, past those that are known: what was worked of these is not walked.
+    -- The types that are asked for by name have cursors. The last cursor of each is found from above: the earlier ones, which are gone, are not walked.
+    LOOP
+        kind := (SELECT t.scope FROM queues.task_cursor t WHERE t.scope < kind AND t.scope >= 'a' ORDER BY t.scope DESC, t.cursor_no DESC LIMIT 1);
+        EXIT WHEN kind IS NULL;
+        CONTINUE WHEN kind = ANY (known);
+        IF queues.is_type_due(kind) THEN
+            RETURN true;
+        END IF;
+        known := known || kind;
+    END LOOP;
+    -- From type to type among the others: what was worked of those that are known is not walked.
+    known := ARRAY(SELECT x FROM unnest(known) AS x ORDER BY x COLLATE "C");
     FOR i IN 0..cardinality(known) LOOP
         kind := CASE WHEN i = 0 THEN '' ELSE known[i] END;
-        upto := coalesce(known[i + 1], '{'); -- after every name
+        upto := coalesce(known[i + 1], '{');
         LOOP
             kind := (SELECT o.task_type FROM queues.open_task o
                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type > kind AND o.task_type < upto ORDER BY o.task_type LIMIT 1);
             EXIT WHEN kind IS NULL;
-            CONTINUE WHEN (SELECT p.scope FROM queues.task_pause(kind) p) IS NULL; -- paused
-            c := queues.last_cursor(kind);
-            IF EXISTS (SELECT FROM queues.open_task o
-                        WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
-                          AND o.scheduled_at <= clock_timestamp())
-               OR EXISTS (SELECT FROM queues.ready_before(c, kind, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()) THEN
+            IF queues.is_type_due(kind) THEN
                 RETURN true;
             END IF;
         END LOOP;
     END LOOP;
     RETURN false;
+END
+$$;
+
+-- Name: is_type_due(text); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.is_type_due(_type text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c CONSTANT queues.task_cursor := queues.last_cursor(_type);
+BEGIN
+    RETURN (SELECT p.scope FROM queues.task_pause(_type) p) IS NOT NULL
+       AND (EXISTS (SELECT FROM queues.open_task o
+                     WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= clock_timestamp())
+            OR EXISTS (SELECT FROM queues.ready_before(c, _type, '{}', 1) b WHERE b.scheduled_at <= clock_timestamp()));
 END
 $$;
 
@@ -2454,11 +2493,17 @@ BEGIN
         c := NULL;
     END IF;
     IF c.scope IS NULL THEN
-        c := ROW(_scope, 0, '-infinity', 0, '18446744073709551615', '{0}', '-infinity', 0, '{}');
+        c := ROW(_scope, 0, '-infinity', 0, '18446744073709551615', '{0}', '-infinity', 0, '{}', 0);
     END IF;
     RETURN c;
 END
 $$;
+
+-- Name: last_lease(); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.last_lease() RETURNS bigint
+    LANGUAGE sql
+    AS $$ SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('queues.task_lease', 'task_lease_id')::regclass), 0) $$;
 
 -- Name: lease_tasks(text, bigint, text, boolean, boolean, integer, text[], integer[], integer[]); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2500,7 +2545,7 @@ BEGIN
             IF asked > 0 AND _everywhere[i] > 0 THEN
                 -- One caller at a time counts a type: what it leases is counted by the next one.
                 IF pg_try_advisory_xact_lock(1684109670, hashtext(_types[i])) THEN
-                    asked := least(asked, _everywhere[i] - (SELECT count(*)::integer FROM queues.open_task o WHERE o.counted AND o.task_type = _types[i]));
+                    asked := least(asked, _everywhere[i] - queues.counted_tasks(_types[i]));
                 ELSE
                     asked := 0;
                 END IF;
@@ -2531,10 +2576,10 @@ $$;
 
 -- Name: leased_before(queues.task_cursor); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE(task_id bigint, leased_until timestamp with time zone)
+CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE(task_id bigint, leased_until timestamp with time zone, task_type text, counted boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT r.task_id, r.leased_until
+    SELECT r.task_id, r.leased_until, r.task_type, r.counted
       FROM ((SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived >= c.seen_to OFFSET 0)
             UNION ALL
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
@@ -2635,10 +2680,10 @@ CREATE FUNCTION queues.move_lease_cursor(c queues.task_cursor, _now timestamp wi
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+    INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, leases, passed)
     SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
            CASE WHEN cardinality(v.ids) > 64 THEN v.times[65] ELSE coalesce(f.first, 'infinity') END, 0,
-           coalesce(CASE WHEN cardinality(v.ids) > 64 THEN v.ids[1:64] ELSE v.ids END, '{}')
+           queues.last_lease(), coalesce(CASE WHEN cardinality(v.ids) > 64 THEN v.ids[1:64] ELSE v.ids END, '{}')
       FROM (SELECT pg_current_snapshot() AS now) s,
            (SELECT array_agg(x.task_id ORDER BY x.leased_until, x.task_id) AS ids, array_agg(x.leased_until ORDER BY x.leased_until, x.task_id) AS times
               FROM (SELECT u.* FROM (
@@ -2667,10 +2712,10 @@ DECLARE
 BEGIN
     -- One statement: its snapshot is the one that is noted.
     IF _type IS NULL THEN
-        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, leases, passed)
         SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
                CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
-               coalesce(v.ids[1:64], '{}')
+               queues.last_lease(), coalesce(v.ids[1:64], '{}')
           FROM (SELECT pg_current_snapshot() AS now) s,
                (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
                   FROM (SELECT u.* FROM (
@@ -2682,15 +2727,15 @@ BEGIN
                          WHERE (u.scheduled_at, u.task_id) <= (to_at, to_id)
                          ORDER BY u.scheduled_at, u.task_id LIMIT 65) x) v;
     ELSE
-        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, passed)
+        INSERT INTO queues.task_cursor (scope, seen_to, unseen, last_at, last_id, leases, passed)
         SELECT c.scope, pg_snapshot_xmax(s.now), ARRAY(SELECT pg_snapshot_xip(s.now)) || pg_current_xact_id(),
                CASE WHEN cardinality(v.ids) > 64 THEN v.times[64] ELSE to_at END, CASE WHEN cardinality(v.ids) > 64 THEN v.ids[64] ELSE to_id END,
-               coalesce(v.ids[1:64], '{}')
+               queues.last_lease(), coalesce(v.ids[1:64], '{}')
           FROM (SELECT pg_current_snapshot() AS now) s,
                (SELECT array_agg(x.task_id ORDER BY x.scheduled_at, x.task_id) AS ids, array_agg(x.scheduled_at ORDER BY x.scheduled_at, x.task_id) AS times
                   FROM (SELECT u.* FROM (
                             (SELECT o.task_id, o.scheduled_at FROM queues.open_task o
-                              WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.task_type, o.scheduled_at, o.task_id) > (_type, c.last_at, c.last_id) AND o.scheduled_at <= to_at
+                              WHERE num_nulls(o.leased_until) = 1 AND o.task_type = _type AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.scheduled_at <= to_at
                               ORDER BY o.scheduled_at, o.task_id LIMIT 65)
                             UNION ALL
                             SELECT b.task_id, b.scheduled_at FROM queues.ready_before(c, _type, '{}', 65) b) u
@@ -2738,7 +2783,7 @@ BEGIN
                        WHERE o.leased_until IS NULL AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id) AND o.task_type <> ALL (without) ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         ELSE
             ready := (SELECT o.scheduled_at FROM queues.open_task o
-                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.task_type, o.scheduled_at, o.task_id) > (kind, c.last_at, c.last_id)
+                       WHERE num_nulls(o.leased_until) = 1 AND o.task_type = kind AND (o.scheduled_at, o.task_id) > (c.last_at, c.last_id)
                        ORDER BY o.scheduled_at, o.task_id LIMIT 1);
         END IF;
         due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), without, 1) b));
@@ -3138,10 +3183,16 @@ $$;
 -- Name: tasks_in_flight(text, integer); Type: FUNCTION; Schema: queues; Owner: -
 
 CREATE FUNCTION queues.tasks_in_flight(_type text, _most integer) RETURNS bigint
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql
     AS $$
-    SELECT count(*) FROM (SELECT FROM queues.open_task o
-                           WHERE o.leased_until IS NOT NULL AND o.leased_until > clock_timestamp() AND (_type = '*' OR o.task_type = _type) LIMIT _most) x
+DECLARE
+    c     CONSTANT queues.task_cursor := queues.last_cursor('@');
+    clock CONSTANT timestamptz := clock_timestamp();
+BEGIN
+    RETURN (SELECT count(*) FROM (SELECT FROM queues.open_task o
+                                   WHERE o.leased_until IS NOT NULL AND o.leased_until >= greatest(c.last_at, clock) AND (_type = '*' OR o.task_type = _type) LIMIT _most) x)
+         + (SELECT count(*) FROM queues.leased_before(c) b WHERE b.leased_until >= clock AND (_type = '*' OR b.task_type = _type));
+END
 $$;
 
 -- Name: tasks_of_turn(text, bigint); Type: FUNCTION; Schema: queues; Owner: -
@@ -4232,7 +4283,7 @@ CREATE INDEX error_task ON queues.error USING btree (task_id, error_id);
 
 -- Name: open_task_counted; Type: INDEX; Schema: queues; Owner: -
 
-CREATE INDEX open_task_counted ON queues.open_task USING btree (task_type) WHERE counted;
+CREATE INDEX open_task_counted ON queues.open_task USING btree (task_type, leased_until) WHERE counted;
 
 -- Name: open_task_leased; Type: INDEX; Schema: queues; Owner: -
 
