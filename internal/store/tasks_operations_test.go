@@ -61,7 +61,7 @@ func TestStatusOfTasks(t *testing.T) {
 	b.exec(`SELECT queues.fail_task(1, 'busy'), queues.fail_task(1, 'no'), queues.fail_task(3, 'busy')`)
 	b.exec(`SELECT queues.dequeue_next_available_task()`)
 	b.exec(`SELECT queues.dequeue_next_available_task()`)
-	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp() - interval '1 second' WHERE task_id = 3`)
+	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp() - interval '1 second', arrived = pg_current_xact_id() WHERE task_id = 3`)
 	s := b.tasksStatus("")
 	assert.Equal(t, map[models.JobState]int64{models.JobPending: 2, models.JobLeased: 2, models.JobCompleted: 1, models.JobFailed: 1, models.JobCancelled: 0}, s.Counts)
 	assert.EqualValues(t, 1, s.Due)
