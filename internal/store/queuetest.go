@@ -129,6 +129,11 @@ type EnqueuedTask struct {
 
 // EnqueuedTasks reads tasks in the order in which they were enqueued: those of a type, or of any when it is empty.
 func EnqueuedTasks(ctx context.Context, q Querier, taskType string) ([]EnqueuedTask, error) {
+	return enqueuedTasks(ctx, q, taskType, nil)
+}
+
+// enqueuedTasks reads the tasks of a type (empty: of any) that have one of the ids (nil: all).
+func enqueuedTasks(ctx context.Context, q Querier, taskType string, ids []int64) ([]EnqueuedTask, error) {
 	const stmt = `
 SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
        CASE WHEN c.task_id IS NOT NULL THEN 'completed' WHEN o.task_id IS NULL THEN 'unreachable' WHEN o.leased_until > clock_timestamp() THEN 'leased'
@@ -138,7 +143,7 @@ SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
   FROM queues.task t
   LEFT JOIN queues.open_task o ON o.task_id = t.task_id
   LEFT JOIN queues.task_completed c ON c.task_id = t.task_id
- WHERE $1::text = '' OR t.task_type = $1::text
+ WHERE ($1::text = '' OR t.task_type = $1::text) AND ($2::bigint[] IS NULL OR t.task_id = ANY ($2))
  ORDER BY t.task_id`
 	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedTask, error) {
 		var t EnqueuedTask
@@ -148,6 +153,6 @@ SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
 		}
 		t.State = models.TaskState(state)
 		return t, json.Unmarshal([]byte(errs), &t.Errors)
-	}, stmt, taskType)
+	}, stmt, taskType, ids)
 	return all, wrap("read tasks", err)
 }

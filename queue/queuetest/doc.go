@@ -11,6 +11,6 @@
 //		drained.RequireCompleted(t)
 //	}
 //
-// DrainJobs and DrainAccounting use Daybook's real engine on the real tables, with leases, attempts, retries and dead
+// DrainJobs, DrainAccounting and DrainTasks use Daybook's real engine on the real tables, with leases, attempts, retries and dead
 // letters, but without Temporal. Give each test a database of its own: they work every job in it.
 package queuetest

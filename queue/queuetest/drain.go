@@ -24,10 +24,19 @@ type Counts struct {
 	Cancelled int
 }
 
+// dueQueue is a queue as draining sees it: a store.Store or a store.TaskQueue.
+type dueQueue interface {
+	CountDue(ctx context.Context) (int, error)
+	NextDue(ctx context.Context) (wait time.Duration, some bool, err error)
+	PassTime(ctx context.Context, d time.Duration) error
+	// FailMissing makes dead letters of due jobs that have no handler, and says how many of each type there were.
+	FailMissing(ctx context.Context, worker string, age time.Duration) (map[string]int, error)
+}
+
 // drainer works a queue until nothing is due.
 type drainer struct {
 	tb      testing.TB
-	store   *store.Store
+	store   dueQueue
 	engine  *engine.Engine
 	turn    store.Turn
 	advance time.Duration
@@ -38,7 +47,7 @@ type drainer struct {
 	due int
 }
 
-func newDrainer(tb testing.TB, s *store.Store, e *engine.Engine, o JobsOptions) *drainer {
+func newDrainer(tb testing.TB, s dueQueue, e *engine.Engine, o JobsOptions) *drainer {
 	tb.Helper()
 	timeout := cmp.Or(o.Timeout, time.Minute)
 	return &drainer{

@@ -42,19 +42,26 @@ func EnqueuedTasks[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ..
 	}
 	var found []Task[P]
 	for _, r := range rows {
-		task := Task[P]{
-			ID: r.ID, Type: r.Type, EnqueuedAt: r.EnqueuedAt, ScheduledAt: r.ScheduledAt, State: r.State, Leases: r.Leases, Errors: r.Errors,
-		}
-		if raw, ok := any(&task.Payload).(*queue.RawTask); ok {
-			*raw = queue.RawTask{Type: r.Type, Data: json.RawMessage(r.Payload)}
-		} else if err := json.Unmarshal([]byte(r.Payload), &task.Payload); err != nil {
-			tb.Fatalf("queuetest: task %d of type %s: its payload is no %T: %v", r.ID, r.Type, zero, err)
-		}
+		task := decodeTask[P](tb, r)
 		if matchesTask(task, match) {
 			found = append(found, task)
 		}
 	}
 	return found
+}
+
+// decodeTask reads a row as a task with a payload of P. It fails the test when the payload is none.
+func decodeTask[P queue.TaskPayload](tb testing.TB, r store.EnqueuedTask) Task[P] {
+	tb.Helper()
+	task := Task[P]{
+		ID: r.ID, Type: r.Type, EnqueuedAt: r.EnqueuedAt, ScheduledAt: r.ScheduledAt, State: r.State, Leases: r.Leases, Errors: r.Errors,
+	}
+	if raw, ok := any(&task.Payload).(*queue.RawTask); ok {
+		*raw = queue.RawTask{Type: r.Type, Data: json.RawMessage(r.Payload)}
+	} else if err := json.Unmarshal([]byte(r.Payload), &task.Payload); err != nil {
+		tb.Fatalf("queuetest: task %d of type %s: its payload is no %T: %v", r.ID, r.Type, task.Payload, err)
+	}
+	return task
 }
 
 // RequireTaskEnqueued returns the one task that EnqueuedTasks finds. Unless there is exactly one, it fails the test and lists all tasks.

@@ -10,6 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 // Remind is the payload of a task.
@@ -67,4 +68,25 @@ func ExampleEnqueuedTasks() {
 		fmt.Println(task.Type, string(task.Payload.Data))
 	}
 	// Output: email {"before_handler": "shop.get_email"}
+}
+
+// The test of a processor enqueues, and has everything that is due worked in the test's process, without Temporal.
+func ExampleDrainTasks() {
+	t := pgtest.NewExample()
+	defer t.Close()
+	registry := tasks.NewRegistry()
+	tasks.Register(registry, "letter", tasks.Policy{}, func(_ context.Context, task *tasks.Task[struct{ To string }]) (any, error) {
+		fmt.Println("a letter to", task.Payload.To)
+		return nil, nil
+	})
+	if _, err := t.Pool.Exec(t.Context(), `SELECT queues.enqueue('letter', '{"to": "Ada"}')`); err != nil {
+		panic(err)
+	}
+
+	drained := queuetest.DrainTasks(t, t.Pool, registry, queuetest.TasksOptions{})
+	drained.RequireSucceeded(t)
+	fmt.Println(drained.Completed)
+	// Output:
+	// a letter to Ada
+	// 1
 }
