@@ -73,7 +73,13 @@ func (w *working) Failed(job store.Job, err error) engine.Attempt {
 	var pg *pgconn.PgError
 	// The server refused what would be refused for any task: its disk is full, or it only reads. Or the worker was stopped.
 	outage := errors.As(err, &pg) && isOutage(err) && !conflicts(err)
-	if code := codeOf(err); outage && code != models.CodeDatabaseError || code == models.CodeWorkerLost {
+	switch code := codeOf(err); {
+	case outage && code != models.CodeDatabaseError && job.Type != DBFunction:
+		// The provider has been asked, and is asked again each time. What looks like an outage may be the handler's own doing: it must end.
+		ended := recorded(err)
+		ended.Unavailable = true
+		return ended
+	case outage && code != models.CodeDatabaseError, code == models.CodeWorkerLost:
 		return rescheduled(err)
 	}
 	return recorded(err)

@@ -310,6 +310,22 @@ func TestTasksOutlastAnOutage(t *testing.T) {
 	assert.Empty(t, b.texts(`SELECT error_message FROM queues.error`))
 }
 
+// TestSuccessHandlerThatLooksLikeAnOutage: the server itself refuses what a success_handler does, each time. The provider is asked again each time: that must end.
+func TestSuccessHandlerThatLooksLikeAnOutage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(business)
+	b.exec(`ALTER FUNCTION app.succeed SET transaction_read_only = on`)
+	p := serveProviders(t)
+	b.startTasks(b.As(t, taskRole), p.variables())
+	b.runTasks(`{}`)
+	b.enqueueTask("sms", `{"task_type": "sms", "before_handler": "app.prepare", "success_handler": "app.succeed", "error_handler": "app.fail"}`)
+	b.eventually("it is given up", 2*time.Minute, func() bool { return b.completedTasks() == 1 })
+	require.Len(t, b.texts(`SELECT error_message FROM queues.error`), 1)
+	assert.Contains(t, b.texts(`SELECT error_message FROM queues.error`)[0], "the attempt was put off 10 times because of the database, the last time with: ")
+	assert.Len(t, p.requests(), 11)
+}
+
 // TestTaskOfAKilledWorker kills a worker while a provider is asked. Nothing renews the lease; when it has run out, the task is run again, and is completed once.
 func TestTaskOfAKilledWorker(t *testing.T) {
 	t.Parallel()

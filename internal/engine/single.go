@@ -62,8 +62,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	})
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {
-		putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay}
-		a = r.uncounted(work, j, putOff, a)
+		a = r.unavailableTo(work, j, a)
 	}
 	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
 		if err := r.awaitLease(work, c); err != nil {

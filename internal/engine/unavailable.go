@@ -173,10 +173,19 @@ func (*notCompletedError) ErrorCode() models.ErrorCode { return models.CodeDatab
 func (r *runner) notCompleted(work context.Context, j store.Job, err error) Attempt {
 	var always *notCompletedError
 	counted := r.engine.handlers.Failed(j, err)
+	if counted.Unavailable {
+		return r.unavailableTo(work, j, counted)
+	}
 	if errors.As(err, &always) || !errors.Is(err, store.ErrRowHeld) && !isTransient(err) {
 		return counted
 	}
 	return r.uncounted(work, j, Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: uncountedDelay}, counted)
+}
+
+// unavailableTo is the attempt a, which failed because the database was unavailable: put off, or counted after maxUncounted of them in a row.
+func (r *runner) unavailableTo(work context.Context, j store.Job, a Attempt) Attempt {
+	putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay}
+	return r.uncounted(work, j, putOff, a)
 }
 
 // uncounted returns putOff, an attempt that is not counted because the database failed it. After maxUncounted of them in a row it returns
