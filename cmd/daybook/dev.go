@@ -184,6 +184,8 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
 
   daybook jobs enqueue TYPE --org ORG --payload JSON
   daybook jobs stats
+  daybook tasks enqueue TYPE --payload JSON
+  daybook tasks list
   daybook serve
 
 Ctrl-C stops everything; a second start finds the data again.

@@ -35,16 +35,16 @@ func typeStats(s *listing.JobStat) TypeStats {
 
 // QueueStats is how a queue stands.
 type QueueStats struct {
-	Kind           string           `json:"kind" doc:"The queue's, such as accounting or jobs"`
+	Kind           string           `json:"kind" doc:"The queue's: accounting, jobs or tasks"`
 	At             time.Time        `json:"at" doc:"The database's clock"`
-	Counts         map[string]int64 `json:"counts" doc:"Jobs by state"`
+	Counts         map[string]int64 `json:"counts" doc:"Jobs, or tasks, by state. A task that was completed after an error counts as failed"`
 	Due            int64            `json:"due" doc:"Pending jobs whose time has come"`
-	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds"`
+	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes"`
 	FailedByCode   map[string]int64 `json:"failedByCode" doc:"Failed jobs by their last error's code"`
 	OldestSeconds  float64          `json:"oldestPendingSeconds" doc:"How long ago the pending job that was asked for first was first due"`
 	OldestJob      string           `json:"oldestPendingJobId,omitempty"`
 	OldestDocument string           `json:"oldestPendingDocumentId,omitempty" doc:"Of accounting jobs"`
-	OldestType     string           `json:"oldestPendingType,omitempty" doc:"Of jobs"`
+	OldestType     string           `json:"oldestPendingType,omitempty" doc:"Of jobs and tasks"`
 }
 
 func queueStats(s *store.QueueStatus) QueueStats {
