@@ -253,14 +253,7 @@ func codeOf(err error) models.ErrorCode {
 			return o.code
 		}
 	}
-	var coded interface{ ErrorCode() models.ErrorCode }
-	switch {
-	case errors.As(err, &coded):
-		return coded.ErrorCode()
-	case errors.Is(err, context.DeadlineExceeded):
-		return models.CodeTimeout
-	}
-	return models.CodeHandlerError
+	return engine.CodeOf(err)
 }
 
 // jitter is by how much a delay is changed at most, as a part of it.

@@ -73,7 +73,7 @@ func (w *working) Failed(job store.Job, err error) engine.Attempt {
 	var pg *pgconn.PgError
 	// The server refused what would be refused for any task: its disk is full, or it only reads. Or the worker was stopped.
 	outage := errors.As(err, &pg) && isOutage(err) && !conflicts(err)
-	switch code := codeOf(err); {
+	switch code := engine.CodeOf(err); {
 	case outage && code != models.CodeDatabaseError && job.Type != DBFunction:
 		// The provider has been asked, and is asked again each time. What looks like an outage may be the handler's own doing: it must end.
 		ended := recorded(err)
@@ -87,7 +87,7 @@ func (w *working) Failed(job store.Job, err error) engine.Attempt {
 
 // recorded is the end of a task of which err is noted with it.
 func recorded(err error) engine.Attempt {
-	return engine.Attempt{Outcome: models.OutcomeFailed, Code: codeOf(err), Message: errorText(err)}
+	return engine.Attempt{Outcome: models.OutcomeFailed, Code: engine.CodeOf(err), Message: errorText(err)}
 }
 
 // rescheduled puts a task off which is not to blame.
@@ -186,20 +186,10 @@ func isOutage(err error) bool {
 	return store.IsTransient(err) && !byItself
 }
 
-// codeOf is the code that an error was given.
-func codeOf(err error) models.ErrorCode {
-	var coded interface{ ErrorCode() models.ErrorCode }
-	switch {
-	case errors.As(err, &coded):
-		return coded.ErrorCode()
-	case errors.Is(err, context.DeadlineExceeded):
-		return models.CodeTimeout
-	}
-	return models.CodeHandlerError
-}
-
 // errorText is an error as it is recorded, and as an error_handler is told: its code, and its text.
-func errorText(err error) string { return storable(string(codeOf(err)) + ": " + protectedText(err)) }
+func errorText(err error) string {
+	return storable(string(engine.CodeOf(err)) + ": " + protectedText(err))
+}
 
 // plainText is an error's text without its code.
 func plainText(err error) string { return storable(protectedText(err)) }

@@ -84,12 +84,9 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil {
 		return nil, errors.New("workers: Client and Pool are required")
 	}
-	if o.Settings == (Settings{}) {
-		s, err := AccountingSettingsFromEnv()
-		if err != nil {
-			return nil, err
-		}
-		o.Settings = s
+	var err error
+	if o.Settings, err = orEnvironment(o.Settings, AccountingSettingsFromEnv); err != nil {
+		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()

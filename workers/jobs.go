@@ -62,12 +62,9 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval)); err != nil {
 		return nil, err
 	}
-	if o.Settings == (Settings{}) {
-		s, err := JobsSettingsFromEnv()
-		if err != nil {
-			return nil, err
-		}
-		o.Settings = s
+	var err error
+	if o.Settings, err = orEnvironment(o.Settings, JobsSettingsFromEnv); err != nil {
+		return nil, err
 	}
 	if err := checkSettings(o.Settings); err != nil {
 		return nil, err

@@ -63,12 +63,9 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval)); err != nil {
 		return nil, err
 	}
-	if o.Settings == (Settings{}) {
-		s, err := TasksSettingsFromEnv()
-		if err != nil {
-			return nil, err
-		}
-		o.Settings = s
+	var err error
+	if o.Settings, err = orEnvironment(o.Settings, TasksSettingsFromEnv); err != nil {
+		return nil, err
 	}
 	if err := checkSettings(o.Settings); err != nil {
 		return nil, err

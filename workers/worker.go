@@ -62,6 +62,14 @@ func checkPickInterval(d time.Duration) error {
 	return nil
 }
 
+// orEnvironment returns the settings that were given, or, if none were, those of the environment.
+func orEnvironment(given Settings, fromEnv func() (Settings, error)) (Settings, error) {
+	if given != (Settings{}) {
+		return given, nil
+	}
+	return fromEnv()
+}
+
 // checkSettings refuses settings with which no lane would work. RetryBaseSeconds of 0 is its default.
 func checkSettings(s Settings) error {
 	switch {

@@ -26,6 +26,18 @@ type Handlers interface {
 	Failed(job store.Job, err error) Attempt
 }
 
+// CodeOf returns the code that err, or what it wraps, says that it has (a method ErrorCode), CodeTimeout for a deadline, or else CodeHandlerError.
+func CodeOf(err error) models.ErrorCode {
+	var coded interface{ ErrorCode() models.ErrorCode }
+	switch {
+	case errors.As(err, &coded):
+		return coded.ErrorCode()
+	case errors.Is(err, context.DeadlineExceeded):
+		return models.CodeTimeout
+	}
+	return models.CodeHandlerError
+}
+
 // BulkCommit works prepared jobs in tx, the transaction that completes them, and says how the attempt at each ends. It is given those that
 // are still the turn's and are not to be cancelled, which may be fewer than were prepared. It neither commits tx nor rolls it back. An
 // error, marked as Prepare's is, undoes the transaction.

@@ -76,7 +76,7 @@ func (s *Store) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx)
 	return tx.Commit(ctx)
 }
 
-// readSnapshot runs f in a transaction that only reads, and sees one state of the database.
+// ReadSnapshot runs f in a transaction that only reads, and sees one state of the database.
 func ReadSnapshot(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginReport}, f)
 }

@@ -70,7 +70,8 @@ func RequireJobEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match .
 	tb.Helper()
 	found := EnqueuedJobs(tb, q, match...)
 	if len(found) != 1 {
-		tb.Fatalf("queuetest: want one job%s, found %d; %s", wanted(match), len(found), inventory(tb, q))
+		var zero P
+		tb.Fatalf("queuetest: want one job%s, found %d; %s", wanted(zero.JobType(), match), len(found), inventory(tb, q))
 	}
 	return found[0]
 }
@@ -79,13 +80,15 @@ func RequireJobEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match .
 func RequireJobNotEnqueued[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) {
 	tb.Helper()
 	if found := EnqueuedJobs(tb, q, match...); len(found) > 0 {
-		tb.Fatalf("queuetest: want no job%s, found %d; %s", wanted(match), len(found), inventory(tb, q))
+		var zero P
+		tb.Fatalf("queuetest: want no job%s, found %d; %s", wanted(zero.JobType(), match), len(found), inventory(tb, q))
 	}
 }
 
-func matches[P queue.Payload](job Job[P], match []func(Job[P]) bool) bool {
+// matches reports whether every match is true of what was found.
+func matches[T any](found T, match []func(T) bool) bool {
 	for _, m := range match {
-		if !m(job) {
+		if !m(found) {
 			return false
 		}
 	}
@@ -93,11 +96,10 @@ func matches[P queue.Payload](job Job[P], match []func(Job[P]) bool) bool {
 }
 
 // wanted says what was looked for.
-func wanted[P queue.Payload](match []func(Job[P]) bool) string {
-	var zero P
+func wanted[T any](typeName string, match []func(T) bool) string {
 	text := ""
-	if name := zero.JobType(); name != "" {
-		text = " of type " + name
+	if typeName != "" {
+		text = " of type " + typeName
 	}
 	if len(match) > 0 {
 		text += " that matches"

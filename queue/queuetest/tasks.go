@@ -43,7 +43,7 @@ func EnqueuedTasks[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ..
 	var found []Task[P]
 	for _, r := range rows {
 		task := decodeTask[P](tb, r)
-		if matchesTask(task, match) {
+		if matches(task, match) {
 			found = append(found, task)
 		}
 	}
@@ -69,7 +69,8 @@ func RequireTaskEnqueued[P queue.TaskPayload](tb testing.TB, q queue.Querier, ma
 	tb.Helper()
 	found := EnqueuedTasks(tb, q, match...)
 	if len(found) != 1 {
-		tb.Fatalf("queuetest: want one task%s, found %d; %s", wantedTask(match), len(found), taskInventory(tb, q))
+		var zero P
+		tb.Fatalf("queuetest: want one task%s, found %d; %s", wanted(zero.TaskType(), match), len(found), taskInventory(tb, q))
 	}
 	return found[0]
 }
@@ -78,30 +79,9 @@ func RequireTaskEnqueued[P queue.TaskPayload](tb testing.TB, q queue.Querier, ma
 func RequireTaskNotEnqueued[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ...func(Task[P]) bool) {
 	tb.Helper()
 	if found := EnqueuedTasks(tb, q, match...); len(found) > 0 {
-		tb.Fatalf("queuetest: want no task%s, found %d; %s", wantedTask(match), len(found), taskInventory(tb, q))
+		var zero P
+		tb.Fatalf("queuetest: want no task%s, found %d; %s", wanted(zero.TaskType(), match), len(found), taskInventory(tb, q))
 	}
-}
-
-func matchesTask[P queue.TaskPayload](task Task[P], match []func(Task[P]) bool) bool {
-	for _, m := range match {
-		if !m(task) {
-			return false
-		}
-	}
-	return true
-}
-
-// wantedTask says what was looked for.
-func wantedTask[P queue.TaskPayload](match []func(Task[P]) bool) string {
-	var zero P
-	text := ""
-	if name := zero.TaskType(); name != "" {
-		text = " of type " + name
-	}
-	if len(match) > 0 {
-		text += " that matches"
-	}
-	return text
 }
 
 // taskInventory lists the tasks that are there.
