@@ -60,7 +60,7 @@ SELECT k.id, coalesce(o.source, d.source), coalesce(o.hooks, d.hooks)
 		n.Hooks = nil
 		return nil
 	}, stmt, orgs)
-	return needs, wrap("read the organizations' sources", err)
+	return needs, Wrap("read the organizations' sources", err)
 }
 
 // AccountingFor is the kind Accounting as a worker with these abilities sees it.
@@ -92,7 +92,7 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
 	if left, err := s.HasLeft(ctx); !left {
 		return nil, err
 	}
-	return readLeft(ctx, s.pool, stmt, s.kind.able(args{}))
+	return readLeft(ctx, s.pool, stmt, s.kind.able(Args{}))
 }
 
 // HasLeft reports whether there is any such job. It looks at the organizations first: most often the worker leaves none of them, and there
@@ -118,8 +118,8 @@ SELECT EXISTS (
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var left bool
-	err := s.pool.QueryRow(ctx, stmt, s.kind.able(args{})).Scan(&left)
-	return left, wrap("look for jobs of other workers", err)
+	err := s.pool.QueryRow(ctx, stmt, s.kind.able(Args{})).Scan(&left)
+	return left, Wrap("look for jobs of other workers", err)
 }
 
 // WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks, by what they need; org
@@ -142,7 +142,7 @@ func readLeft(ctx context.Context, q Querier, stmt string, args ...any) ([]Left,
 		err = row.Scan(&l.Source, &l.Hooks, &l.Organizations, &l.Jobs)
 		return l, err
 	}, stmt, args...)
-	return left, wrap("count what waits for sources and hooks", err)
+	return left, Wrap("count what waits for sources and hooks", err)
 }
 
 // NamesOnRecord reads the names of all sources and hooks that the defaults or an organization have.
@@ -151,5 +151,5 @@ func NamesOnRecord(ctx context.Context, q Querier) (sources, hooks []string, err
 SELECT ARRAY(SELECT source FROM daybook.defaults UNION SELECT source FROM daybook.organizations WHERE source IS NOT NULL),
        ARRAY(SELECT unnest(hooks) FROM daybook.defaults UNION SELECT unnest(hooks) FROM daybook.organizations)`
 	err = q.QueryRow(ctx, stmt).Scan(&sources, &hooks)
-	return sources, hooks, wrap("read the names of sources and hooks", err)
+	return sources, hooks, Wrap("read the names of sources and hooks", err)
 }

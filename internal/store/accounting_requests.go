@@ -13,8 +13,8 @@ import (
 func EnqueueAccountingJob(ctx context.Context, q Querier, org, document string, version int64, readyAt *time.Time, priority models.Priority) (Requested, error) {
 	const stmt = `SELECT job_id, result FROM daybook.enqueue_accounting_job(@org, @document, @version, @ready_at, NULLIF(@priority::integer, 0))`
 	var r Requested
-	err := queryRow(ctx, q, stmt, args{"org": org, "document": document, "version": version, "ready_at": readyAt, "priority": int32(priority)}).Scan(&r.JobID, &r.Result)
-	return r, wrap("enqueue", err)
+	err := queryRow(ctx, q, stmt, Args{"org": org, "document": document, "version": version, "ready_at": readyAt, "priority": int32(priority)}).Scan(&r.JobID, &r.Result)
+	return r, Wrap("enqueue", err)
 }
 
 // AccountingJobRows is a set of requests, column by column.
@@ -28,11 +28,11 @@ type AccountingJobRows struct {
 // EnqueueAccountingJobs asks for many document versions in one statement; the answers are in the order of the rows.
 func EnqueueAccountingJobs(ctx context.Context, q Querier, rows AccountingJobRows) ([]Requested, error) {
 	const stmt = `SELECT ordinal, job_id, result FROM daybook.enqueue_accounting_jobs(@orgs, @documents, @versions, @ready_ats, @priorities)`
-	res, err := query(ctx, q, stmt, args{
+	res, err := query(ctx, q, stmt, Args{
 		"orgs": rows.Orgs, "documents": rows.Documents, "versions": rows.Versions, "ready_ats": rows.ReadyAts, "priorities": rows.Priorities,
 	})
 	if err != nil {
-		return nil, wrap("enqueue many", err)
+		return nil, Wrap("enqueue many", err)
 	}
 	out := make([]Requested, len(rows.Orgs))
 	var ordinal int
@@ -41,7 +41,7 @@ func EnqueueAccountingJobs(ctx context.Context, q Querier, rows AccountingJobRow
 		out[ordinal-1] = r
 		return nil
 	})
-	return out, wrap("enqueue many", err)
+	return out, Wrap("enqueue many", err)
 }
 
 // MarkAccountingJobPending asks for one more attempt after a delay. A nil version leaves the job's alone; an older one never replaces it.
@@ -49,7 +49,7 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, org, document stri
 	const stmt = `SELECT job_id, result FROM daybook.mark_accounting_job_pending($1, $2, $3, $4)`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, org, document, version, delay.Seconds()).Scan(&r.JobID, &r.Result)
-	return r, wrap("mark pending", err)
+	return r, Wrap("mark pending", err)
 }
 
 // RepostAccountingJob asks for a document to be reversed and posted anew, even if neither it nor the rules changed.
@@ -57,7 +57,7 @@ func RepostAccountingJob(ctx context.Context, q Querier, org, document string) (
 	const stmt = `SELECT job_id, result FROM daybook.repost_accounting_job($1, $2)`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, org, document).Scan(&r.JobID, &r.Result)
-	return r, wrap("repost", err)
+	return r, Wrap("repost", err)
 }
 
 // CancelAccountingJob asks that a document not be posted.
@@ -65,7 +65,7 @@ func CancelAccountingJob(ctx context.Context, q Querier, org, document string) (
 	const stmt = `SELECT job_id, result FROM daybook.cancel_accounting_job($1, $2)`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, org, document).Scan(&r.JobID, &r.Result)
-	return r, wrap("cancel", err)
+	return r, Wrap("cancel", err)
 }
 
 // Marked is what a change of a document's readiness led to.
@@ -96,5 +96,5 @@ func MarkDocumentDeleted(ctx context.Context, q Querier, org, document string) (
 func changeReadiness(ctx context.Context, q Querier, doing, stmt string, args ...any) (Marked, error) {
 	var m Marked
 	err := q.QueryRow(ctx, stmt, args...).Scan(&m.Version, &m.JobID, &m.Result)
-	return m, wrap(doing, err)
+	return m, Wrap(doing, err)
 }

@@ -36,17 +36,17 @@ SELECT count(r.job_id)
   FROM matching m
  CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, @delay) r`
 	var n int
-	err := queryRow(ctx, q, stmt, args{
+	err := queryRow(ctx, q, stmt, Args{
 		"state": string(f.State), "before": f.Before, "org": f.OrgID, "code": string(f.Code), "most": limit, "delay": delay.Seconds(),
 	}).Scan(&n)
-	return n, wrap("mark many pending", err)
+	return n, Wrap("mark many pending", err)
 }
 
 // Now reads the database's clock.
 func Now(ctx context.Context, q Querier) (time.Time, error) {
 	var now time.Time
 	err := q.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
-	return now, wrap("read the clock", err)
+	return now, Wrap("read the clock", err)
 }
 
 // ReturnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset. A row that
@@ -70,5 +70,5 @@ SELECT count(*), CASE WHEN count(*) > 0 THEN daybook.wake_accounting_queue()::te
 	var n int
 	var woken *string
 	err := tx.QueryRow(ctx, stmt, org, Texts(codes)).Scan(&n, &woken)
-	return n, wrap("return failed jobs", err)
+	return n, Wrap("return failed jobs", err)
 }

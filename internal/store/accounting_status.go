@@ -51,7 +51,7 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
 		return s, NoAccountingJob(org, document)
 	}
 	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
-	return s, wrap("read the document's status", err)
+	return s, Wrap("read the document's status", err)
 }
 
 // NoAccountingJob is ErrJobNotFound for a document.

@@ -19,8 +19,8 @@ type Retention struct {
 	Batch int
 }
 
-// args adds what may be removed to the arguments of a statement.
-func (r Retention) args(a args) args {
+// Args adds what may be removed to the arguments of a statement.
+func (r Retention) args(a Args) Args {
 	a["org"], a["before"], a["keep"], a["batch"] = r.OrgID, r.Before, r.Keep, r.Batch
 	return a
 }
@@ -57,10 +57,10 @@ func (o OldRows) Clean(ctx context.Context, q Querier, r Retention, from Cleanup
 	var looked int
 	var c Cleaned
 	to := from
-	err := queryRow(ctx, q, o.stmt, r.args(args{"time": from.time, "id": from.id, "n": from.n})).
+	err := queryRow(ctx, q, o.stmt, r.args(Args{"time": from.time, "id": from.id, "n": from.n})).
 		Scan(&looked, &c.Jobs, &c.Attempts, &c.Receipts, &to.time, &to.id, &to.n)
 	c.Done = looked < r.Batch
-	return c, to, wrap("clean up "+o.Name, err)
+	return c, to, Wrap("clean up "+o.Name, err)
 }
 
 // Old lists the rows of every queue that cleaning up removes, those with the lowest age first.

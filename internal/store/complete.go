@@ -30,13 +30,13 @@ SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_r
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
 	batch.Queue(planByKey)
-	batch.Queue(k.sql(stmt), turn.args(args{"ids": ids}))
+	batch.Queue(k.sql(stmt), turn.args(Args{"ids": ids}))
 	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (Job, error) {
 		var j Job
 		err := row.Scan(k.locked(&j)...)
 		return j, err
 	})
-	return jobs, wrap("lock the chunk", err)
+	return jobs, Wrap("lock the chunk", err)
 }
 
 // idleLimit ends a session that idles in its transaction for ten seconds.
@@ -45,7 +45,7 @@ const idleLimit = `SELECT set_config('idle_in_transaction_session_timeout', '10s
 // PlanByKey has the statements that follow in the transaction planned as the worker's are.
 func PlanByKey(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, planByKey)
-	return wrap("set the planner", err)
+	return Wrap("set the planner", err)
 }
 
 // PlanFreely takes back what LockChunk tells the planner, for statements that are not Daybook's.
@@ -57,18 +57,18 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit', 'plan_cache_mode') ORDER BY name`
 		rows, err := tx.Query(ctx, ask)
 		if err != nil {
-			return wrap("read the planner's settings", err)
+			return Wrap("read the planner's settings", err)
 		}
 		values, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
-			return wrap("read the planner's settings", err)
+			return Wrap("read the planner's settings", err)
 		}
 		own = [5]string(values)
 		sessionPlans.Store(key, own)
 	}
 	v, _ := own.([5]string)
-	_, err := tx.Exec(ctx, planFreely, args{"hashjoin": v[0], "mergejoin": v[1], "seqscan": v[2], "jit": v[3], "cache_mode": v[4]})
-	return wrap("reset the planner", err)
+	_, err := tx.Exec(ctx, planFreely, Args{"hashjoin": v[0], "mergejoin": v[1], "seqscan": v[2], "jit": v[3], "cache_mode": v[4]})
+	return Wrap("reset the planner", err)
 }
 
 // sessionPlans holds the planner's settings of new sessions, by how the connection is made.
@@ -257,7 +257,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	if counts[models.OutcomeRescheduled] > 0 {
 		stmt = k.sql(completeStmt)
 	}
-	batch.Queue(stmt, turn.args(args{
+	batch.Queue(stmt, turn.args(Args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
 		"results": sparse(results), "unlogged": sparse(unlogged), "attempts": attempts, "started": started, "old_versions": sparse(oldVersions),
@@ -266,7 +266,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 		if SQLState(err) == stateLeaseLost {
 			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
 		}
-		return nil, wrap("complete", err)
+		return nil, Wrap("complete", err)
 	}
 	if again > 0 {
 		counts[Requeued] = again

@@ -75,8 +75,8 @@ var sentinels = map[string]error{
 	stateKeyReused:       ErrKeyReused,
 }
 
-// wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.
-func wrap(doing string, err error) error {
+// Wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.
+func Wrap(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -90,9 +90,6 @@ func wrap(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
-
-// Wrap is wrap, for the packages beside this one.
-func Wrap(doing string, err error) error { return wrap(doing, err) }
 
 // lacksSchema reports whether a name of Daybook's schema is not there.
 func lacksSchema(pg *pgconn.PgError) bool {

@@ -19,7 +19,7 @@ func RunBulk(ctx context.Context, q Querier, id string) error {
 // WorkBulkBatch changes the next batch of an operation, and reports whether there was one.
 func WorkBulkBatch(ctx context.Context, q Querier, id string) (more bool, err error) {
 	const stmt = `SELECT daybook.work_bulk_batch($1)`
-	return more, wrap("change a batch of jobs", q.QueryRow(ctx, stmt, id).Scan(&more))
+	return more, Wrap("change a batch of jobs", q.QueryRow(ctx, stmt, id).Scan(&more))
 }
 
 // OpenBulkOperations are operations that are not finished and that no process has worked on for a while.
@@ -28,5 +28,5 @@ func OpenBulkOperations(ctx context.Context, q Querier, idle time.Duration) ([]s
 SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations
  WHERE finished_at IS NULL AND updated_at < clock_timestamp() - make_interval(secs => $1)`
 	var ids []string
-	return ids, wrap("look for bulk operations", q.QueryRow(ctx, stmt, idle.Seconds()).Scan(&ids))
+	return ids, Wrap("look for bulk operations", q.QueryRow(ctx, stmt, idle.Seconds()).Scan(&ids))
 }

@@ -17,7 +17,7 @@ func CallFunction(ctx context.Context, tx pgx.Tx, schema, name, org, job string,
 SELECT proretset, prorettype = 'void'::regtype FROM pg_catalog.pg_proc WHERE oid = to_regprocedure($1)`
 	function := pgx.Identifier{schema, name}.Sanitize()
 	if _, err := tx.Exec(ctx, settings, org, job); err != nil {
-		return nil, wrap("call "+function, err)
+		return nil, Wrap("call "+function, err)
 	}
 	var set, void bool
 	if err := tx.QueryRow(ctx, kind, function+"(jsonb)").Scan(&set, &void); err != nil {
@@ -32,5 +32,5 @@ SELECT proretset, prorettype = 'void'::regtype FROM pg_catalog.pg_proc WHERE oid
 	}
 	var result json.RawMessage
 	err := tx.QueryRow(ctx, statement, argument).Scan(&result)
-	return result, wrap("call "+function, err)
+	return result, Wrap("call "+function, err)
 }

@@ -17,8 +17,8 @@ UPDATE daybook.jobs q
                           WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence
                           ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.args(args{"ids": ids}))
-	return wrap("mark waiting", err)
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.args(Args{"ids": ids}))
+	return Wrap("mark waiting", err)
 }
 
 // Begun is what came of BeginWaiting.
@@ -45,20 +45,20 @@ RETURNING q.id`
 SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND state = 'leased' AND NOT working`
 	var b Begun
 	var err error
-	a := turn.args(args{"ids": ids, "cancelled": true, "delay": 0.0})
+	a := turn.args(Args{"ids": ids, "cancelled": true, "delay": 0.0})
 	if b.Working, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(begin), a); err != nil {
-		return b, wrap("begin jobs", err)
+		return b, Wrap("begin jobs", err)
 	}
 	if len(b.Working) == len(ids) {
 		return b, nil
 	}
 	cancelled, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt), a)
 	if err != nil {
-		return b, wrap("cancel jobs before they begin", err)
+		return b, Wrap("cancel jobs before they begin", err)
 	}
 	b.Cancelled = len(cancelled)
 	b.Held, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(held), a)
-	return b, wrap("read jobs that wait", err)
+	return b, Wrap("read jobs that wait", err)
 }
 
 // HandOver makes all of these leases another turn's, or, if they are not all the turn's or another transaction holds a row locked,
@@ -75,7 +75,7 @@ RETURNING q.id`
 	defer cancel()
 	err := s.InTx(ctx, func(tx pgx.Tx) error {
 		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt),
-			from.args(args{"to": to.ID, "detached": to.Detached, "ids": ids}))
+			from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
 		if err == nil && len(handed) < len(ids) {
 			err = ErrRowHeld
 		}
@@ -84,7 +84,7 @@ RETURNING q.id`
 	if errors.Is(err, ErrRowHeld) {
 		return false, nil
 	}
-	return err == nil, wrap("hand jobs over", err)
+	return err == nil, Wrap("hand jobs over", err)
 }
 
 // PutOff says how often an attempt at a job was put off, uncounted, because of the database.
@@ -95,7 +95,7 @@ SELECT coalesce(sum(times), 0) FROM daybook.attempts
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, stmt, id, attempt).Scan(&n)
-	return n, wrap("count what was put off", err)
+	return n, Wrap("count what was put off", err)
 }
 
 // SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the job is no longer the turn's.
@@ -107,7 +107,7 @@ RETURNING id`
 	if err == nil && len(written) == 0 {
 		return fmt.Errorf("job %s: %w", id, ErrLeaseLost)
 	}
-	return wrap("store progress", err)
+	return Wrap("store progress", err)
 }
 
 // ReturnMissing makes the dead letters pending again that failed because no worker had a handler for one of the types, in
@@ -141,7 +141,7 @@ SELECT f.id, r.result
 			total += returned
 		}
 		if err != nil || n == 0 {
-			return total, wrap("return jobs whose handler was missing", err)
+			return total, Wrap("return jobs whose handler was missing", err)
 		}
 	}
 }

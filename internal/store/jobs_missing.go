@@ -32,7 +32,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, types = excluded.types, las
 		types = []string{}
 	}
 	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types)
-	return wrap("put the worker on record", err)
+	return Wrap("put the worker on record", err)
 }
 
 // missingBatch is how many jobs of a partition one transaction makes dead letters of.
@@ -74,11 +74,11 @@ RETURNING q.type`
 			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
 		}
 		for {
-			gone, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, args{
+			gone, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, Args{
 				"priorities": priorities, "orgs": orgs, "types": types, "age": age.Seconds(), "worker": id, "most": missingBatch,
 			})
 			if err != nil {
-				return failed, wrap("scan for jobs without a handler", err)
+				return failed, Wrap("scan for jobs without a handler", err)
 			}
 			for _, jobType := range gone {
 				failed[jobType]++

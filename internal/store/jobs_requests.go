@@ -43,11 +43,11 @@ SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique)`
 	var r EnqueuedJob
-	err := queryRow(ctx, q, stmt, args{
+	err := queryRow(ctx, q, stmt, Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
 	}).Scan(&r.JobID, &r.Duplicate, &r.Result)
-	return r, wrap("enqueue the job", err)
+	return r, Wrap("enqueue the job", err)
 }
 
 // EnqueueJobs asks for many background jobs, up to limit in a statement; the answers are in the order of the jobs.
@@ -68,7 +68,7 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 	out := make([]EnqueuedJob, len(jobs))
 	for part := range slices.Chunk(order, limit) {
 		if err := enqueueJobs(ctx, q, jobs, part, out); err != nil {
-			return nil, wrap("enqueue jobs", err)
+			return nil, Wrap("enqueue jobs", err)
 		}
 	}
 	return out, nil
@@ -101,7 +101,7 @@ SELECT ordinal, job_id, duplicate, result
 			unique[i] = true
 		}
 	}
-	rows, err := query(ctx, q, stmt, args{
+	rows, err := query(ctx, q, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique,
 	})
@@ -160,7 +160,7 @@ func RetryJob(ctx context.Context, q Querier, id, mode string, delay time.Durati
 	const stmt = `SELECT job_id, result FROM daybook.retry_job($1, $2, NULLIF($3::float8, 0))`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, id, mode, delay.Seconds()).Scan(&r.JobID, &r.Result)
-	return r, wrap("retry the job", err)
+	return r, Wrap("retry the job", err)
 }
 
 // CancelJob asks that a background job not be worked.
@@ -168,5 +168,5 @@ func CancelJob(ctx context.Context, q Querier, id string) (Requested, error) {
 	const stmt = `SELECT job_id, result FROM daybook.cancel_job($1)`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, id).Scan(&r.JobID, &r.Result)
-	return r, wrap("cancel the job", err)
+	return r, Wrap("cancel the job", err)
 }

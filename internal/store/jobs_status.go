@@ -49,7 +49,7 @@ SELECT id, org_id, type, state::text, run_count, ready_at, coalesce(last_error_c
 	}
 	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
 	s.Result, s.Progress = rawOrNil(result), rawOrNil(progress)
-	return s, wrap("read the job's status", err)
+	return s, Wrap("read the job's status", err)
 }
 
 func rawOrNil(s *string) json.RawMessage {

@@ -32,7 +32,7 @@ func leaseFields(j *Job) []any {
 }
 
 // able adds what the worker can to the arguments of a statement that asks which organizations it works for.
-func (k *Kind) able(a args) args {
+func (k *Kind) able(a Args) Args {
 	if k.abilities != nil {
 		a["sources"], a["hooks"] = k.abilities.Sources, k.abilities.Hooks
 	}

@@ -106,7 +106,7 @@ func (k *Kind) reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaime
 // wakeAll implements operations.
 func (k *Kind) wakeAll(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, k.sql(`SELECT daybook.wake_job_queue()`))
-	return wrap("wake those that wait for jobs", err)
+	return Wrap("wake those that wait for jobs", err)
 }
 
 // wakeQueues has those that wait for work of any kind look again when the transaction has committed.

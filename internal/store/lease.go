@@ -89,7 +89,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		jobs, err := s.leaseShares(ctx, turn, shares, room)
 		returnUnused(room, shares, jobs)
 		if err != nil {
-			return got, wrap("lease", err)
+			return got, Wrap("lease", err)
 		}
 		got.Jobs = append(got.Jobs, jobs...)
 		capped := slices.ContainsFunc(shares, func(sh share) bool { return sh.capped })

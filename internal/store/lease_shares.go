@@ -169,7 +169,7 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 }
 
 // shareColumns are priority, organization, type, cursor and quota of each share, as arrays.
-func shareColumns(shares []share) args {
+func shareColumns(shares []share) Args {
 	n := len(shares)
 	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	ids, quotas := make([]string, n), make([]int32, n)
@@ -180,7 +180,7 @@ func shareColumns(shares []share) args {
 			ats[i].InfinityModifier = pgtype.NegativeInfinity
 		}
 	}
-	return args{"priorities": prios, "orgs": orgs, "types": types, "ats": ats, "ids": ids, "quotas": quotas}
+	return Args{"priorities": prios, "orgs": orgs, "types": types, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
 // takeShares sends a batch whose last statement returns the fields of jobs of the shares, each after its priority and ready_at, and moves

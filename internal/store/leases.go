@@ -44,5 +44,5 @@ SELECT coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE
 		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
 		return g, err
 	}, s.kind.sql(stmt), StaleAfter.Seconds())
-	return groups, wrap("read leases", err)
+	return groups, Wrap("read leases", err)
 }

@@ -25,12 +25,12 @@ func PutOrganization(ctx context.Context, tx pgx.Tx, id, name string) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, rename, id, name)
-	return wrap("write organization "+id, err)
+	return Wrap("write organization "+id, err)
 }
 
 // addOrganization makes an organization known, and reports whether it was not.
 func addOrganization(ctx context.Context, tx pgx.Tx, id, name string) (bool, error) {
 	const stmt = `INSERT INTO daybook.organizations (id, name) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`
 	tag, err := tx.Exec(ctx, stmt, id, name)
-	return tag.RowsAffected() > 0, wrap("write organization "+id, err)
+	return tag.RowsAffected() > 0, Wrap("write organization "+id, err)
 }

@@ -17,7 +17,7 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
    AND NOT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = u.o)`
 	var unknown []string
 	if err := q.QueryRow(ctx, stmt, ids).Scan(&unknown); err != nil {
-		return nil, wrap("look for organizations", err)
+		return nil, Wrap("look for organizations", err)
 	}
 	for _, queue := range OrganizationQueues() {
 		if len(unknown) == 0 {
@@ -25,7 +25,7 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
 		}
 		known, err := queue.known(ctx, q, unknown)
 		if err != nil {
-			return nil, wrap("look for organizations", err)
+			return nil, Wrap("look for organizations", err)
 		}
 		unknown = slices.DeleteFunc(unknown, func(org string) bool { return slices.Contains(known, org) })
 	}

@@ -74,11 +74,11 @@ func changeLimits(ctx context.Context, tx pgx.Tx, org, stmt string, args ...any)
 	}
 	tag, err := tx.Exec(ctx, stmt, args...)
 	if err != nil {
-		return f, wrap("write organization "+org, err)
+		return f, Wrap("write organization "+org, err)
 	}
 	f.Changed = tag.RowsAffected() > 0
 	err = tx.QueryRow(ctx, read, org).Scan(&f.PausedAt, &f.MaxInFlight)
-	return f, wrap("read organization "+org, err)
+	return f, Wrap("read organization "+org, err)
 }
 
 // maxIDBytes is the limit of the schema's checks.
@@ -95,5 +95,5 @@ func PausedOrganizations(ctx context.Context, q Querier, org string) ([]PausedOr
 	const stmt = `
 SELECT id, paused_at FROM daybook.organizations WHERE paused_at IS NOT NULL AND ($1 = '' OR id = $1) ORDER BY id`
 	list, err := Collect(ctx, q, pgx.RowToStructByPos[PausedOrganization], stmt, org)
-	return list, wrap("list paused organizations", err)
+	return list, Wrap("list paused organizations", err)
 }

@@ -33,5 +33,5 @@ func SetDefaultHooks(ctx context.Context, q Querier, hooks []string) (NeedsSet, 
 func setNeeds(ctx context.Context, q Querier, doing, stmt string, values ...any) (NeedsSet, error) {
 	var s NeedsSet
 	err := q.QueryRow(ctx, stmt, values...).Scan(&s.Changed, &s.Returned)
-	return s, wrap(doing, err)
+	return s, Wrap(doing, err)
 }

@@ -71,7 +71,7 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 		}
 		return nil
 	})
-	return list, wrap("list organizations", err)
+	return list, Wrap("list organizations", err)
 }
 
 // open implements operations. Each state on its own is counted in that state's partial index, however many completed jobs there are.

@@ -115,7 +115,7 @@ SELECT j.*
 		jobs, err := p.lockRecent(ctx, tx)
 		returnUnused(p.room, p.reserved, jobs)
 		p.reserved, p.recent = nil, nil
-		return jobs, wrap("lock due jobs", err)
+		return jobs, Wrap("lock due jobs", err)
 	}
 	p.reserved = nil
 	for next := p.shares; len(next) > 0; {
@@ -129,7 +129,7 @@ SELECT j.*
 			p.store.doubtShares(next)
 		}
 		if err != nil || len(jobs) > 0 {
-			return jobs, wrap("lock due jobs", err)
+			return jobs, Wrap("lock due jobs", err)
 		}
 		next = p.ask()
 		p.shares = append(p.shares, next...)

@@ -27,10 +27,10 @@ RETURNING q.id`
 	for i, j := range jobs {
 		ids[i], attempts[i], started[i], updated[i], waiting[i] = j.ID, int32(j.Attempt), j.StartedAt, j.UpdatedAt, j.Waiting
 	}
-	a := turn.args(args{
+	a := turn.args(Args{
 		"detached": turn.Detached, "worker": turn.Worker, "ids": ids, "attempts": attempts, "started": started, "updated": updated,
 		"waiting": waiting, "locked": locked,
 	})
 	leased, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt), a)
-	return leased, wrap("lease picked jobs", err)
+	return leased, Wrap("lease picked jobs", err)
 }

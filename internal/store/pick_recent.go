@@ -156,7 +156,7 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	s, r := p.store, p.recent
 	batch := &pgx.Batch{}
 	queuePlan(tx, batch)
-	batch.Queue(recentPickStmt, args{"types": r.types, "since": r.since.Seconds(), "most": r.most})
+	batch.Queue(recentPickStmt, Args{"types": r.types, "since": r.since.Seconds(), "most": r.most})
 	var reader rowReader
 	var unreadable []string
 	var others int

@@ -58,7 +58,7 @@ SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''),
 		}
 		return r, json.Unmarshal([]byte(links), &r.Links)
 	}, stmt, jobType, turn)
-	return all, wrap("read jobs", err)
+	return all, Wrap("read jobs", err)
 }
 
 // AttemptedDocuments reads the accounting jobs that a turn attempted, by organization and document.
@@ -72,7 +72,7 @@ SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text, j.run_count
 		err = row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.VersionHint, &j.State, &j.RunCount, &j.ReadyAt, &j.LastErrorCode, &j.LastError)
 		return j, err
 	}, stmt, turn)
-	return all, wrap("read jobs", err)
+	return all, Wrap("read jobs", err)
 }
 
 // CountDue counts the jobs that may be worked now.
@@ -85,8 +85,8 @@ SELECT count(*)
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var n int
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(args{})).Scan(&n)
-	return n, wrap("count what is due", err)
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&n)
+	return n, Wrap("count what is due", err)
 }
 
 // NextDue says in how long the next job may be worked; ok is false when none waits.
@@ -99,8 +99,8 @@ SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var seconds *float64
-	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(args{})).Scan(&seconds); err != nil || seconds == nil {
-		return 0, false, wrap("look for what is due next", err)
+	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&seconds); err != nil || seconds == nil {
+		return 0, false, Wrap("look for what is due next", err)
 	}
 	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
 }
@@ -112,7 +112,7 @@ UPDATE daybook.jobs q
    SET ready_at = greatest(q.ready_at - make_interval(secs => $1), clock_timestamp())
  WHERE q.state = 'pending' AND q.ready_at > clock_timestamp()`
 	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())
-	return wrap("let time pass", err)
+	return Wrap("let time pass", err)
 }
 
 // EnqueuedTask is a task as a test sees it.
@@ -154,5 +154,5 @@ SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
 		t.State = models.TaskState(state)
 		return t, json.Unmarshal([]byte(errs), &t.Errors)
 	}, stmt, taskType, ids)
-	return all, wrap("read tasks", err)
+	return all, Wrap("read tasks", err)
 }

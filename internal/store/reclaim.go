@@ -86,7 +86,7 @@ SELECT id, last_attempted_at, working
 				left = append(left, suspect{id, renewed.UnixMicro()})
 			}
 			return struct{}{}, err
-		}, s.kind.sql(find), args{"from": from, "age": age.Seconds(), "most": maxSuspects})
+		}, s.kind.sql(find), Args{"from": from, "age": age.Seconds(), "most": maxSuspects})
 		if err == nil && len(ending.ids) == 0 {
 			return errNothing // a rollback gives the locks back without waiting for the disk
 		}
@@ -98,7 +98,7 @@ SELECT id, last_attempted_at, working
 	}
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(ending.ids...) })
 	if err != nil && !errors.Is(err, errNothing) {
-		return Reclaimed{}, nil, wrap("reclaim leases", err)
+		return Reclaimed{}, nil, Wrap("reclaim leases", err)
 	}
 	// They go on where they were in the order, which is behind this process' cursors.
 	s.cursors.found(due, nil)
@@ -132,7 +132,7 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
   FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
   JOIN daybook.jobs q ON q.id = held.id
  WHERE held.charged`
-	tag, err := tx.Exec(ctx, s.kind.sql(stmt), args{"ids": rows.ids, "charged": rows.charged, "lost_code": s.kind.lostCode})
+	tag, err := tx.Exec(ctx, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "lost_code": s.kind.lostCode})
 	return int(tag.RowsAffected()), err
 }
 
@@ -185,7 +185,7 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 		}
 		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
-	}, s.kind.sql(stmt), args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode})
+	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode})
 	if err != nil || len(back) == 0 {
 		return got, nil, err
 	}

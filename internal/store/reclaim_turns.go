@@ -56,7 +56,7 @@ SELECT q.id, c.charged,
 				going.add(id, charged)
 			}
 			return struct{}{}, err
-		}, s.kind.sql(held), args{
+		}, s.kind.sql(held), Args{
 			"from": from, "fence": turn.Fence, "crashed": crashed, "first_fence": cmp.Or(turn.FirstFence, turn.Fence), "max_attempts": models.MaxAttempts,
 		})
 		if err == nil && len(ending.ids) > 0 {
@@ -74,7 +74,7 @@ SELECT q.id, c.charged,
 	if err == nil {
 		s.cursors.found(due, nil)
 	}
-	return t, wrap("reclaim turns", err)
+	return t, Wrap("reclaim turns", err)
 }
 
 // takeRows leases locked rows to the turn.
@@ -105,7 +105,7 @@ SELECT q.id
 		return err
 	}
 	t.Lost += lost
-	a := s.kind.able(turn.args(args{
+	a := s.kind.able(turn.args(Args{
 		"worker": turn.Worker, "detached": turn.Detached, "crashed": crashed, "lost_code": s.kind.lostCode, "ids": rows.ids, "charged": rows.charged,
 	}))
 	leased, err := tx.Query(ctx, s.kind.sql(lease), a)

@@ -159,9 +159,9 @@ SELECT statement_timestamp(), pg_postmaster_start_time(), (
 	defer cancel()
 	var o oldest
 	var renewed *time.Time
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now, &o.started, &renewed)
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), Args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now, &o.started, &renewed)
 	if renewed != nil {
 		o.any, o.renewed = true, *renewed
 	}
-	return o, wrap("scan for expired leases", err)
+	return o, Wrap("scan for expired leases", err)
 }

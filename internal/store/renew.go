@@ -35,9 +35,9 @@ RETURNING q.id`
 SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 2 * make_interval(secs => @young)
   FROM daybook.jobs WHERE turn_id = @turn AND state = 'leased' AND fence = @fence`
 	var r Renewed
-	a := args{"turn": turn.ID, "fence": turn.Fence, "overdue": overdue, "young": young.Seconds()}
+	a := Args{"turn": turn.ID, "fence": turn.Fence, "overdue": overdue, "young": young.Seconds()}
 	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), a); err != nil {
-		return r, wrap("renew", err)
+		return r, Wrap("renew", err)
 	}
 	_, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
 		var id string
@@ -46,21 +46,21 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 		r.Held, r.Missed = append(r.Held, id), r.Missed || missed
 		return struct{}{}, err
 	}, s.kind.sql(read), a)
-	return r, wrap("read the turn's leases", err)
+	return r, Wrap("read the turn's leases", err)
 }
 
 // Held returns the ids of the jobs that the turn holds under its fence.
 func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
 	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND state = 'leased' AND fence = @fence`
-	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), args{"turn": turn.ID, "fence": turn.Fence})
-	return ids, wrap("read the turn's leases", err)
+	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), Args{"turn": turn.ID, "fence": turn.Fence})
+	return ids, Wrap("read the turn's leases", err)
 }
 
 // TurnsWithLeases returns those of the named turns that still hold a lease under any fence.
 func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
 	const stmt = `SELECT DISTINCT turn_id FROM daybook.jobs WHERE turn_id = ANY ($1) AND state = 'leased' ORDER BY turn_id`
 	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turns)
-	return ids, wrap("read turns with leases", err)
+	return ids, Wrap("read turns with leases", err)
 }
 
 // giveBackStmt gives jobs back: those of @ids, or all that the turn holds if that is null; with @cancelled only those that are to be
@@ -91,10 +91,10 @@ RETURNING q.id`
 // nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased. Those that wait for work are told.
 func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	released, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt),
-		turn.args(args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
+		turn.args(Args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
 	if len(released) > 0 && err == nil {
 		// Other processes wait for work as well. Should this fail, they find it when they look by themselves.
 		_, _ = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(`SELECT daybook.wake_job_queue()::text`))
 	}
-	return len(released), wrap("release", err)
+	return len(released), Wrap("release", err)
 }

@@ -11,7 +11,7 @@ func IsEmpty(ctx context.Context, q Querier) (bool, error) {
 SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1 FROM daybook.documents)`
 	var there, empty bool
 	if err := q.QueryRow(ctx, exists).Scan(&there); err != nil || !there {
-		return err == nil, wrap("look for the schema", err)
+		return err == nil, Wrap("look for the schema", err)
 	}
 	err := q.QueryRow(ctx, stmt).Scan(&empty)
 	for _, queue := range Queues() {
@@ -19,12 +19,12 @@ SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1
 			empty, err = queue.empty(ctx, q)
 		}
 	}
-	return empty, wrap("look for data", err)
+	return empty, Wrap("look for data", err)
 }
 
 // ServerPrograms returns the directory of the server's own programs, such as pg_dump. Only a superuser may ask.
 func ServerPrograms(ctx context.Context, q Querier) (string, error) {
 	var dir string
 	err := q.QueryRow(ctx, `SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'`).Scan(&dir)
-	return dir, wrap("ask for the server's programs", err)
+	return dir, Wrap("ask for the server's programs", err)
 }

@@ -95,7 +95,7 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 	more := false
 	if idle || !now.Before(l.recentAllowed) {
 		if o.Due, more, err = s.scanRecent(ctx, now, idle, room); err != nil {
-			return o, wrap("scan for due jobs", err)
+			return o, Wrap("scan for due jobs", err)
 		}
 		l.recentAllowed = time.Now().Add(scanShare * time.Since(now))
 	}
@@ -103,7 +103,7 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 	if !idle || vain || more || s.full.owed() {
 		again, err := s.scanFull(ctx, idle, idle && more, room)
 		if err != nil {
-			return o, wrap("scan for due jobs", err)
+			return o, Wrap("scan for due jobs", err)
 		}
 		if vain && s.cursors.idle(room) {
 			o.Again = again
@@ -170,7 +170,7 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 			due = max(time.Duration(in*float64(time.Second))+time.Millisecond, leastDue)
 		}
 		return struct{}{}, err
-	}, s.kind.sql(recentScanStmt), s.kind.able(args{"since": since.Seconds(), "most": recentRows, "next": next}))
+	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": recentRows, "next": next}))
 	if err != nil {
 		return 0, false, err
 	}

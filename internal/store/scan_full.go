@@ -201,7 +201,7 @@ func (s *Store) readPartitions(ctx context.Context, from partitionKey, partition
 			due = append(due, f)
 		}
 		return f.key, err
-	}, s.kind.sql(fullScanStmt), s.kind.able(args{
+	}, s.kind.sql(fullScanStmt), s.kind.able(Args{
 		"priority": from.priority, "org": from.org, "type": from.jobType, "partitions": partitions,
 	}))
 	return all, due, err

@@ -34,14 +34,14 @@ func (k *Kind) sql(stmt string) string {
 	return s.(string)
 }
 
-// args are the arguments of a statement by name: @turn in its text is args["turn"]. Those that the text does not name are left out, because
+// Args are the arguments of a statement by name: @turn in its text is args["turn"]. Those that the text does not name are left out, because
 // kinds differ in what they need.
-type args map[string]any
+type Args map[string]any
 
-var _ pgx.QueryRewriter = args(nil)
+var _ pgx.QueryRewriter = Args(nil)
 
 // RewriteQuery implements pgx.QueryRewriter.
-func (a args) RewriteQuery(_ context.Context, _ *pgx.Conn, stmt string, _ []any) (string, []any, error) {
+func (a Args) RewriteQuery(_ context.Context, _ *pgx.Conn, stmt string, _ []any) (string, []any, error) {
 	return a.bind(stmt)
 }
 
@@ -57,7 +57,7 @@ var numbered sync.Map
 var argument = regexp.MustCompile(`@[a-z_]+`)
 
 // bind returns a statement with numbers in the place of names, and its arguments in that order.
-func (a args) bind(stmt string) (string, []any, error) {
+func (a Args) bind(stmt string) (string, []any, error) {
 	known, ok := numbered.Load(stmt)
 	if !ok {
 		known, _ = numbered.LoadOrStore(stmt, number(stmt))
@@ -88,7 +88,7 @@ func number(stmt string) bound {
 	return b
 }
 
-// query runs a statement on a Querier. Its arguments are in the order of their numbers, or one args: a Querier may know numbered ones only.
+// query runs a statement on a Querier. Its arguments are in the order of their numbers, or one Args: a Querier may know numbered ones only.
 func query(ctx context.Context, q Querier, stmt string, values ...any) (pgx.Rows, error) {
 	stmt, values, err := numberedArgs(stmt, values)
 	if err != nil {
@@ -108,14 +108,14 @@ func queryRow(ctx context.Context, q Querier, stmt string, values ...any) pgx.Ro
 
 func numberedArgs(stmt string, values []any) (string, []any, error) {
 	if len(values) == 1 {
-		if a, named := values[0].(args); named {
+		if a, named := values[0].(Args); named {
 			return a.bind(stmt)
 		}
 	}
 	return stmt, values, nil
 }
 
-// collect runs a statement, as query does, and returns what scan makes of each row.
+// Collect runs a statement, as query does, and returns what scan makes of each row.
 func Collect[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], stmt string, values ...any) ([]T, error) {
 	rows, err := query(ctx, q, stmt, values...)
 	if err != nil {
@@ -145,6 +145,3 @@ func Texts[T ~string](words []T) []string {
 	}
 	return out
 }
-
-// Args are args, for the packages beside this one.
-type Args = args

@@ -81,7 +81,7 @@ func readStatus(ctx context.Context, pool *pgxpool.Pool, org string, queues []Qu
 		}
 		return nil
 	})
-	return all, wrap("read the queues' status", err)
+	return all, Wrap("read the queues' status", err)
 }
 
 // status implements operations.

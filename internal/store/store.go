@@ -83,8 +83,8 @@ func (t Turn) Detach() Turn {
 	return t
 }
 
-// args adds the turn and its fence to the arguments of a statement.
-func (t Turn) args(a args) args {
+// Args adds the turn and its fence to the arguments of a statement.
+func (t Turn) args(a Args) Args {
 	a["turn"], a["fence"] = t.ID, t.Fence
 	return a
 }
@@ -98,7 +98,7 @@ func (s *Store) NextFence(ctx context.Context) (int64, error) {
 	defer cancel()
 	var fence int64
 	err := s.pool.QueryRow(ctx, `SELECT nextval('daybook.fence_seq')`).Scan(&fence)
-	return fence, wrap("draw a fence", s.suspect(ctx, err))
+	return fence, Wrap("draw a fence", s.suspect(ctx, err))
 }
 
 // statementLimit bounds a statement of the worker's own: a connection that does not answer any more must not hold up a turn that goes

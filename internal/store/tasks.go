@@ -70,7 +70,7 @@ func (q *TaskQueue) NextFence(ctx context.Context) (int64, error) {
 	}
 	fences, err := askTasks(ctx, q, pgx.RowTo[int64], `SELECT queues.next_fence()`)
 	if err != nil {
-		return 0, wrap("draw a fence", q.store.suspect(ctx, err))
+		return 0, Wrap("draw a fence", q.store.suspect(ctx, err))
 	}
 	return fences[0], nil
 }

@@ -19,5 +19,5 @@ type RemovedTask struct {
 func RemoveTasks(ctx context.Context, tx pgx.Tx, before time.Time, limit int) ([]RemovedTask, error) {
 	const stmt = `SELECT task_id, facts FROM queues.remove_completed_tasks($1, $2) ORDER BY task_id`
 	all, err := Collect(ctx, tx, pgx.RowToStructByPos[RemovedTask], stmt, before, limit)
-	return all, wrap("remove completed tasks", err)
+	return all, Wrap("remove completed tasks", err)
 }

@@ -27,7 +27,7 @@ func (*TaskQueue) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []str
 		j.ID = strconv.FormatInt(id, 10)
 		return j, err
 	})
-	return jobs, wrap("lock the chunk", err)
+	return jobs, Wrap("lock the chunk", err)
 }
 
 // Complete ends attempts in the transaction that has locked the tasks. A task that failed is completed as well: what went wrong is noted. It returns ErrLeaseLost, and the
@@ -90,14 +90,14 @@ func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completi
 	if a.wait > 0 {
 		batch.Queue(wait, strconv.FormatInt(max(a.wait.Milliseconds(), 1), 10))
 	}
-	batch.Queue(ended, turn.args(args{
+	batch.Queue(ended, turn.args(Args{
 		"tasks": e.ids, "attempts": e.attempts, "outcomes": e.outcomes, "errors": e.errors, "delays": e.delays, "database": e.database,
 	}))
 	if err := sendCompletion(ctx, tx, batch, a); err != nil {
 		if SQLState(err) == stateLeaseLost {
 			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
 		}
-		return nil, wrap("complete tasks", err)
+		return nil, Wrap("complete tasks", err)
 	}
 	return counts, nil
 }
@@ -106,7 +106,7 @@ func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completi
 func (q *TaskQueue) PutOff(ctx context.Context, id string, attempt int) (int, error) {
 	n, err := askTasks(ctx, q, pgx.RowTo[int], `SELECT queues.task_put_off($1, $2)`, taskNumber(id), attempt)
 	if err != nil {
-		return 0, wrap("count what was put off", err)
+		return 0, Wrap("count what was put off", err)
 	}
 	return n[0], nil
 }

@@ -40,7 +40,7 @@ func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.
 // FailTask notes what went wrong with a task, in the caller's transaction.
 func FailTask(ctx context.Context, tx pgx.Tx, id int64, message string) error {
 	_, err := tx.Exec(ctx, `SELECT queues.fail_task($1, $2)`, id, message)
-	return wrap("note what went wrong with a task", err)
+	return Wrap("note what went wrong with a task", err)
 }
 
 // IsForbidden reports whether the database refused a statement to the session's role.
@@ -56,5 +56,5 @@ func VerifyTasks(ctx context.Context, q DB) error {
 	case state == "3F000", state == "42883": // schema, function
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	}
-	return wrap("look for the functions of tasks", err)
+	return Wrap("look for the functions of tasks", err)
 }

@@ -35,13 +35,13 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 			jobs = append(jobs, j)
 		}
 		return struct{}{}, err
-	}, stmt, turn.args(args{
+	}, stmt, turn.args(Args{
 		"worker": turn.Worker, "detached": turn.Detached, "begins": turn.Begins, "limit": min(limit, 10000), "types": types, "rooms": rooms, "everywhere": everywhere,
 	}))
 	if err != nil {
 		// What was leased all the same is found by the turn's next reclaim.
 		q.leave(room, types, rooms, nil)
-		return got, wrap("lease tasks", q.store.suspect(ctx, err))
+		return got, Wrap("lease tasks", q.store.suspect(ctx, err))
 	}
 	got.Jobs = jobs
 	q.leave(room, types, rooms, jobs)
@@ -112,7 +112,7 @@ func passedType(types []string, rooms []int32, jobs []Job, limit int) bool {
 // HasLeft reports whether tasks are due that this worker has no processor for.
 func (q *TaskQueue) HasLeft(ctx context.Context) (bool, error) {
 	left, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.has_other_tasks($1)`, slices.Concat([]string{}, q.types))
-	return err == nil && left[0], wrap("look for tasks of other workers", err)
+	return err == nil && left[0], Wrap("look for tasks of other workers", err)
 }
 
 // Renew gives the turn's leases five minutes more where half of that is over, except those of the overdue ids. The leases are renewed by the clock of
@@ -127,25 +127,25 @@ func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ ti
 		r.Held, r.Missed = append(r.Held, strconv.FormatInt(id, 10)), r.Missed || missed
 		return struct{}{}, err
 	}, stmt, turn.ID, turn.Fence, taskNumbers(overdue))
-	return r, wrap("renew the leases of tasks", err)
+	return r, Wrap("renew the leases of tasks", err)
 }
 
 // Held returns the ids of the tasks that the turn holds under its fence.
 func (q *TaskQueue) Held(ctx context.Context, turn Turn) ([]string, error) {
 	ids, err := askTasks(ctx, q, taskID, `SELECT * FROM queues.tasks_of_turn($1, $2)`, turn.ID, turn.Fence)
-	return ids, wrap("read the turn's tasks", err)
+	return ids, Wrap("read the turn's tasks", err)
 }
 
 // TurnsWithLeases returns those of the named turns that hold a task under any fence.
 func (q *TaskQueue) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
 	held, err := askTasks(ctx, q, pgx.RowTo[string], `SELECT * FROM queues.turns_with_tasks($1)`, turns)
-	return held, wrap("read turns with tasks", err)
+	return held, Wrap("read turns with tasks", err)
 }
 
 // MarkWaiting says that leased tasks are not being worked yet.
 func (q *TaskQueue) MarkWaiting(ctx context.Context, turn Turn, ids []string) error {
 	_, err := askTasks(ctx, q, ignoreRow, `SELECT queues.mark_tasks_waiting($1, $2, $3)`, turn.ID, turn.Fence, taskNumbers(ids))
-	return wrap("mark tasks as waiting", err)
+	return Wrap("mark tasks as waiting", err)
 }
 
 // BeginWaiting says that leased tasks which waited are worked now.
@@ -163,14 +163,14 @@ func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (
 		}
 		return struct{}{}, err
 	}, stmt, turn.ID, turn.Fence, taskNumbers(ids))
-	return b, wrap("begin tasks", err)
+	return b, Wrap("begin tasks", err)
 }
 
 // HandOver makes all of these tasks another turn's, or, if they are not all the turn's or another transaction holds one, none.
 func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	handed, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`,
-		from.args(args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
-	return err == nil && handed[0], wrap("hand tasks over", err)
+		from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
+	return err == nil && handed[0], Wrap("hand tasks over", err)
 }
 
 // GiveBack makes tasks ready again after delay, uncounted. With nil ids: everything that the turn holds. What another transaction holds stays leased.
@@ -181,7 +181,7 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 	}
 	n, err := askTasks(ctx, q, pgx.RowTo[int], `SELECT queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
 	if err != nil {
-		return 0, wrap("give tasks back", err)
+		return 0, Wrap("give tasks back", err)
 	}
 	return n[0], nil
 }
@@ -212,9 +212,9 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 			t.Jobs = append(t.Jobs, j)
 		}
 		return struct{}{}, err
-	}, stmt, turn.args(args{"first": first, "worker": turn.Worker, "detached": turn.Detached, "from": from, "crashed": crashed}))
+	}, stmt, turn.args(Args{"first": first, "worker": turn.Worker, "detached": turn.Detached, "from": from, "crashed": crashed}))
 	if err != nil {
-		return ReclaimedTurns{}, wrap("reclaim tasks", q.store.suspect(ctx, err))
+		return ReclaimedTurns{}, Wrap("reclaim tasks", q.store.suspect(ctx, err))
 	}
 	return t, nil
 }
@@ -235,7 +235,7 @@ func (r *TaskReclaimer) Check(ctx context.Context) (Reclaimed, time.Duration, er
 func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 	got, err := askTasks(ctx, q, pgx.RowToStructByPos[Reclaimed], `SELECT tasks, lost, failed FROM queues.reclaim_expired_tasks()`)
 	if err != nil {
-		return Reclaimed{}, wrap("reclaim tasks whose leases have expired", err)
+		return Reclaimed{}, Wrap("reclaim tasks whose leases have expired", err)
 	}
 	return got[0], nil
 }

@@ -60,7 +60,7 @@ SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leas
   FROM queues.open_task`
 	var n OpenJobs
 	err := tx.QueryRow(ctx, stmt).Scan(&n.Pending, &n.Leased, &n.Failed)
-	return map[string]OpenJobs{"": n}, wrap("count open tasks", err)
+	return map[string]OpenJobs{"": n}, Wrap("count open tasks", err)
 }
 
 // known implements operations.
@@ -89,7 +89,7 @@ SELECT coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, count(*), co
 		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
 		return g, err
 	}, stmt)
-	return groups, wrap("read leases of tasks", err)
+	return groups, Wrap("read leases of tasks", err)
 }
 
 // reclaimExpired implements operations.

@@ -12,7 +12,7 @@ import (
 // LastTaskLease is the number of the last lease on record; 0: there is none.
 func LastTaskLease(ctx context.Context, q Querier) (n int64, err error) {
 	err = q.QueryRow(ctx, `SELECT coalesce(max(task_lease_id), 0) FROM queues.task_lease`).Scan(&n)
-	return n, wrap("read leases of tasks", err)
+	return n, Wrap("read leases of tasks", err)
 }
 
 // LeasedTasksSince reads the tasks that were handed out after a lease, in the order in which they were enqueued.
@@ -20,7 +20,7 @@ func LeasedTasksSince(ctx context.Context, q Querier, lease int64) ([]EnqueuedTa
 	const stmt = `SELECT DISTINCT task_id FROM queues.task_lease WHERE task_lease_id > $1 ORDER BY task_id`
 	ids, err := Collect(ctx, q, pgx.RowTo[int64], stmt, lease)
 	if err != nil {
-		return nil, wrap("read leases of tasks", err)
+		return nil, Wrap("read leases of tasks", err)
 	}
 	return enqueuedTasks(ctx, q, "", ids)
 }
@@ -33,7 +33,7 @@ SELECT count(*)
  WHERE o.leased_until IS NULL AND o.scheduled_at <= clock_timestamp() AND o.task_type = ANY ($1)
    AND NOT EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL)`
 	err = q.Pool().QueryRow(ctx, stmt, q.types).Scan(&n)
-	return n, wrap("count what is due", err)
+	return n, Wrap("count what is due", err)
 }
 
 // NextDue says in how long the next task may be worked; ok is false when none waits.
@@ -45,7 +45,7 @@ SELECT extract(epoch FROM min(o.scheduled_at) - clock_timestamp())::float8
    AND NOT EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL)`
 	var seconds *float64
 	if err := q.Pool().QueryRow(ctx, stmt, q.types).Scan(&seconds); err != nil || seconds == nil {
-		return 0, false, wrap("look for what is due next", err)
+		return 0, false, Wrap("look for what is due next", err)
 	}
 	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
 }
@@ -57,7 +57,7 @@ UPDATE queues.open_task o
    SET scheduled_at = greatest(o.scheduled_at - make_interval(secs => $1), clock_timestamp()), arrived = pg_current_xact_id()
  WHERE o.leased_until IS NULL AND o.scheduled_at > clock_timestamp()`
 	_, err := q.Pool().Exec(ctx, stmt, d.Seconds())
-	return wrap("let time pass", err)
+	return Wrap("let time pass", err)
 }
 
 // FailMissing does nothing: a task without a processor waits for one.

@@ -31,9 +31,9 @@ SELECT task_id FROM queues.enqueue_tasks(@types, @payloads::text[]::jsonb[], @sc
 			types[i], payloads[i] = t.Type, string(t.Payload)
 			due = setPointerAt(due, i, len(part), t.ScheduledAt)
 		}
-		some, err := Collect(ctx, q, pgx.RowTo[int64], stmt, args{"types": types, "payloads": payloads, "scheduled_ats": due})
+		some, err := Collect(ctx, q, pgx.RowTo[int64], stmt, Args{"types": types, "payloads": payloads, "scheduled_ats": due})
 		if err != nil {
-			return nil, wrap("enqueue tasks", err)
+			return nil, Wrap("enqueue tasks", err)
 		}
 		ids = append(ids, some...)
 	}
@@ -66,7 +66,7 @@ func LimitTasks(ctx context.Context, q Querier, taskType string, c TaskChange) (
 	const stmt = `SELECT changed, paused_at, max_in_flight FROM queues.limit_tasks($1, $2, $3)`
 	out := ChangedTasks{Type: taskType}
 	err := q.QueryRow(ctx, stmt, taskType, c.Paused, c.Cap).Scan(&out.Changed, &out.PausedAt, &out.MaxInFlight)
-	return out, wrap("change what holds tasks back", err)
+	return out, Wrap("change what holds tasks back", err)
 }
 
 // TaskLimits lists the pauses and caps of tasks, that of all tasks first.
@@ -77,5 +77,5 @@ SELECT task_type, paused_at, max_in_flight, updated_at FROM queues.task_limit WH
 		err = row.Scan(&l.Type, &l.PausedAt, &l.MaxInFlight, &l.UpdatedAt)
 		return l, err
 	}, stmt)
-	return list, wrap("list pauses and caps of tasks", err)
+	return list, Wrap("list pauses and caps of tasks", err)
 }

@@ -288,7 +288,7 @@ UPDATE daybook.jobs q
 		if err != nil {
 			return err
 		}
-		if _, failed := point.Exec(ctx, w.kind.sql(stmt), args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}); failed != nil {
+		if _, failed := point.Exec(ctx, w.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}); failed != nil {
 			delete(w.bad, id)
 			w.log.Error("a job's row can neither be read nor set aside: repair it", "queue", w.kind.Name, "job", id, "why", why, "error", failed)
 			err = point.Rollback(ctx)

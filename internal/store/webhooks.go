@@ -37,11 +37,11 @@ ON CONFLICT (job_id, attempt) DO UPDATE
        duration_ms = excluded.duration_ms, sent_at = excluded.sent_at
  WHERE NOT w.ok
 RETURNING w.job_id`
-	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, args{
+	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{
 		"job": r.JobID, "attempt": r.Attempt, "url": r.URL, "status": r.Status, "ok": r.OK, "error_code": string(r.ErrorCode),
 		"duration_ms": r.Duration.Milliseconds(), "sent_at": r.SentAt,
 	})
-	return wrap("write the webhook's receipt", err)
+	return Wrap("write the webhook's receipt", err)
 }
 
 // DeliveredWebhook is the attempt that delivered a job's webhook.
@@ -58,5 +58,5 @@ SELECT attempt, coalesce(status, 0) FROM daybook.webhook_deliveries WHERE job_id
 	if errors.Is(err, pgx.ErrNoRows) {
 		return delivered, false, nil
 	}
-	return delivered, err == nil, wrap("look for an earlier delivery", err)
+	return delivered, err == nil, Wrap("look for an earlier delivery", err)
 }
