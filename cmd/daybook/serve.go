@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/console"
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -100,7 +101,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", listen, err)
 	}
-	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "openapi", "/openapi.json")
+	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "console", console.Root, "openapi", "/openapi.json")
 	if len(tokens) == 0 {
 		a.log.Warn("there is no token yet: create one with `daybook tokens create`")
 	}
@@ -109,7 +110,9 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	background.Go(func() { httpapi.ResumeBulk(resuming, db.Pool, a.log) })
 	defer background.Wait()
 	defer stop()
+	pages := console.New(console.Options{Pool: db.Pool, Listing: db.Listing, Log: a.log, Version: readVersion().Version})
 	handler := httpapi.New(httpapi.Options{
+		Console: pages, ConsoleRoot: console.Root,
 		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
 	})
 	return httpapi.Serve(ctx, listener, handler, a.log)

@@ -72,6 +72,10 @@ type Options struct {
 	CheckPayload func(jobType string, payload json.RawMessage) error
 	// TypeName returns the name by which a job's type is registered, for one that has others as well; nil: types have one name.
 	TypeName func(jobType string) string
+	// Console answers everything under ConsoleRoot, and / leads there; nil: there is no console.
+	Console http.Handler
+	// ConsoleRoot is the address of the console's first page, which ends in a slash.
+	ConsoleRoot string
 	// Log is told of each request; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's, for the OpenAPI document; empty: "dev".
@@ -100,6 +104,10 @@ func New(o Options) http.Handler {
 	s.ledger()
 	s.stats()
 	s.plain(mux)
+	if o.Console != nil {
+		mux.Handle(o.ConsoleRoot, o.Console)
+		mux.Handle("GET /{$}", http.RedirectHandler(o.ConsoleRoot, http.StatusSeeOther))
+	}
 	return s.watch(routed(mux, literalPaths(s.api.OpenAPI())))
 }
 

@@ -1,0 +1,86 @@
+package console
+
+import (
+	"cmp"
+	"embed"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+)
+
+// Root is the address under which every page of the console is.
+const Root = "/console/"
+
+// Options are what the console needs.
+type Options struct {
+	// Pool is the database's; it stays the caller's to close.
+	Pool *pgxpool.Pool
+	// Listing reads on the same database; it stays the caller's to close.
+	Listing *listing.Listing
+	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known here. It stays the caller's to close.
+	Temporal client.Client
+	// TemporalUI is the address of Temporal's own pages, to which runs are linked; empty: they are not.
+	TemporalUI string
+	// Log is told of what fails; nil: slog.Default.
+	Log *slog.Logger
+	// Version is the program's; empty: "dev".
+	Version string
+}
+
+type console struct {
+	Options
+	log   *slog.Logger
+	mux   *http.ServeMux
+	pages pages
+	now   func() time.Time
+}
+
+//go:embed static
+var static embed.FS
+
+// New returns the console as a handler of every address under Root.
+func New(o Options) http.Handler {
+	c := &console{Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), now: time.Now}
+	c.Version = cmp.Or(c.Version, "dev")
+	c.pages = parsePages()
+	c.session()
+	c.overview()
+
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		panic(err) // the same for every start
+	}
+	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))
+	c.page("GET "+Root, tokens.ScopeRead, c.unknownPage)
+	return secured(http.NewCrossOriginProtection().Handler(c.mux))
+}
+
+// secured gives each answer the headers that keep a browser from running, framing or leaking anything.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// cached lets a browser keep files of the program for as long as it asks by their version.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery != "" {
+			w.Header().Set("Cache-Control", "private, max-age=86400")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

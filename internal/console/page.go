@@ -1,0 +1,175 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+)
+
+const pageTimeout = 15 * time.Second
+
+// request is a request of a caller who is signed in.
+type request struct {
+	*http.Request
+	// Token is the caller's.
+	Token tokens.Token
+	now   time.Time
+}
+
+// org returns the organization that the address asks for in ?org=, or the only one that the token reaches; empty: all. One that the
+// token does not reach does not exist for it.
+func (r *request) org() (string, error) { return r.reach(r.FormValue("org")) }
+
+// reach returns the organization that a request is about: org, or the token's own when org is empty.
+func (r *request) reach(org string) (string, error) {
+	switch {
+	case r.Token.OrgID == nil:
+		return org, nil
+	case org == "" || org == *r.Token.OrgID:
+		return *r.Token.OrgID, nil
+	}
+	return "", store.NoOrganization(org)
+}
+
+// view is what a page shows.
+type view struct {
+	// Title is the page's heading and, with the program's name, the window's.
+	Title string
+	// Template is the file of templates/ without ".html".
+	Template string
+	// Nav is the entry of the menu that the page belongs to: its address below Root.
+	Nav string
+	// Live has the page's parts read anew every few seconds.
+	Live bool
+	// Status is the HTTP status; 0: 200.
+	Status int
+	// Data is the template's own.
+	Data any
+}
+
+// frame is what the layout is rendered with.
+type frame struct {
+	view
+	Root    string
+	Menu    []menuEntry
+	Token   *tokens.Token
+	Version string
+	Flash   *flash
+	Now     time.Time
+	Address string
+}
+
+// Can reports whether the caller's token has a scope: buttons are shown to those who may use them.
+func (f frame) Can(scope tokens.Scope) bool { return f.Token != nil && f.Token.Allows(scope) }
+
+type menuEntry struct{ Group, Name, Path string }
+
+// menu is what the console has, in the order of its use.
+var menu = []menuEntry{
+	{"", "Overview", ""},
+}
+
+// addToMenu is called by the file of each subject as the program starts.
+func (c *console) addToMenu(entries ...menuEntry) { c.pages.menu = append(c.pages.menu, entries...) }
+
+//go:embed templates
+var templates embed.FS
+
+type pages struct {
+	byName map[string]*template.Template
+	menu   []menuEntry
+}
+
+// parsePages reads every page's template once, each with the layout and the parts that pages share (files whose names begin with "shared-").
+func parsePages() pages {
+	shared := template.Must(template.New("layout").Funcs(functions()).ParseFS(templates, "templates/shared-*.html"))
+	p := pages{byName: map[string]*template.Template{}, menu: menu}
+	files, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if !strings.HasPrefix(name, "shared-") {
+			p.byName[name] = template.Must(template.Must(shared.Clone()).ParseFS(templates, file))
+		}
+	}
+	return p
+}
+
+// page adds a page that a caller who is signed in with the scope may see. pattern is that of http.ServeMux, with Root.
+func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx context.Context, r *request) (*view, error)) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, raw *http.Request) {
+		r, ok := c.signedIn(w, raw, scope)
+		if !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(raw.Context(), pageTimeout)
+		defer cancel()
+		v, err := handle(ctx, r)
+		if err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		c.render(w, r, v)
+	})
+}
+
+// render writes a page. It is made in memory first: an error in a template answers with status 500, not with half a page.
+func (c *console) render(w http.ResponseWriter, r *request, v *view) {
+	f := frame{view: *v, Root: Root, Menu: c.pages.menu, Version: c.Version, Now: c.now(), Flash: takeFlash(w, r.Request), Address: r.URL.RequestURI()}
+	if r.Token.ID != "" {
+		f.Token = &r.Token
+	}
+	t := c.pages.byName[v.Template]
+	if t == nil {
+		c.broken(w, r.Request, fmt.Errorf("there is no template %q", v.Template))
+		return
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "layout", f); err != nil {
+		c.broken(w, r.Request, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if v.Status != 0 {
+		w.WriteHeader(v.Status)
+	}
+	_, _ = b.WriteTo(w)
+}
+
+func (c *console) broken(w http.ResponseWriter, r *http.Request, err error) {
+	c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console could not be rendered", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
+	http.Error(w, "This page could not be rendered. The server's log says why.", http.StatusInternalServerError)
+}
+
+// fail shows an error: what went wrong and what to do, with its code.
+func (c *console) fail(w http.ResponseWriter, r *request, err error) {
+	class := cmp.Or(store.Failure(err), failure.Internal)
+	detail := class.Instead
+	if detail == "" {
+		detail = err.Error()
+	}
+	if class.Status >= http.StatusInternalServerError {
+		c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console failed", slog.String("path", r.URL.Path), slog.String("code", class.Code), slog.String("error", err.Error()))
+	}
+	c.render(w, r, &view{Title: class.Title, Template: "error", Status: class.Status, Data: map[string]any{"Code": class.Code, "Detail": detail}})
+}
+
+var errNoPage = failure.New(failure.NotFound, "there is no page under this address")
+
+// overview, the first page, is also the one of an address that no other page has.
+func (c *console) unknownPage(context.Context, *request) (*view, error) { return nil, errNoPage }
