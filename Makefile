@@ -84,6 +84,11 @@ api-check: ## fail when api.txt is not what the code exports
 	if ! diff -u api.txt api.txt.new; then \
 		echo "api.txt is out of date: run make api, look at what changes for users, and commit the result" >&2; exit 1; fi
 
+.PHONY: test-alerts
+test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires and clears
+	scripts/prometheus.sh promtool check rules $(wildcard deploy/prometheus/*.yml)
+	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (10s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
