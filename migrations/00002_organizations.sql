@@ -21,6 +21,9 @@ CREATE TABLE daybook.organizations (
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+-- Those that are held back: few, however many organizations there are.
+CREATE INDEX organizations_paused ON daybook.organizations (id) WHERE paused_at IS NOT NULL;
+CREATE INDEX organizations_capped ON daybook.organizations (id) WHERE max_in_flight IS NOT NULL;
 COMMENT ON COLUMN daybook.organizations.config_version IS
     'Grows whenever a rule set is activated or an account added: a failure found under an older one is tried again';
 COMMENT ON COLUMN daybook.organizations.source IS

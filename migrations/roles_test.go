@@ -67,6 +67,8 @@ func TestRoles(t *testing.T) {
 		{worker, `SELECT count(queues.complete_task(task_id)::text) FROM queues.leased_tasks`},
 		{reader, `SELECT count(*) FROM queues.task_completed JOIN queues.task USING (task_id)`},
 		{worker, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '0 seconds')`},
+		{worker, `WITH added AS (INSERT INTO daybook.gauges (kind, holder) VALUES ('jobs', 'w') RETURNING 1) SELECT count(*) FROM added`},
+		{reader, `SELECT count(*) FROM daybook.gauges`},
 	} {
 		require.NoError(t, did.pool.QueryRow(t.Context(), did.stmt).Scan(&n), did.stmt)
 		assert.Positive(t, n, did.stmt)
@@ -91,6 +93,7 @@ func TestRoles(t *testing.T) {
 		"domain code leases a task":         {domain, `SELECT queues.dequeue_next_available_task()`},
 		"domain code removes tasks":         {domain, `SELECT queues.remove_completed_tasks(now())`},
 		"the reader enqueues a task":        {reader, `SELECT queues.enqueue('email', '{}')`},
+		"the reader samples":                {reader, `INSERT INTO daybook.gauges (kind, holder) VALUES ('tasks', 'r')`},
 		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
 	} {
 		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)

@@ -3475,6 +3475,29 @@ CREATE TABLE daybook.defaults (
 
 COMMENT ON COLUMN daybook.defaults.source IS 'The source of organizations that name none; daybook is the table daybook.documents';
 
+-- Name: depths; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.depths (
+    seconds integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    kind text NOT NULL COLLATE pg_catalog."C",
+    due bigint NOT NULL,
+    waiting bigint NOT NULL,
+    leased bigint NOT NULL,
+    failed bigint NOT NULL,
+    oldest_due_seconds double precision NOT NULL,
+    CONSTRAINT depths_seconds_check CHECK ((seconds = ANY (ARRAY[60, 600, 3600])))
+)
+WITH (fillfactor='50');
+
+-- Name: TABLE depths; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.depths IS 'The highest gauges of each minute, ten minutes and hour, kept for as long as daybook.history';
+
+-- Name: COLUMN depths.oldest_due_seconds; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.depths.oldest_due_seconds IS 'For how long the oldest due job had been due; 0: none was';
+
 -- Name: documents; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.documents (
@@ -3543,6 +3566,106 @@ CREATE SEQUENCE daybook.fence_seq
 -- Name: SEQUENCE fence_seq; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON SEQUENCE daybook.fence_seq IS 'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
+
+-- Name: gauges; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.gauges (
+    kind text NOT NULL COLLATE pg_catalog."C",
+    sampled_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    holder text NOT NULL,
+    due bigint DEFAULT 0 NOT NULL,
+    waiting bigint DEFAULT 0 NOT NULL,
+    leased bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    stale_leases bigint DEFAULT 0 NOT NULL,
+    unhandled bigint DEFAULT 0 NOT NULL,
+    held_back bigint DEFAULT 0 NOT NULL,
+    oldest_due_at timestamp with time zone,
+    estimated text[] DEFAULT '{}'::text[] NOT NULL,
+    figures jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT gauges_due_check CHECK ((due >= 0)),
+    CONSTRAINT gauges_failed_check CHECK ((failed >= 0)),
+    CONSTRAINT gauges_figures_check CHECK ((jsonb_typeof(figures) = 'object'::text)),
+    CONSTRAINT gauges_held_back_check CHECK ((held_back >= 0)),
+    CONSTRAINT gauges_kind_check CHECK ((kind <> ''::text)),
+    CONSTRAINT gauges_leased_check CHECK ((leased >= 0)),
+    CONSTRAINT gauges_stale_leases_check CHECK ((stale_leases >= 0)),
+    CONSTRAINT gauges_unhandled_check CHECK ((unhandled >= 0)),
+    CONSTRAINT gauges_waiting_check CHECK ((waiting >= 0))
+)
+WITH (fillfactor='50');
+
+-- Name: TABLE gauges; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.gauges IS 'How the queues stood when they were last sampled: one row a kind, and one of the whole database';
+
+-- Name: COLUMN gauges.holder; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.gauges.holder IS 'The process that samples';
+
+-- Name: COLUMN gauges.due; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.gauges.due IS 'Jobs that are pending and whose time has come; waiting: whose time lies ahead';
+
+-- Name: COLUMN gauges.oldest_due_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.gauges.oldest_due_at IS 'Since when the oldest due job is due; null: none is due';
+
+-- Name: COLUMN gauges.estimated; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.gauges.estimated IS 'Those of the columns due, waiting, leased and failed that are estimates: there were more rows than are counted';
+
+-- Name: COLUMN gauges.figures; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.gauges.figures IS 'The same by type, dead letters by error code, and the state of the workflow';
+
+-- Name: history; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.history (
+    seconds integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    kind text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL COLLATE pg_catalog."C",
+    outcome text NOT NULL COLLATE pg_catalog."C",
+    code text NOT NULL COLLATE pg_catalog."C",
+    org_id text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    count bigint NOT NULL,
+    waited_seconds double precision NOT NULL,
+    took_seconds double precision NOT NULL,
+    waited bigint[] NOT NULL,
+    took bigint[] NOT NULL,
+    CONSTRAINT history_count_check CHECK ((count >= 0)),
+    CONSTRAINT history_seconds_check CHECK ((seconds = ANY (ARRAY[60, 600, 3600])))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.1');
+
+-- Name: TABLE history; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.history IS 'What attempts came to, by the minute (kept for two days), by ten minutes (eight days) and by the hour (31 days)';
+
+-- Name: COLUMN history.seconds; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.history.seconds IS 'How long a span the row stands for, from at on';
+
+-- Name: COLUMN history.type; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.history.type IS 'The type of a job or task; empty for accounting; other: one of the types beyond the hundredth';
+
+-- Name: COLUMN history.code; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.history.code IS 'The error code; empty: no error';
+
+-- Name: COLUMN history.org_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.history.org_id IS 'The organization, where a worker is told to keep them apart (DAYBOOK_METRICS_ORGANIZATIONS); else empty';
+
+-- Name: COLUMN history.waited_seconds; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.history.waited_seconds IS 'The sum of the times from when the jobs were first due until the attempts ended; waited: how many in each bucket';
+
+-- Name: COLUMN history.took_seconds; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.history.took_seconds IS 'The sum of the times that the attempts took; took: how many in each bucket';
 
 -- Name: impacts; Type: TABLE; Schema: daybook; Owner: -
 
@@ -4071,6 +4194,11 @@ ALTER TABLE ONLY daybook.confirmations
 ALTER TABLE ONLY daybook.defaults
     ADD CONSTRAINT defaults_pkey PRIMARY KEY (one);
 
+-- Name: depths depths_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.depths
+    ADD CONSTRAINT depths_pkey PRIMARY KEY (seconds, at, kind);
+
 -- Name: documents documents_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.documents
@@ -4080,6 +4208,16 @@ ALTER TABLE ONLY daybook.documents
 
 ALTER TABLE ONLY daybook.entries
     ADD CONSTRAINT entries_pkey PRIMARY KEY (impact_id, line_no);
+
+-- Name: gauges gauges_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.gauges
+    ADD CONSTRAINT gauges_pkey PRIMARY KEY (kind);
+
+-- Name: history history_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.history
+    ADD CONSTRAINT history_pkey PRIMARY KEY (seconds, at, kind, type, outcome, code, org_id);
 
 -- Name: impacts impacts_org_id_document_id_seq_key; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -4276,6 +4414,14 @@ CREATE INDEX jobs_turn ON daybook.jobs USING btree (turn_id, last_attempted_at) 
 -- Name: jobs_unique; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX jobs_unique ON daybook.jobs USING btree (org_id, unique_hash) WHERE ((unique_hash IS NOT NULL) AND (state = ANY (ARRAY['pending'::daybook.job_state, 'leased'::daybook.job_state])));
+
+-- Name: organizations_capped; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX organizations_capped ON daybook.organizations USING btree (id) WHERE (max_in_flight IS NOT NULL);
+
+-- Name: organizations_paused; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
 
 -- Name: error_task; Type: INDEX; Schema: queues; Owner: -
 
