@@ -1,0 +1,181 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+// The names of the checks of the database, in their order.
+const (
+	checkDatabase = "database"
+	checkSchema   = "migrations"
+	checkClock    = "clock"
+	checkDue      = "due jobs"
+	checkFailed   = "failed jobs"
+	checkRetrying = "jobs that are tried again"
+	checkLeases   = "stale leases"
+)
+
+// database makes the checks of the database, one after another on one connection at a time: a pool may have few.
+func (p *probe) database(ctx context.Context) {
+	p.completed = -1
+	reached := false
+	p.check(checkDatabase, func() (found []Finding, err error) {
+		found, reached = p.reach(ctx)
+		return found, nil
+	})
+	if !reached {
+		p.skip(checkSchema, checkClock, checkDue, checkFailed, checkRetrying, checkLeases)
+		return
+	}
+	p.check(checkClock, func() ([]Finding, error) { return p.compareClocks(ctx) })
+	fits := false
+	p.check(checkSchema, func() ([]Finding, error) {
+		found, readable, err := p.schema(ctx)
+		fits = readable
+		return found, err
+	})
+	if !fits {
+		p.skip(checkDue, checkFailed, checkRetrying, checkLeases)
+		return
+	}
+	p.databaseAnswers = true
+	p.each(ctx, checkDue, p.due)
+	p.each(ctx, checkFailed, p.failed)
+	p.each(ctx, checkRetrying, p.retrying)
+	p.each(ctx, checkLeases, p.stale)
+	p.check("completions", func() ([]Finding, error) {
+		return nil, p.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+			n, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
+			if err == nil {
+				p.completed = n
+			}
+			return err
+		})
+	})
+}
+
+// read runs f in a transaction that only reads and ends in time.
+func (p *probe) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*p.Timeout)
+	defer cancel()
+	return diagnosis.Read(ctx, p.Pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+}
+
+// each makes a check of every kind. What one kind's tables do not answer keeps no other from being looked at.
+func (p *probe) each(ctx context.Context, name string, f func(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error)) {
+	p.check(name, func() (all []Finding, err error) {
+		for _, kind := range kinds() {
+			var found []Finding
+			failed := p.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+				found, err = f(ctx, tx, kind)
+				return err
+			})
+			if failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", kind, failed))
+				continue
+			}
+			all = append(all, found...)
+		}
+		return all, err
+	})
+}
+
+// reach looks whether the database answers and can be written.
+func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
+	f := Finding{Code: DatabaseUnavailable, Severity: Critical, Todo: "Check that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it."}
+	if p.Pool == nil {
+		if p.PoolError == nil {
+			return nil, false
+		}
+		f.Says = "The database is not asked: " + sentence(p.PoolError) + "."
+		return []Finding{f}, false
+	}
+	const stmt = `SELECT clock_timestamp(), pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'`
+	var standby, readOnly bool
+	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
+	defer cancel()
+	began := p.Now()
+	err := p.Pool.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly)
+	switch {
+	case store.RefusesConnection(err):
+		f.Says = "The database refuses the connection: " + sentence(err) + "."
+		f.Todo = "Check the user, the password and the database's name in DAYBOOK_DATABASE_URL."
+	case err != nil:
+		f.Says = "The database does not answer: " + sentence(err) + "."
+	case standby:
+		f.Says = "The database is a standby: it can be read and not written, so nothing can be worked."
+		f.Todo = "Name the primary in DAYBOOK_DATABASE_URL, or promote this server."
+	case readOnly:
+		f.Says = "The database's sessions only read (default_transaction_read_only is on), so nothing can be worked."
+		f.Todo = "Look why it was set, and reset it: `ALTER DATABASE … RESET default_transaction_read_only`, or ALTER ROLE."
+	default:
+		p.at = p.at.Add(-p.Now().Sub(began) / 2)
+		return nil, true
+	}
+	return []Finding{f}, err == nil
+}
+
+// skewAllowed is how far the database's clock and this machine's may be apart: signatures of webhooks and Temporal's timers tolerate minutes,
+// people who compare log lines do not.
+const skewAllowed = 5 * time.Second
+
+// compareClocks looks whether the database's clock and this machine's are alike.
+func (p *probe) compareClocks(ctx context.Context) ([]Finding, error) {
+	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
+	defer cancel()
+	var at time.Time
+	began := p.Now()
+	if err := p.Pool.QueryRow(asking, `SELECT clock_timestamp()`).Scan(&at); err != nil {
+		return nil, err
+	}
+	ended := p.Now()
+	p.at = at
+	// The answer was made at some moment between the two.
+	apart := max(began.Sub(at), at.Sub(ended))
+	if apart <= skewAllowed {
+		return nil, nil
+	}
+	direction := "behind"
+	if at.After(ended) {
+		direction = "ahead of"
+	}
+	return []Finding{{
+		Code: ClockSkew, Severity: Warning,
+		Says: fmt.Sprintf("The database's clock is %s %s this machine's. Jobs fall due by the database's clock; webhooks are signed by the worker's.", Age(apart), direction),
+		Todo: "Synchronise both machines' clocks (NTP): compare `date -u` here with `SELECT clock_timestamp()`.",
+	}}, nil
+}
+
+// schema looks whether the schema is this program's. It is readable when it is, or lacks only constraints, indexes or triggers.
+func (p *probe) schema(ctx context.Context) (found []Finding, readable bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
+	defer cancel()
+	err = migrations.Verify(asking, p.Pool)
+	f := Finding{Severity: Critical}
+	switch {
+	case err == nil:
+		return nil, true, nil
+	case errors.Is(err, migrations.ErrPending):
+		f.Code, f.Todo = SchemaOld, "Run `daybook migrate up` as the schema's owner; running workers go on by themselves."
+	case errors.Is(err, migrations.ErrNewer):
+		f.Code, f.Todo = SchemaNew, "Use the program of the release that migrated the database."
+	case errors.Is(err, migrations.ErrDifferent):
+		f.Code, f.Todo = SchemaDifferent, "Use the program that made the database, or make the database anew."
+	case errors.Is(err, migrations.ErrIncomplete):
+		f.Code, f.Todo = SchemaIncomplete, "Wait until a restore that is under way has ended; else make what is missing as migrations/schema.sql has it, and run `daybook doctor` again."
+		readable = true
+	default:
+		return nil, false, err
+	}
+	f.Says = upperFirst(sentence(err)) + "."
+	return []Finding{f}, readable, nil
+}

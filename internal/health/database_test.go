@@ -1,0 +1,89 @@
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+)
+
+func TestNothingIsWrong(t *testing.T) {
+	t.Parallel()
+	r := setup(t).check()
+	assert.True(t, r.Working)
+	assert.Contains(t, r.Summary, "nothing waits")
+	for _, f := range r.Findings {
+		assert.Equal(t, health.Info, f.Severity, f.Says)
+	}
+}
+
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), "postgres://u:secret@127.0.0.1:1/none")
+	require.NoError(t, err)
+	defer pool.Close()
+	r := clean(t, health.Check(t.Context(), health.Options{Pool: pool}))
+	f := one(t, r, health.DatabaseUnavailable)
+	assert.Equal(t, health.Critical, f.Severity)
+	assert.NotContains(t, f.Says, "secret")
+	assert.False(t, r.Working)
+	assert.Contains(t, r.Summary, "Nothing is worked: the database does not answer")
+}
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	empty := &bundle{pgtest.NewEmpty(t), t}
+	assert.Contains(t, one(t, empty.check(), health.SchemaOld).Todo, "daybook migrate up")
+	b := setup(t)
+	b.exec(`DROP INDEX daybook.jobs_failed_org`)
+	assert.Contains(t, one(t, b.check(), health.SchemaIncomplete).Says, "jobs_failed_org")
+	b.exec(`INSERT INTO daybook.schema_migrations (version_id, is_applied) VALUES (99999, true)`)
+	assert.Contains(t, one(t, b.check(), health.SchemaNew).Says, "newer")
+}
+
+func TestStandbyAndReadOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	pool, err := pgxpool.New(t.Context(), b.URL)
+	require.NoError(t, err)
+	defer pool.Close()
+	r := health.Check(t.Context(), health.Options{Pool: pool})
+	assert.Contains(t, one(t, r, health.DatabaseUnavailable).Says, "only read")
+}
+
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	o := health.Options{Pool: b.Pool, Now: func() time.Time { return time.Now().Add(-90 * time.Second) }}
+	f := one(t, clean(t, health.Check(t.Context(), o)), health.ClockSkew)
+	assert.Equal(t, health.Warning, f.Severity)
+	assert.Regexp(t, `1 min (29|30) s ahead of`, f.Says)
+}
+
+// A table that is locked is reported, and everything else is looked at.
+func TestLockedTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.jobs`)
+	require.NoError(t, err)
+	b.exec(`INSERT INTO daybook.organizations (id, paused_at) VALUES ('acme', now());
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id) VALUES (1, 'acme', 'd')`)
+	r := health.Check(t.Context(), health.Options{Pool: b.Pool})
+	one(t, r, health.OrganizationPaused)
+	var unread int
+	for _, c := range r.Checked {
+		if c.Error != "" {
+			unread++
+		}
+	}
+	assert.Positive(t, unread)
+}

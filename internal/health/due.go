@@ -1,0 +1,168 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+)
+
+const (
+	// warnAfter is after what time a due job that nothing holds back is a warning: polls are up to ten seconds apart by default, a crash takes fifteen.
+	warnAfter = time.Minute
+	// criticalAfter is after what time it is critical.
+	criticalAfter = 10 * time.Minute
+	// orgsNamed is how many organizations have a finding of their own; what there is beyond is summed up in one.
+	orgsNamed = 10
+)
+
+// due looks at what is due in a kind and what holds it back.
+func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error) {
+	groups, err := diagnosis.DueJobs(ctx, tx, kind, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	var total int64
+	paused := map[string]bool{}
+	for _, g := range groups {
+		total += g.Count
+		f := Finding{Kind: kind, Type: g.Type, OrgID: g.OrgID, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.ExampleOrg}
+		waits := p.clock().Sub(g.Since)
+		switch g.Reason {
+		case diagnosis.Paused:
+			paused[g.OrgID+"/"+g.Type] = true
+			found = append(found, p.pausedFinding(f, g, waits))
+		case diagnosis.Capped:
+			found = append(found, cappedFinding(f, g, waits))
+		case diagnosis.Unhandled:
+			found = append(found, missingFinding(f, waits))
+		case diagnosis.Foreign:
+			if waits > warnAfter {
+				found = append(found, foreignFinding(f, g, waits))
+			}
+		case diagnosis.Free:
+			p.oldest = max(p.oldest, waits)
+			if waits > warnAfter {
+				found = append(found, oldestFinding(f, waits))
+			}
+		}
+	}
+	for i := range found {
+		found[i].AtLeast = total >= diagnosis.Most
+	}
+	if total > 0 {
+		p.open[kind], p.used[kind] = true, true
+		return found, nil
+	}
+	open, used, err := diagnosis.OpenOrUsed(ctx, tx, kind)
+	p.open[kind], p.used[kind] = open, used
+	return found, err
+}
+
+func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
+	f.Severity, f.Since = Warning, moment(g.HeldSince)
+	since := ""
+	if !g.HeldSince.IsZero() {
+		since = ", since " + Age(p.clock().Sub(g.HeldSince))
+	}
+	if f.Kind == "tasks" {
+		f.Code = TypePaused
+		f.Says = fmt.Sprintf("Tasks of type %s are paused%s: %s, the oldest due for %s.", f.Type, since, waiting(f), Age(waits))
+		f.Todo = fmt.Sprintf("Resume them when they may be worked: `daybook tasks resume --type %s` (or `--all`; `daybook tasks limits` says which).", shell(f.Type))
+		return f
+	}
+	f.Code = OrganizationPaused
+	f.Says = fmt.Sprintf("Organization %s is paused%s: %s, the oldest due for %s.", clip(f.OrgID, 100), since, waiting(f), Age(waits))
+	f.Todo = "Resume it when its jobs may be worked: `daybook organizations resume --org " + shell(f.OrgID) + "`."
+	return f
+}
+
+func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
+	f.Code, f.Severity = CapReached, Info
+	if waits > warnAfter {
+		f.Severity = Warning
+	}
+	if f.Kind == "tasks" {
+		f.Says = fmt.Sprintf("Tasks of type %s are at their cap of %s at a time: %s, the oldest due for %s.", f.Type, grouped(g.Limit), waiting(f), Age(waits))
+		f.Todo = fmt.Sprintf("If more may run at a time, raise it: `daybook tasks cap --type %s --max-in-flight N`, or remove it: `--none` (`daybook tasks limits` lists the caps).", shell(f.Type))
+		return f
+	}
+	f.Says = fmt.Sprintf("Organization %s is at its cap of %s at a time: %s, the oldest due for %s.", clip(f.OrgID, 100), plural(g.Limit, "job", "jobs"), waiting(f), Age(waits))
+	f.Todo = "If more may run at a time, raise it: `daybook organizations cap --org " + shell(f.OrgID) + " --max-in-flight N`, or remove it: `--none`."
+	return f
+}
+
+func missingFinding(f Finding, waits time.Duration) Finding {
+	f.Code, f.Severity, f.ErrorCode = HandlerMissing, Warning, "HANDLER_MISSING"
+	f.Says = fmt.Sprintf("No worker has a handler for jobs of type %s: %s, the oldest due for %s. After five minutes they are dead letters, until a worker starts that has one.", f.Type, waiting(f), Age(waits))
+	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks."
+	return f
+}
+
+func foreignFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
+	f.Code, f.Severity = SourceMissing, Warning
+	f.Says = fmt.Sprintf("No worker works accounting jobs that need %s: %s, the oldest due for %s.", g.Needs, waiting(f), Age(waits))
+	f.Todo = "Start the worker that reads this source and has these hooks, or say where the documents are: `daybook organizations source NAME --org " + shell(f.ExampleOrg) + "`."
+	return f
+}
+
+func oldestFinding(f Finding, waits time.Duration) Finding {
+	f.Code, f.Severity = OldestDue, Warning
+	if waits > criticalAfter {
+		f.Severity = Critical
+	}
+	what := "The oldest " + jobWord(f) + " has been due for " + Age(waits)
+	if f.Count > 1 {
+		what += fmt.Sprintf("; %s due", are(f.Count, jobWords(f)))
+	}
+	f.Says = what + ", and nothing on record holds it back."
+	f.Todo = "If workers run, they are too slow for what comes, or another transaction holds the row: look at `daybook leases` and " + showCommand(f) + "; add workers or lanes (`daybook workflow configure --concurrency N`)."
+	return f
+}
+
+// waiting says how many jobs wait.
+func waiting(f Finding) string {
+	words := jobWords(f)
+	if f.Count == 1 {
+		return "1 due " + words[0] + " waits"
+	}
+	return atLeast(f.Count) + " due " + words[1] + " wait"
+}
+
+func are(n int64, words [2]string) string {
+	if n == 1 {
+		return "1 " + words[0] + " is"
+	}
+	return atLeast(n) + " " + words[1] + " are"
+}
+
+// jobWord names a job of a finding's kind and type.
+func jobWord(f Finding) string {
+	if f.Type != "" {
+		return jobWords(f)[0] + " of type " + f.Type
+	}
+	return jobWords(f)[0]
+}
+
+func jobWords(f Finding) [2]string {
+	switch f.Kind {
+	case "accounting":
+		return [2]string{"document", "documents"}
+	case "tasks":
+		return [2]string{"task", "tasks"}
+	default:
+		return [2]string{"job", "jobs"}
+	}
+}
+
+// showCommand shows a finding's example.
+func showCommand(f Finding) string {
+	if f.Kind == "accounting" {
+		return "`daybook accounting show " + shell(f.ExampleOrg) + " " + shell(f.Example) + "`"
+	}
+	return "`daybook " + f.Kind + " show " + shell(f.Example) + "`"
+}

@@ -1,0 +1,98 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// failed groups what failed in a kind, by type and error code.
+func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error) {
+	groups, err := diagnosis.FailedJobs(ctx, tx, kind, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	var total int64
+	for _, g := range groups {
+		total += g.Count
+		f := Finding{
+			Code: FailedJobs, Severity: Warning, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
+		}
+		c := causeOf(kind, models.ErrorCode(g.Code))
+		if g.Code == string(models.CodeHandlerMissing) {
+			f.Code = HandlerMissing
+		}
+		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, Age(p.clock().Sub(g.Last)), ended(clip(g.Error, 200)))
+		f.Todo = c.todo(f)
+		found = append(found, f)
+	}
+	for i := range found {
+		found[i].AtLeast = total >= diagnosis.Most
+	}
+	return found, nil
+}
+
+// retrying groups what is to be tried again in a kind, by type and error code.
+func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error) {
+	groups, err := diagnosis.RetryingJobs(ctx, tx, kind, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	var total int64
+	for _, g := range groups {
+		total += g.Count
+		f := Finding{
+			Code: RetryingJobs, Severity: Info, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
+		}
+		// A neighbour that is away makes every job of a type fail: that is worth a look before they are dead letters.
+		if g.Count >= manyRetries {
+			f.Severity = Warning
+		}
+		verb := "are"
+		if g.Count == 1 {
+			verb = "is"
+		}
+		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code), causeOf(kind, models.ErrorCode(g.Code)).says, ended(clip(g.Error, 200)))
+		f.Todo = "Nothing has to be done if the cause passes: each is tried again by itself. Look at one: " + showCommand(f) + "."
+		found = append(found, f)
+	}
+	for i := range found {
+		found[i].AtLeast = total >= diagnosis.Most
+	}
+	return found, nil
+}
+
+// manyRetries is how many jobs of a type that wait for another attempt are a warning.
+const manyRetries = 10
+
+// counted begins a sentence about a finding's jobs: "3 documents", "1 job of type email".
+func counted(f Finding) string {
+	words := jobWords(f)
+	text := plural(f.Count, words[0], words[1])
+	if f.Type != "" {
+		text += " of type " + f.Type
+	}
+	return text
+}
+
+func orNoCode(code string) string {
+	if code == "" {
+		return "an error"
+	}
+	return code
+}
+
+// ended ends a text that may end no sentence.
+func ended(s string) string {
+	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?") || strings.HasSuffix(s, "…") {
+		return s
+	}
+	return s + "."
+}

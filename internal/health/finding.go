@@ -1,0 +1,112 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Code is the stable name of what can be found. docs/doctor.md has a section for each.
+type Code string
+
+// The codes, in the order in which docs/doctor.md has them: what keeps everything from being worked comes first.
+const (
+	DatabaseUnavailable Code = "DATABASE_UNAVAILABLE"
+	SchemaOld           Code = "SCHEMA_OLD"
+	SchemaNew           Code = "SCHEMA_NEW"
+	SchemaDifferent     Code = "SCHEMA_DIFFERENT"
+	SchemaIncomplete    Code = "SCHEMA_INCOMPLETE"
+	RoleLacksRights     Code = "ROLE_LACKS_RIGHTS"
+	TemporalUnavailable Code = "TEMPORAL_UNAVAILABLE"
+	WorkflowNotStarted  Code = "WORKFLOW_NOT_STARTED"
+	WorkflowEnded       Code = "WORKFLOW_ENDED"
+	WorkflowPaused      Code = "WORKFLOW_PAUSED"
+	NoWorker            Code = "NO_WORKER"
+	TurnsFailing        Code = "TURNS_FAILING"
+	HandlerMissing      Code = "HANDLER_MISSING"
+	StaleLeases         Code = "STALE_LEASES"
+	OldSnapshot         Code = "OLD_SNAPSHOT"
+	AutovacuumBehind    Code = "AUTOVACUUM_BEHIND"
+	ClockSkew           Code = "CLOCK_SKEW"
+	SourceMissing       Code = "SOURCE_MISSING"
+	OrganizationPaused  Code = "ORGANIZATION_PAUSED"
+	TypePaused          Code = "TYPE_PAUSED"
+	CapReached          Code = "CAP_REACHED"
+	OldestDue           Code = "OLDEST_DUE"
+	BacklogGrows        Code = "BACKLOG_GROWS"
+	FailedJobs          Code = "FAILED_JOBS"
+	RetryingJobs        Code = "RETRYING_JOBS"
+	NoToken             Code = "NO_TOKEN"
+)
+
+// Codes lists every code, in their order.
+func Codes() []Code {
+	return []Code{
+		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded,
+		WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
+		TypePaused, CapReached, OldestDue, BacklogGrows, FailedJobs, RetryingJobs, NoToken,
+	}
+}
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities. Critical: work that is due is not done. Warning: something needs a person, and other work goes on. Info: it was set so,
+// or may be meant.
+const (
+	Critical Severity = "critical"
+	Warning  Severity = "warning"
+	Info     Severity = "info"
+)
+
+// rank orders severities, the worst first.
+func (s Severity) rank() int { return slices.Index([]Severity{Critical, Warning, Info}, s) }
+
+// Finding is one thing that was found.
+type Finding struct {
+	Code     Code     `json:"code"`
+	Severity Severity `json:"severity"`
+	// Kind is the kind of queue that it is about; empty: all, or none.
+	Kind string `json:"kind,omitempty"`
+	// OrgID is the organization that it is about; empty: more than one, or none.
+	OrgID string `json:"org_id,omitempty"`
+	// Type is the type of the jobs or tasks; accounting jobs have none.
+	Type string `json:"type,omitempty"`
+	// Owner is who owns the type, as its handler's policy says; empty: not on record.
+	Owner string `json:"owner,omitempty"`
+	// ErrorCode is that of the jobs that failed or are tried again.
+	ErrorCode string `json:"error_code,omitempty"`
+	// Count is how many jobs, leases or rows it is about; 0: it is not about any. AtLeast says that there may be more.
+	Count   int64 `json:"count,omitempty"`
+	AtLeast bool  `json:"at_least,omitempty"`
+	// Since is since when it is so; nil: that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	// Example names a job that it is about: the id of a job or task, or the document of an accounting job, whose organization is ExampleOrg.
+	Example    string `json:"example,omitempty"`
+	ExampleOrg string `json:"example_org_id,omitempty"`
+	// Says is what is wrong, in a sentence or two.
+	Says string `json:"says"`
+	// Todo is what to do, with the exact command.
+	Todo string `json:"todo"`
+	// Runbook is the anchor of the finding's section of docs/runbook.md and docs/doctor.md.
+	Runbook string `json:"runbook"`
+}
+
+// stops reports whether the finding keeps all jobs of its kind from being worked.
+func (f Finding) stops() bool {
+	switch f.Code {
+	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded, WorkflowPaused,
+		NoWorker, TurnsFailing:
+		return f.Severity == Critical
+	}
+	return false
+}
+
+// sortFindings puts the worst first; of those that are as bad, what explains the others first, then the most.
+func sortFindings(all []Finding) {
+	codes := Codes()
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(slices.Index(codes, a.Code), slices.Index(codes, b.Code)),
+			cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.OrgID, b.OrgID))
+	})
+}

@@ -1,0 +1,165 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// DefaultTimeout is how long one question to the database or to Temporal may take.
+const DefaultTimeout = 2 * time.Second
+
+// Options say what to ask. The zero value asks nothing.
+type Options struct {
+	// Pool is the database's; nil: it is not asked, and PoolError, if there is one, is why.
+	Pool      *pgxpool.Pool
+	PoolError error
+	// Temporal is asked for workflows and workers; nil: it is not asked, and TemporalError, if there is one, is why. A lazy client will do.
+	Temporal      client.Client
+	TemporalError error
+	// TemporalAddress is for people; empty: it is not named. Namespace is the client's; default "default".
+	TemporalAddress, Namespace string
+	// OrgID limits what is said of jobs to an organization; empty: all of them.
+	OrgID string
+	// Workflows are the workflows to ask for; nil: those that the documentation starts (Documented).
+	Workflows []Workflow
+	// Timeout is how long one question may take; 0: DefaultTimeout. A check asks more than one question at most twice as long.
+	Timeout time.Duration
+	// Now is this machine's clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Report is what was found.
+type Report struct {
+	// At is the database's clock, or, while that is not known, this machine's.
+	At time.Time `json:"at"`
+	// Working says that nothing keeps due work of any kind from being done, as far as the report knows.
+	Working bool `json:"working"`
+	// Summary says in a line whether work gets done, and if not, why, and what to do.
+	Summary string `json:"summary"`
+	// Findings are what was found, the worst first.
+	Findings []Finding `json:"findings"`
+	// Checked are the checks that were made.
+	Checked []Checked `json:"checked"`
+	// Workflows are those that Temporal knows, kind by kind; nil: it was not asked, or did not answer.
+	Workflows []WorkflowState `json:"workflows"`
+}
+
+// Checked is one check that was made.
+type Checked struct {
+	// Name is what was looked at, in a few words.
+	Name string `json:"name"`
+	// Findings counts what it found.
+	Findings int `json:"findings"`
+	// Error is why it could not be made, or not to its end; empty: it was. Skipped says that another finding is the reason.
+	Error   string `json:"error,omitempty"`
+	Skipped bool   `json:"skipped,omitempty"`
+	// TookMS is how long it took, in milliseconds.
+	TookMS int64 `json:"took_ms"`
+}
+
+// Worst is the severity of the worst finding; empty: there is none.
+func (r Report) Worst() Severity {
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	return r.Findings[0].Severity
+}
+
+// Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is away.
+func Check(ctx context.Context, o Options) Report {
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Workflows == nil {
+		o.Workflows = Documented()
+	}
+	p := &probe{Options: o, open: map[string]bool{}, used: map[string]bool{}}
+	var temporal temporalAnswer
+	var asking sync.WaitGroup
+	asking.Go(func() { temporal = askTemporal(ctx, o) })
+	p.database(ctx)
+	asking.Wait()
+	p.temporal(temporal)
+	return p.report()
+}
+
+// probe is one run of the checks. One goroutine has it.
+type probe struct {
+	Options
+	at       time.Time
+	findings []Finding
+	checked  []Checked
+	states   []WorkflowState
+	// databaseAnswers says that the database could be read, so that open and used are known.
+	databaseAnswers bool
+	// open are the kinds that have due or leased jobs, used those that ever had one.
+	open, used map[string]bool
+	// completed counts what was completed in the last minute; -1: that is not known. oldest is what free due job has waited longest.
+	completed int64
+	oldest    time.Duration
+}
+
+// check makes one check and notes what it found.
+func (p *probe) check(name string, f func() ([]Finding, error)) {
+	began := time.Now()
+	found, err := f()
+	c := Checked{Name: name, Findings: len(found), TookMS: time.Since(began).Milliseconds()}
+	if err != nil {
+		c.Error = err.Error()
+	}
+	p.add(found...)
+	p.checked = append(p.checked, c)
+}
+
+// skip notes that a check makes no sense because of another finding.
+func (p *probe) skip(names ...string) {
+	for _, name := range names {
+		p.checked = append(p.checked, Checked{Name: name, Skipped: true})
+	}
+}
+
+func (p *probe) add(found ...Finding) {
+	for _, f := range found {
+		f.Runbook = strings.ToLower(strings.ReplaceAll(string(f.Code), "_", "-"))
+		p.findings = append(p.findings, f)
+	}
+}
+
+// clock is the database's time, or this machine's.
+func (p *probe) clock() time.Time {
+	if p.at.IsZero() {
+		return p.Now()
+	}
+	return p.at
+}
+
+// report sums up.
+func (p *probe) report() Report {
+	sortFindings(p.findings)
+	r := Report{At: p.clock(), Findings: p.findings, Checked: p.checked, Workflows: p.states}
+	r.Working = !slices.ContainsFunc(r.Findings, Finding.stops)
+	r.Summary = p.summary(r)
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	return r
+}
+
+// kinds are the names of all kinds, in the order in which operations show them.
+func kinds() []string {
+	var names []string
+	for _, q := range store.Queues() {
+		names = append(names, q.Name)
+	}
+	return names
+}

@@ -1,0 +1,116 @@
+package health_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/internal/health"
+)
+
+func TestOldestDue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at)
+SELECT 'j' || n, 'acme', 'mail', '{}', now() - n * interval '1 minute', now() FROM generate_series(0, 3) n;
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ready_at) VALUES (1, 'acme', 'd', now() - interval '1 hour');
+SELECT queues.enqueue('mail', '{}', now() - interval '2 minutes')`)
+	r := b.check()
+	all := of(r, health.OldestDue)
+	if assert.Len(t, all, 3) {
+		assert.Equal(t, "accounting", all[0].Kind)
+		assert.Equal(t, health.Critical, all[0].Severity)
+		assert.Contains(t, all[0].Says, "1 h")
+		assert.Equal(t, "j3", all[1].Example)
+		assert.EqualValues(t, 4, all[1].Count)
+		assert.Equal(t, health.Warning, all[1].Severity)
+		assert.Equal(t, "tasks", all[2].Kind)
+	}
+	assert.True(t, r.Working, "the database alone does not say that nothing works")
+	assert.Contains(t, r.Summary, "the oldest due job has waited for 1 h")
+}
+
+func TestFailedJobsAreGrouped(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
+SELECT 'm' || n, 'acme', 'email', '{}', 'failed', 'dial tcp 10.0.0.1:25: connection refused', 'NETWORK_ERROR', now() - n * interval '1 hour', 5 FROM generate_series(1, 3) n;
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count) VALUES
+  ('p', 'acme', 'email', '{}', 'failed', 'no recipient', 'PAYLOAD_INVALID', now(), 1), ('h', 'acme', 'shrink', '{}', 'failed', 'no worker has a handler', 'HANDLER_MISSING', now(), 0);
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, state, last_error, last_error_code, finished_at, updated_at) VALUES
+  (1, 'acme', 'invoice 7', 'failed', 'no rule matches', 'NO_MATCHING_RULE', now(), now()), (1, 'acme', 'd', 'failed', 'in March', 'PERIOD_CLOSED', now(), now());
+SELECT queues.enqueue('sms', '{}');
+INSERT INTO queues.error (task_id, error_message) SELECT task_id, 'refused' FROM queues.task;
+INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
+	r := b.check()
+	said := map[string]health.Finding{}
+	for _, f := range of(r, health.FailedJobs) {
+		said[f.Kind+" "+f.Type+" "+f.ErrorCode] = f
+	}
+	assert.Len(t, said, 5)
+	network := said["jobs email NETWORK_ERROR"]
+	assert.EqualValues(t, 3, network.Count)
+	assert.Equal(t, "m1", network.Example, "the newest")
+	assert.Contains(t, network.Says, "the called server cannot be reached")
+	assert.Contains(t, network.Says, "connection refused")
+	assert.Contains(t, network.Todo, "DAYBOOK_SMTP_HOST")
+	assert.Contains(t, network.Todo, "daybook jobs retry --all --type email --code NETWORK_ERROR")
+	rule := said["accounting  NO_MATCHING_RULE"]
+	assert.Contains(t, rule.Says, "no posting rule")
+	assert.Contains(t, rule.Todo, "daybook rules apply")
+	assert.Contains(t, rule.Todo, "`daybook accounting show acme 'invoice 7'`")
+	assert.Contains(t, said["accounting  PERIOD_CLOSED"].Todo, "daybook periods open")
+	assert.Contains(t, said["tasks sms "].Says, "refused.")
+	assert.Equal(t, "shrink", one(t, r, health.HandlerMissing).Type)
+}
+
+func TestRetryingJobsAreGrouped(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.jobs (id, org_id, type, payload, last_error, last_error_code, run_count, ready_at)
+SELECT 'm' || n, 'acme', 'email', '{}', 'dial tcp: connection refused', 'NETWORK_ERROR', 1, now() + interval '5 minutes' FROM generate_series(1, 12) n;
+INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at) VALUES ('later', 'acme', 'email', '{}', now() + interval '1 hour');
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, last_error, last_error_code, run_count, ready_at) VALUES (1, 'acme', 'd', 'too slow', 'TIMEOUT', 1, now() + interval '5 minutes')`)
+	all := of(b.check(), health.RetryingJobs)
+	if assert.Len(t, all, 2) {
+		assert.Equal(t, health.Warning, all[0].Severity, "many")
+		assert.EqualValues(t, 12, all[0].Count)
+		assert.Equal(t, "TIMEOUT", all[1].ErrorCode)
+		assert.Equal(t, health.Info, all[1].Severity)
+	}
+}
+
+func TestWhatHoldsJobsBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.organizations (id, paused_at, max_in_flight, source) VALUES ('asleep', now() - interval '3 hours', NULL, NULL), ('slow', NULL, 1, NULL), ('shop', NULL, NULL, 'erp');
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at) VALUES
+  ('a', 'asleep', 'mail', '{}', now() - interval '1 hour'), ('b', 'slow', 'mail', '{}', now() - interval '2 hours'), ('c', 'acme', 'shrink', '{}', now() - interval '2 minutes');
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at, capped)
+  VALUES ('held', 'slow', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now(), true);
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ready_at) VALUES (1, 'shop', 'd', now() - interval '2 minutes');
+SELECT queues.enqueue('mail', '{}'), queues.limit_tasks('mail', true, NULL)`)
+	r := b.check()
+	assert.Contains(t, one(t, r, health.OrganizationPaused).Says, "Organization asleep is paused, since 3 h: 1 due job waits, the oldest due for 1 h.")
+	assert.Contains(t, one(t, r, health.CapReached).Says, "Organization slow is at its cap of 1 job at a time: 1 due job waits, the oldest due for 2 h.")
+	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker has a handler for jobs of type shrink")
+	assert.Contains(t, one(t, r, health.SourceMissing).Says, "source erp")
+	assert.Contains(t, one(t, r, health.TypePaused).Todo, "daybook tasks resume --type mail")
+	assert.Empty(t, of(r, health.OldestDue), "what is held back is no riddle")
+}
+
+func TestStaleLeases(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at, worker)
+  VALUES ('old', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() - interval '5 minutes', 'w7'), ('new', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now(), 'w8')`)
+	f := one(t, b.check(), health.StaleLeases)
+	assert.EqualValues(t, 1, f.Count)
+	assert.Contains(t, f.Says, "w7")
+	assert.Contains(t, f.Todo, "daybook leases release")
+}

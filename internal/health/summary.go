@@ -1,0 +1,130 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// summary is the line that says whether work gets done.
+func (p *probe) summary(r Report) string {
+	var stopped []Finding
+	for _, f := range r.Findings {
+		if f.stops() && !slices.ContainsFunc(stopped, func(s Finding) bool { return s.Kind == f.Kind || s.Kind == "" }) {
+			stopped = append(stopped, f)
+		}
+	}
+	if len(stopped) == 0 {
+		return p.working()
+	}
+	before := "Nothing is worked: "
+	if missing := p.goesOn(stopped); len(missing) > 0 {
+		before = "Not everything is worked (" + enumerate(missing) + " " + isAre(len(missing)) + "): "
+	}
+	var sentences []string
+	for _, same := range groupByCode(stopped) {
+		sentences = append(sentences, combined(same))
+	}
+	return before + lowerFirst(strings.Join(sentences, " "))
+}
+
+// goesOn are the kinds that nothing stops, of those that are used.
+func (p *probe) goesOn(stopped []Finding) []string {
+	var rest []string
+	for _, kind := range kinds() {
+		stops := func(f Finding) bool { return f.Kind == kind || f.Kind == "" }
+		if p.used[kind] && !slices.ContainsFunc(stopped, stops) {
+			rest = append(rest, kind)
+		}
+	}
+	return rest
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func groupByCode(found []Finding) [][]Finding {
+	var groups [][]Finding
+	for _, f := range found {
+		i := slices.IndexFunc(groups, func(g []Finding) bool { return g[0].Code == f.Code && sameButKind(g[0], f) })
+		if i < 0 {
+			groups = append(groups, []Finding{f})
+			continue
+		}
+		groups[i] = append(groups[i], f)
+	}
+	return groups
+}
+
+// sameButKind reports whether two findings say the same of two kinds, so that one sentence can say it of both.
+func sameButKind(a, b Finding) bool {
+	return a.Code == NoWorker && strings.HasPrefix(a.Says, noPoller) && strings.HasPrefix(b.Says, noPoller) || a.Code == WorkflowNotStarted && b.Code == a.Code
+}
+
+// combined says of several kinds what is the same of them.
+func combined(same []Finding) string {
+	f := same[0]
+	if len(same) > 1 {
+		var names []string
+		for _, one := range same {
+			names = append(names, one.Kind)
+		}
+		switch f.Code {
+		case NoWorker:
+			return "no worker polls for " + enumerate(names) + ". " + f.Todo
+		case WorkflowNotStarted:
+			return "the workflows of " + enumerate(names) + " were never started. Start them: `daybook workflow start`."
+		}
+	}
+	return f.Says + " " + f.Todo
+}
+
+// working says how work gets done while nothing stops it.
+func (p *probe) working() string {
+	if p.Pool == nil {
+		if p.Temporal == nil {
+			return "Nothing was asked: neither a database nor Temporal is named."
+		}
+		return "Workflows run and workers poll; the database was not asked."
+	}
+	var b strings.Builder
+	lead := "Work gets done: "
+	if p.Temporal == nil {
+		lead = "Nothing is wrong with the database (Temporal was not asked): "
+	}
+	b.WriteString(lead)
+	switch {
+	case p.completed < 0:
+		b.WriteString("how much was completed is not known")
+	case p.completed == 0:
+		b.WriteString("nothing was completed in the last minute")
+	default:
+		fmt.Fprintf(&b, "%s completed in the last minute", atLeast(p.completed))
+	}
+	switch {
+	case p.oldest > warnAfter:
+		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", Age(p.oldest))
+	case p.oldest > time.Second:
+		fmt.Fprintf(&b, ", nothing waits longer than %s", Age(p.oldest))
+	default:
+		b.WriteString(", nothing waits")
+	}
+	if n := p.count(Warning); n > 0 {
+		fmt.Fprintf(&b, "; %s", plural(n, "warning", "warnings"))
+	}
+	return b.String() + "."
+}
+
+func (p *probe) count(s Severity) (n int64) {
+	for _, f := range p.findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}

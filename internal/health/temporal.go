@@ -1,0 +1,240 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// Workflow names the workflow that runs a kind of queue.
+type Workflow struct {
+	Kind string `json:"kind"`
+	// ID is the workflow's, Type its type, and TaskQueue Temporal's task queue.
+	ID        string `json:"workflow_id"`
+	Type      string `json:"type"`
+	TaskQueue string `json:"task_queue"`
+}
+
+// Documented are the workflows as the documentation starts them, one a kind.
+func Documented() []Workflow {
+	var all []Workflow
+	for _, q := range store.Queues() {
+		all = append(all, Workflow{Kind: q.Name, ID: q.TaskQueue + "-worker-production", Type: q.WorkflowType, TaskQueue: q.TaskQueue})
+	}
+	return all
+}
+
+// RunState is how a workflow stands.
+type RunState string
+
+// The states of a workflow. Ended is every end but that of a run that continued as new; WorkflowState.Ended says which.
+const (
+	NeverStarted RunState = "not_started"
+	Running      RunState = "running"
+	Ended        RunState = "ended"
+)
+
+// WorkflowState is how a kind's workflow stands, as Temporal says.
+type WorkflowState struct {
+	Workflow
+	State RunState `json:"state"`
+	RunID string   `json:"run_id,omitempty"`
+	// StartedAt is when the run began, ClosedAt when it ended; Ended says how ("cancelled", "failed" …), and Failure why.
+	StartedAt *time.Time `json:"started_at,omitempty"`
+	ClosedAt  *time.Time `json:"closed_at,omitempty"`
+	Ended     string     `json:"ended,omitempty"`
+	Failure   string     `json:"failure,omitempty"`
+	// Answered says that a worker answered for the workflow: then Status is its answer. Silent is why none did.
+	Answered bool              `json:"answered"`
+	Status   *workflows.Status `json:"status,omitempty"`
+	Silent   string            `json:"silent,omitempty"`
+	// Retrying are activities that have failed, and are tried again.
+	Retrying []RetryingActivity `json:"retrying,omitempty"`
+	// Workers are those that polled the task queue lately, the latest first.
+	Workers []PollingWorker `json:"workers"`
+}
+
+// Live counts the workers that poll: one that runs does so once a minute.
+func (s WorkflowState) Live(now time.Time) (n int) {
+	for _, w := range s.Workers {
+		if now.Sub(w.LastPoll) < pollsEvery {
+			n++
+		}
+	}
+	return n
+}
+
+// pollsEvery is within what time a worker that lives polls again: a poll ends after a minute.
+const pollsEvery = 75 * time.Second
+
+// RetryingActivity is an activity that failed and is tried again.
+type RetryingActivity struct {
+	Type    string    `json:"type"`
+	Attempt int32     `json:"attempt"`
+	Failure string    `json:"failure"`
+	Since   time.Time `json:"since"`
+}
+
+// PollingWorker is a worker as Temporal knows it.
+type PollingWorker struct {
+	// Name is its identity: the worker's name, or host and process id.
+	Name     string    `json:"name"`
+	LastPoll time.Time `json:"last_poll"`
+}
+
+// temporalAnswer is what Temporal said.
+type temporalAnswer struct {
+	asked  bool
+	states []WorkflowState
+	err    error
+	took   time.Duration
+}
+
+// askTemporal asks for all workflows at the same time.
+func askTemporal(ctx context.Context, o Options) temporalAnswer {
+	a := temporalAnswer{asked: o.Temporal != nil || o.TemporalError != nil, err: o.TemporalError}
+	if o.Temporal == nil {
+		return a
+	}
+	began := time.Now()
+	a.states, a.err = Workflows(ctx, o.Temporal, o.Workflows, o.Timeout)
+	a.took = time.Since(began)
+	return a
+}
+
+// Workflows asks Temporal how workflows stand and which workers poll for them, all at the same time. Each question may take as long as timeout. It
+// fails when Temporal cannot be asked at all.
+func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout time.Duration) ([]WorkflowState, error) {
+	states, failed := make([]WorkflowState, len(which)), make([]error, len(which))
+	var all sync.WaitGroup
+	for i, w := range which {
+		all.Go(func() { states[i], failed[i] = askWorkflow(ctx, c, w, timeout) })
+	}
+	all.Wait()
+	return states, errors.Join(failed...)
+}
+
+func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
+	s = WorkflowState{Workflow: w, State: NeverStarted, Workers: []PollingWorker{}}
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	d, err := c.DescribeWorkflowExecution(asking, w.ID, "")
+	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+		err = nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("ask for workflow %s: %w", w.ID, err)
+	}
+	if d != nil {
+		s.describe(d)
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		if s.State == Running {
+			s.query(ctx, c, timeout)
+		}
+	})
+	var workers []PollingWorker
+	both.Go(func() { workers = pollers(ctx, c, w.TaskQueue, timeout) })
+	both.Wait()
+	s.Workers = workers
+	return s, nil
+}
+
+// describe takes over what Temporal says of the run.
+func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionResponse) {
+	info := d.GetWorkflowExecutionInfo()
+	s.RunID = info.GetExecution().GetRunId()
+	if t := info.GetStartTime(); t != nil {
+		s.StartedAt = moment(t.AsTime())
+	}
+	s.State, s.Ended = Ended, endWords[info.GetStatus()]
+	if t := info.GetCloseTime(); t != nil {
+		s.ClosedAt = moment(t.AsTime())
+	}
+	if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		s.State, s.ClosedAt = Running, nil
+	}
+	for _, a := range d.GetPendingActivities() {
+		if a.GetLastFailure() == nil || a.GetAttempt() < 2 {
+			continue
+		}
+		r := RetryingActivity{Type: a.GetActivityType().GetName(), Attempt: a.GetAttempt(), Failure: a.GetLastFailure().GetMessage()}
+		if cause := a.GetLastFailure().GetCause().GetMessage(); cause != "" {
+			r.Failure += ": " + cause
+		}
+		if t := cmp.Or(a.GetScheduledTime(), a.GetLastStartedTime()); t != nil {
+			r.Since = t.AsTime()
+		}
+		s.Retrying = append(s.Retrying, r)
+	}
+	if t := d.GetPendingWorkflowTask(); t.GetAttempt() > 2 {
+		r := RetryingActivity{Type: "workflow task", Attempt: t.GetAttempt(), Failure: "the workflow's code fails, or does not fit the run's history: the worker's log says why"}
+		if at := t.GetOriginalScheduledTime(); at != nil {
+			r.Since = at.AsTime()
+		}
+		s.Retrying = append(s.Retrying, r)
+	}
+}
+
+var endWords = map[enums.WorkflowExecutionStatus]string{
+	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
+	enums.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",
+	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:   "was cancelled",
+	enums.WORKFLOW_EXECUTION_STATUS_TERMINATED: "was terminated",
+	enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:  "timed out",
+}
+
+// query asks the workflow for its status, which a worker answers.
+func (s *WorkflowState) query(ctx context.Context, c client.Client, timeout time.Duration) {
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answer, err := c.QueryWorkflow(asking, s.ID, s.RunID, workflows.QueryStatus)
+	if err == nil {
+		var status workflows.Status
+		if err = answer.Get(&status); err == nil {
+			s.Answered, s.Status = true, &status
+			return
+		}
+	}
+	s.Silent = err.Error()
+}
+
+// pollers lists the workers that polled a task queue lately, for workflows or for activities.
+func pollers(ctx context.Context, c client.Client, taskQueue string, timeout time.Duration) []PollingWorker {
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	last := map[string]time.Time{}
+	for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+		d, err := c.DescribeTaskQueue(asking, taskQueue, kind)
+		if err != nil {
+			continue
+		}
+		for _, w := range d.GetPollers() {
+			if at := w.GetLastAccessTime().AsTime(); at.After(last[w.GetIdentity()]) {
+				last[w.GetIdentity()] = at
+			}
+		}
+	}
+	all := []PollingWorker{}
+	for name, at := range last {
+		all = append(all, PollingWorker{name, at})
+	}
+	slices.SortFunc(all, func(a, b PollingWorker) int {
+		return cmp.Or(b.LastPoll.Compare(a.LastPoll), strings.Compare(a.Name, b.Name))
+	})
+	return all
+}

@@ -1,0 +1,152 @@
+package diagnosis
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Reason is why a due job is not worked.
+type Reason string
+
+// The reasons, the first that holds. Free jobs are held back by nothing that the database knows of.
+const (
+	Paused    Reason = "paused"
+	Foreign   Reason = "source"
+	Unhandled Reason = "unhandled"
+	Capped    Reason = "capped"
+	Free      Reason = "free"
+)
+
+// Due is a group of due jobs: of one type, held back by the same.
+type Due struct {
+	// Type is empty for accounting jobs.
+	Type   string
+	Reason Reason
+	// OrgID is set where an organization holds them back: a pause or a cap.
+	OrgID string
+	// Needs are the source and the hooks that foreign jobs wait for, as text.
+	Needs string
+	Count int64
+	// Since is when the one that has been due longest fell due; ID and ExampleOrg are its own. Of an accounting job ID is the document's.
+	Since      time.Time
+	ID         string
+	ExampleOrg string
+	// Limit is the cap, and HeldSince when the pause began; zero where there is none.
+	Limit     int64
+	HeldSince time.Time
+}
+
+// dueStatements group, of each kind, what has been due longest. $1 is the organization, or empty; $2 is Most.
+var dueStatements = map[string]string{
+	"accounting": `
+WITH due AS MATERIALIZED (
+    (SELECT q.document_id AS id, q.org_id, q.ready_at
+       FROM daybook.accounting_work_queue q
+      WHERE $1 = '' AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
+      ORDER BY q.ready_at
+      LIMIT $2)
+    UNION ALL
+    SELECT one.id, one.org_id, one.ready_at
+      FROM generate_series(1, 3) AS p (priority)
+     CROSS JOIN LATERAL (
+           SELECT q.document_id AS id, q.org_id, q.ready_at
+             FROM daybook.accounting_work_queue q
+            WHERE $1 <> '' AND q.state = 'pending' AND q.priority = p.priority AND q.org_id = $1 AND q.ready_at <= statement_timestamp()
+            ORDER BY q.ready_at
+            LIMIT $2 / 3) one
+), orgs AS MATERIALIZED (
+    SELECT d.org_id, o.paused_at, coalesce(o.source, s.source) AS source, coalesce(o.hooks, s.hooks) AS hooks,
+           CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.accounting_work_queue l WHERE l.state = 'leased' AND l.capped AND l.org_id = o.id)
+                THEN o.max_in_flight END AS cap
+      FROM (SELECT DISTINCT due.org_id FROM due) d
+     CROSS JOIN daybook.defaults s
+      LEFT JOIN daybook.organizations o ON o.id = d.org_id
+), held AS (
+    SELECT d.id, d.org_id, d.ready_at, o.paused_at, o.cap,
+           CASE WHEN o.paused_at IS NOT NULL THEN 'paused' WHEN o.source <> 'daybook' OR o.hooks <> '{}' THEN 'source'
+                WHEN o.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason,
+           CASE WHEN o.paused_at IS NULL THEN concat_ws(', ', 'source ' || nullif(o.source, 'daybook'), 'hooks ' || nullif(array_to_string(o.hooks, ' '), '')) END AS needs
+      FROM due d JOIN orgs o USING (org_id)
+)
+SELECT '', h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END, coalesce(CASE WHEN h.reason = 'source' THEN h.needs END, ''), count(*), min(h.ready_at),
+       (array_agg(h.id ORDER BY h.ready_at))[1], (array_agg(h.org_id ORDER BY h.ready_at))[1], coalesce(max(h.cap), 0), max(h.paused_at)
+  FROM held h
+ GROUP BY 1, 2, 3, 4
+ ORDER BY 6`,
+	"jobs": `
+WITH due AS MATERIALIZED (
+    (SELECT q.id, q.org_id, q.type, q.ready_at
+       FROM daybook.jobs q
+      WHERE $1 = '' AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
+      ORDER BY q.ready_at
+      LIMIT $2)
+    UNION ALL
+    SELECT one.id, one.org_id, one.type, one.ready_at
+      FROM generate_series(1, 3) AS p (priority)
+     CROSS JOIN LATERAL (
+           SELECT q.id, q.org_id, q.type, q.ready_at
+             FROM daybook.jobs q
+            WHERE $1 <> '' AND q.state = 'pending' AND q.priority = p.priority AND q.org_id = $1 AND q.ready_at <= statement_timestamp()
+            LIMIT $2 / 3) one
+), orgs AS MATERIALIZED (
+    SELECT d.org_id, o.paused_at,
+           CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.capped AND l.org_id = o.id)
+                THEN o.max_in_flight END AS cap
+      FROM (SELECT DISTINCT due.org_id FROM due) d
+      LEFT JOIN daybook.organizations o ON o.id = d.org_id
+), handled AS MATERIALIZED (
+    SELECT array_agg(t.type) AS types
+      FROM daybook.job_workers w
+     CROSS JOIN LATERAL unnest(w.types) AS t (type)
+     WHERE w.last_seen > statement_timestamp() - interval '5 minutes'
+), held AS (
+    SELECT d.id, d.org_id, d.type, d.ready_at, o.paused_at, o.cap,
+           CASE WHEN o.paused_at IS NOT NULL THEN 'paused' WHEN d.type <> ALL (h.types) THEN 'unhandled'
+                WHEN o.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
+      FROM due d JOIN orgs o USING (org_id) CROSS JOIN handled h
+)
+SELECT CASE WHEN h.reason IN ('paused', 'capped') THEN '' ELSE h.type END, h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END, '', count(*), min(h.ready_at),
+       (array_agg(h.id ORDER BY h.ready_at))[1], (array_agg(h.org_id ORDER BY h.ready_at))[1], coalesce(max(h.cap), 0), max(h.paused_at)
+  FROM held h
+ GROUP BY 1, 2, 3, 4
+ ORDER BY 6`,
+	"tasks": `
+WITH due AS MATERIALIZED (
+    SELECT o.task_id, o.task_type, o.scheduled_at
+      FROM queues.open_task o
+     WHERE $1 = '' AND o.leased_until IS NULL AND o.scheduled_at <= statement_timestamp()
+     ORDER BY o.scheduled_at, o.task_id
+     LIMIT $2
+), types AS MATERIALIZED (
+    SELECT d.task_type, least(own.paused_at, everything.paused_at) AS paused_at,
+           CASE WHEN own.max_in_flight <= (SELECT count(*) FROM queues.open_task l WHERE l.task_type = d.task_type AND l.leased_until IS NOT NULL) THEN own.max_in_flight
+                WHEN everything.max_in_flight <= (SELECT count(*) FROM queues.open_task l WHERE l.leased_until IS NOT NULL) THEN everything.max_in_flight END AS cap
+      FROM (SELECT DISTINCT due.task_type FROM due) d
+      LEFT JOIN queues.task_limit own ON own.task_type = d.task_type
+      LEFT JOIN queues.task_limit everything ON everything.task_type = '*'
+), held AS (
+    SELECT d.task_id, d.task_type, d.scheduled_at, t.paused_at, t.cap,
+           CASE WHEN t.paused_at IS NOT NULL THEN 'paused' WHEN t.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
+      FROM due d JOIN types t USING (task_type)
+)
+SELECT h.task_type, h.reason, '', '', count(*), min(h.scheduled_at), (array_agg(h.task_id::text ORDER BY h.scheduled_at, h.task_id))[1], '', coalesce(max(h.cap), 0), max(h.paused_at)
+  FROM held h
+ GROUP BY 1, 2
+ ORDER BY 6`,
+}
+
+// DueJobs groups the due jobs of a kind, of those Most that have been due longest: of one organization, or, with the empty id, of all. The group
+// that has waited longest is the first.
+func DueJobs(ctx context.Context, q store.Querier, kind, org string) ([]Due, error) {
+	groups, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (d Due, err error) {
+		var held *time.Time
+		err = row.Scan(&d.Type, &d.Reason, &d.OrgID, &d.Needs, &d.Count, &d.Since, &d.ID, &d.ExampleOrg, &d.Limit, &held)
+		d.HeldSince = store.Value(held)
+		return d, err
+	}, dueStatements[kind], org, Most)
+	return groups, store.Wrap("read what is due", err)
+}

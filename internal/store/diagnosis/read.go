@@ -1,0 +1,21 @@
+package diagnosis
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Most is how many rows a figure is made of at most.
+const Most = 10000
+
+// begin gives a transaction that only reads two seconds for each statement, and one of them for each lock: a table that another transaction has
+// locked is reported, not waited for.
+const begin = `BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY; SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; SET LOCAL jit = off; SET LOCAL search_path = pg_catalog, pg_temp`
+
+// Read runs f in a transaction that only reads, and in which no statement takes longer than two seconds.
+func Read(ctx context.Context, db store.Beginner, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: begin}, f)
+}
