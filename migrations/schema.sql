@@ -3241,6 +3241,70 @@ CREATE TABLE daybook.accounts (
 
 COMMENT ON COLUMN daybook.accounts.currencies IS 'The currencies that may be posted to the account; empty: all';
 
+-- Name: actions; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.actions (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    via text NOT NULL,
+    action text NOT NULL,
+    token_id text COLLATE pg_catalog."C",
+    actor text NOT NULL,
+    db_role text DEFAULT SESSION_USER NOT NULL,
+    org_id text COLLATE pg_catalog."C",
+    subject text DEFAULT ''::text NOT NULL,
+    details jsonb DEFAULT '{}'::jsonb NOT NULL,
+    outcome text NOT NULL,
+    code text DEFAULT ''::text NOT NULL,
+    CONSTRAINT actions_action_check CHECK ((action ~ '^[a-z][a-z0-9._-]{0,99}$'::text)),
+    CONSTRAINT actions_check CHECK (((outcome = 'done'::text) = (code = ''::text))),
+    CONSTRAINT actions_check1 CHECK (((via = 'cli'::text) = (token_id IS NULL))),
+    CONSTRAINT actions_details_check CHECK ((jsonb_typeof(details) = 'object'::text)),
+    CONSTRAINT actions_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT actions_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'failed'::text]))),
+    CONSTRAINT actions_subject_check CHECK ((octet_length(subject) <= 1000)),
+    CONSTRAINT actions_via_check CHECK ((via = ANY (ARRAY['console'::text, 'api'::text, 'cli'::text])))
+);
+
+-- Name: COLUMN actions.action; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.action IS 'What was done, such as jobs.retry';
+
+-- Name: COLUMN actions.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.actor IS 'The token''s name as it was, or the user of the operating system that ran the command';
+
+-- Name: COLUMN actions.db_role; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.db_role IS 'The role of the database that wrote the row';
+
+-- Name: COLUMN actions.org_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.org_id IS 'The organization that it was about; null: several, or none';
+
+-- Name: COLUMN actions.subject; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.subject IS 'What it was about: a job''s id, a document''s, a type …';
+
+-- Name: COLUMN actions.details; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.details IS 'What was asked for, without secrets and payloads';
+
+-- Name: COLUMN actions.outcome; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.actions.outcome IS 'refused: nothing was changed, because of what was asked for; failed: of something else';
+
+-- Name: actions_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.actions ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME daybook.actions_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: api_tokens; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.api_tokens (
@@ -3458,6 +3522,16 @@ CREATE TABLE daybook.confirmations (
     attempt integer NOT NULL,
     workflow_run_id text DEFAULT ''::text NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- Name: console_sessions; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.console_sessions (
+    hash bytea NOT NULL,
+    token_id text NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT console_sessions_hash_check CHECK ((octet_length(hash) = 32))
 );
 
 -- Name: defaults; Type: TABLE; Schema: daybook; Owner: -
@@ -4159,6 +4233,11 @@ ALTER TABLE ONLY daybook.accounting_work_queue
 ALTER TABLE ONLY daybook.accounts
     ADD CONSTRAINT accounts_pkey PRIMARY KEY (org_id, code);
 
+-- Name: actions actions_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.actions
+    ADD CONSTRAINT actions_pkey PRIMARY KEY (id);
+
 -- Name: api_tokens api_tokens_hash_key; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.api_tokens
@@ -4188,6 +4267,11 @@ ALTER TABLE ONLY daybook.bulk_operations
 
 ALTER TABLE ONLY daybook.confirmations
     ADD CONSTRAINT confirmations_pkey PRIMARY KEY (impact_id, document_version, rule_set_version);
+
+-- Name: console_sessions console_sessions_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.console_sessions
+    ADD CONSTRAINT console_sessions_pkey PRIMARY KEY (hash);
 
 -- Name: defaults defaults_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -4347,9 +4431,25 @@ CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING 
 
 CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
 
+-- Name: actions_action; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX actions_action ON daybook.actions USING btree (action, id DESC);
+
+-- Name: actions_org_id; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX actions_org_id ON daybook.actions USING btree (org_id, id DESC);
+
 -- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
+
+-- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX console_sessions_expires_at ON daybook.console_sessions USING btree (expires_at);
+
+-- Name: console_sessions_token_id; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX console_sessions_token_id ON daybook.console_sessions USING btree (token_id);
 
 -- Name: entries_account; Type: INDEX; Schema: daybook; Owner: -
 
@@ -4467,6 +4567,10 @@ CREATE INDEX task_lease_task ON queues.task_lease USING btree (task_id);
 
 CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.accounts FOR EACH ROW EXECUTE FUNCTION daybook.account_changed();
 
+-- Name: actions actions_append_only; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.actions FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
 -- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER confirmations_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.confirmations FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
@@ -4534,6 +4638,11 @@ ALTER TABLE ONLY daybook.impacts
 
 ALTER TABLE ONLY daybook.confirmations
     ADD CONSTRAINT confirmations_impact_id_fkey FOREIGN KEY (impact_id) REFERENCES daybook.impacts(id);
+
+-- Name: console_sessions console_sessions_token_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.console_sessions
+    ADD CONSTRAINT console_sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES daybook.api_tokens(id) ON DELETE CASCADE;
 
 -- Name: job_links job_links_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

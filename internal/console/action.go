@@ -4,28 +4,38 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
 // flash is a message that the page after an action shows once.
 type flash struct{ Text string }
 
-const flashCookie = "daybook_flash"
+const (
+	flashCookie = "daybook_flash"
+	flashLasts  = time.Minute
+	// flashBytes keeps the message within what browsers take as a cookie.
+	flashBytes = 1000
+)
 
-func (c *console) setFlash(w http.ResponseWriter, r *http.Request, text string) {
+func setFlash(w http.ResponseWriter, r *http.Request, text string) {
+	if len(text) > flashBytes {
+		text = text[:flashBytes] + "…"
+	}
 	if text != "" {
-		c.setCookie(w, r, flashCookie, url.QueryEscape(text), 60)
+		setCookie(w, r, flashCookie, url.QueryEscape(text), flashLasts)
 	}
 }
 
 func takeFlash(w http.ResponseWriter, r *http.Request) *flash {
-	cookie, err := r.Cookie(flashCookie)
-	if err != nil {
+	value, ok := cookieOf(r, flashCookie)
+	if !ok {
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: flashCookie, Path: Root, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // it removes the cookie
-	text, err := url.QueryUnescape(cookie.Value)
+	setCookie(w, r, flashCookie, "", -time.Second)
+	text, err := url.QueryUnescape(value)
 	if err != nil {
 		return nil
 	}
@@ -38,9 +48,16 @@ type done struct {
 	To string
 	// Text says what was done.
 	Text string
+	// Org and Subject are what it was about, for the log of actions: Subject is a job's id, a document's, a type …
+	Org, Subject string
+	// Details are what was asked for, for the log of actions: no secrets and no payloads.
+	Details map[string]any
 }
 
-// action adds a POST of a form by a caller who is signed in with the scope. name is what the log of actions calls it.
+// action adds a POST of a form by a caller who is signed in with the scope. name is what the log of actions calls it, such as jobs.retry.
+//
+// Each call is in the log. do may add it in the transaction of its change, by actions.Note with the context that it gets and what done would
+// have; otherwise it is written directly afterwards.
 func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) {
 	c.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, raw *http.Request) {
 		raw.Body = http.MaxBytesReader(w, raw.Body, maxForm)
@@ -50,13 +67,17 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		}
 		ctx, cancel := context.WithTimeout(raw.Context(), pageTimeout)
 		defer cancel()
+		ctx, taken := actions.Begin(ctx, actions.Action{Via: actions.Console, Action: name, TokenID: &r.Token.ID, Actor: r.Token.Name})
 		d, err := do(ctx, r)
+		taken.About(d.Org, d.Subject, d.Details)
+		if noted := taken.End(ctx, c.Pool, err); noted != nil {
+			c.log.ErrorContext(ctx, "an action is not in the log of actions", "action", name, "token", r.Token.ID, "error", noted)
+		}
 		if err != nil {
 			c.fail(w, r, err)
 			return
 		}
-		c.log.InfoContext(ctx, "action", "action", name, "token", r.Token.ID)
-		c.setFlash(w, raw, d.Text)
+		setFlash(w, raw, d.Text)
 		if d.To == "" {
 			d.To = localPath(raw.PostFormValue("next"))
 		}

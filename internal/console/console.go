@@ -2,7 +2,9 @@ package console
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -36,10 +38,14 @@ type Options struct {
 
 type console struct {
 	Options
-	log   *slog.Logger
-	mux   *http.ServeMux
-	pages pages
-	now   func() time.Time
+	log      *slog.Logger
+	mux      *http.ServeMux
+	pages    pages
+	menu     []menuGroup
+	assets   string
+	now      func() time.Time
+	attempts throttle
+	orgs     knownOrgs
 }
 
 //go:embed static
@@ -47,19 +53,37 @@ var static embed.FS
 
 // New returns the console as a handler of every address under Root.
 func New(o Options) http.Handler {
-	c := &console{Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), now: time.Now}
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		panic(err) // the same for every start
+	}
+	c := &console{Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), assets: fingerprint(files), now: time.Now}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.pages = parsePages()
 	c.session()
 	c.overview()
 
-	files, err := fs.Sub(static, "static")
+	c.menu = groupMenu(c.pages.menu)
+	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))
+	c.page("GET "+Root, tokens.ScopeRead, c.unknownPage)
+	return secured(c.sameOrigin(c.mux))
+}
+
+// fingerprint is made of the files' contents: it is part of their addresses, so that a browser keeps none of an older program.
+func fingerprint(files fs.FS) string {
+	sum := sha256.New()
+	names, err := fs.Glob(files, "*")
+	for _, name := range names {
+		var text []byte
+		if text, err = fs.ReadFile(files, name); err != nil {
+			break
+		}
+		_, _ = sum.Write(text) // it never fails
+	}
 	if err != nil {
 		panic(err) // the same for every start
 	}
-	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))
-	c.page("GET "+Root, tokens.ScopeRead, c.unknownPage)
-	return secured(http.NewCrossOriginProtection().Handler(c.mux))
+	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
 // secured gives each answer the headers that keep a browser from running, framing or leaking anything.
@@ -70,16 +94,17 @@ func secured(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
 }
 
-// cached lets a browser keep files of the program for as long as it asks by their version.
+// cached lets a browser keep files of the program for as long as it asks by their fingerprint.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery != "" {
-			w.Header().Set("Cache-Control", "private, max-age=86400")
+			w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -9,6 +9,7 @@ import (
 
 // overview adds the first page: whether work gets done.
 func (c *console) overview() {
+	c.addToMenu(menuEntry{Group: "", Name: "Overview", Path: ""})
 	c.page("GET "+Root+"{$}", tokens.ScopeRead, func(ctx context.Context, r *request) (*view, error) {
 		org, err := r.org()
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -52,6 +51,10 @@ type view struct {
 	Template string
 	// Nav is the entry of the menu that the page belongs to: its address below Root.
 	Nav string
+	// Lead is a sentence below the heading that says what the page is for; empty: none.
+	Lead string
+	// Trail are the pages above this one, the first first.
+	Trail []trail
 	// Live has the page's parts read anew every few seconds.
 	Live bool
 	// Status is the HTTP status; 0: 200.
@@ -60,30 +63,39 @@ type view struct {
 	Data any
 }
 
+// trail is a page above another one.
+type trail struct{ Name, Address string }
+
 // frame is what the layout is rendered with.
 type frame struct {
 	view
 	Root    string
-	Menu    []menuEntry
+	Menu    []menuGroup
 	Token   *tokens.Token
 	Version string
-	Flash   *flash
-	Now     time.Time
+	// Assets changes when a file of static/ does.
+	Assets string
+	Flash  *flash
+	Now    time.Time
+	// Address is this page's, with its parameters.
 	Address string
+	// Org is the organization that the address names; empty: all, or the token's own.
+	Org string
+	// Orgs are suggested as Org.
+	Orgs []string
 }
 
 // Can reports whether the caller's token has a scope: buttons are shown to those who may use them.
 func (f frame) Can(scope tokens.Scope) bool { return f.Token != nil && f.Token.Allows(scope) }
 
-type menuEntry struct{ Group, Name, Path string }
-
-// menu is what the console has, in the order of its use.
-var menu = []menuEntry{
-	{"", "Overview", ""},
+// Link makes the address of a page below Root, in which the organization that was chosen stays.
+func (f frame) Link(path string, pairs ...any) string {
+	texts := make([]string, len(pairs))
+	for i, p := range pairs {
+		texts[i] = asText(p)
+	}
+	return address(f.Org, path, texts...)
 }
-
-// addToMenu is called by the file of each subject as the program starts.
-func (c *console) addToMenu(entries ...menuEntry) { c.pages.menu = append(c.pages.menu, entries...) }
 
 //go:embed templates
 var templates embed.FS
@@ -96,7 +108,7 @@ type pages struct {
 // parsePages reads every page's template once, each with the layout and the parts that pages share (files whose names begin with "shared-").
 func parsePages() pages {
 	shared := template.Must(template.New("layout").Funcs(functions()).ParseFS(templates, "templates/shared-*.html"))
-	p := pages{byName: map[string]*template.Template{}, menu: menu}
+	p := pages{byName: map[string]*template.Template{}}
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		panic(err) // the pattern is a constant
@@ -128,11 +140,21 @@ func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx conte
 	})
 }
 
+// liveHeader is sent by console.js when it reads a page anew: it wants the content alone.
+const liveHeader = "X-Daybook-Live"
+
 // render writes a page. It is made in memory first: an error in a template answers with status 500, not with half a page.
 func (c *console) render(w http.ResponseWriter, r *request, v *view) {
-	f := frame{view: *v, Root: Root, Menu: c.pages.menu, Version: c.Version, Now: c.now(), Flash: takeFlash(w, r.Request), Address: r.URL.RequestURI()}
+	f := frame{view: *v, Root: Root, Version: c.Version, Assets: c.assets, Now: c.now(), Address: r.URL.RequestURI()}
 	if r.Token.ID != "" {
-		f.Token = &r.Token
+		f.Token, f.Menu, f.Org = &r.Token, c.menu, r.chosenOrg()
+	}
+	part := "layout"
+	if r.Header.Get(liveHeader) != "" {
+		part = "main"
+	} else {
+		f.Flash = takeFlash(w, r.Request)
+		f.Orgs = c.suggestedOrgs(r)
 	}
 	t := c.pages.byName[v.Template]
 	if t == nil {
@@ -140,14 +162,12 @@ func (c *console) render(w http.ResponseWriter, r *request, v *view) {
 		return
 	}
 	var b bytes.Buffer
-	if err := t.ExecuteTemplate(&b, "layout", f); err != nil {
+	if err := t.ExecuteTemplate(&b, part, f); err != nil {
 		c.broken(w, r.Request, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if v.Status != 0 {
-		w.WriteHeader(v.Status)
-	}
+	w.WriteHeader(cmp.Or(v.Status, http.StatusOK))
 	_, _ = b.WriteTo(w)
 }
 
@@ -155,21 +175,3 @@ func (c *console) broken(w http.ResponseWriter, r *http.Request, err error) {
 	c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console could not be rendered", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
 	http.Error(w, "This page could not be rendered. The server's log says why.", http.StatusInternalServerError)
 }
-
-// fail shows an error: what went wrong and what to do, with its code.
-func (c *console) fail(w http.ResponseWriter, r *request, err error) {
-	class := cmp.Or(store.Failure(err), failure.Internal)
-	detail := class.Instead
-	if detail == "" {
-		detail = err.Error()
-	}
-	if class.Status >= http.StatusInternalServerError {
-		c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console failed", slog.String("path", r.URL.Path), slog.String("code", class.Code), slog.String("error", err.Error()))
-	}
-	c.render(w, r, &view{Title: class.Title, Template: "error", Status: class.Status, Data: map[string]any{"Code": class.Code, "Detail": detail}})
-}
-
-var errNoPage = failure.New(failure.NotFound, "there is no page under this address")
-
-// overview, the first page, is also the one of an address that no other page has.
-func (c *console) unknownPage(context.Context, *request) (*view, error) { return nil, errNoPage }

@@ -72,6 +72,7 @@ func (s *site) postRequest(path string, form url.Values) *http.Request {
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.server.URL+path, strings.NewReader(form.Encode()))
 	require.NoError(s.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin") // as browsers do
 	return r
 }
 

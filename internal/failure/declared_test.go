@@ -18,7 +18,7 @@ var declaring = map[string]string{
 	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "queue/queuetest": "Err",
 	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err", "internal/store/tokens": "Err", "internal/importer": "Err", "internal/export": "Err", "internal/devstack": "Err",
-	"internal/httpapi": "err", "cmd/daybook": "err",
+	"internal/httpapi": "err", "internal/console": "err", "cmd/daybook": "err",
 }
 
 // An error gets its class where it is declared: that is the one place.

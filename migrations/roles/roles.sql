@@ -61,10 +61,18 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 GRANT UPDATE (last_used_at) ON daybook.api_tokens TO daybook_server;
+-- Who is signed in to the web console is the server's alone.
+REVOKE SELECT ON daybook.console_sessions FROM daybook_reader, daybook_domain, daybook_worker;
+GRANT INSERT, DELETE ON daybook.console_sessions TO daybook_server;
+-- The log of actions: each role that may change something may add to it under its own name; no role changes it.
+GRANT INSERT (via, action, token_id, actor, org_id, subject, details, outcome, code) ON daybook.actions TO daybook_domain, daybook_worker, daybook_server;
+-- The console pauses and caps organizations, and revokes tokens, for holders of a token with the scope operate.
+GRANT UPDATE (paused_at, max_in_flight) ON daybook.organizations TO daybook_server;
+GRANT UPDATE (revoked_at) ON daybook.api_tokens TO daybook_server;
 GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_server;
 
 -- Tasks (schema queues): all four read them. Domain code enqueues them. The worker moves what is completed and old to an archive, and works tasks as a
--- member of worker_service_user, which has what that takes. No role may pause or cap them: that is the owner's.
+-- member of worker_service_user, which has what that takes. Only the server may pause and cap them, for the console.
 GRANT USAGE ON SCHEMA queues TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
 REVOKE ALL ON queues.task, queues.task_lease, queues.task_completed, queues.error, queues.open_task, queues.task_cursor, queues.task_limit
     FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
@@ -72,6 +80,7 @@ GRANT SELECT ON queues.task, queues.task_lease, queues.task_completed, queues.er
     queues.open_tasks, queues.leased_tasks, queues.stuck_tasks, queues.failed_tasks TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
 GRANT EXECUTE ON FUNCTION queues.enqueue, queues.enqueue_tasks TO daybook_domain;
 GRANT EXECUTE ON FUNCTION queues.remove_completed_tasks, queues.reclaim_expired_tasks TO daybook_worker;
+GRANT EXECUTE ON FUNCTION queues.limit_tasks TO daybook_server;
 DO $$
 BEGIN
     IF to_regrole('worker_service_user') IS NOT NULL AND NOT pg_has_role('daybook_worker', 'worker_service_user', 'MEMBER') THEN

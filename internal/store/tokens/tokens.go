@@ -165,10 +165,6 @@ SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at, types, co
        hash, last_used_at > clock_timestamp() - make_interval(secs => $2)
   FROM daybook.api_tokens
  WHERE hash = $1`
-	const used = `
-UPDATE daybook.api_tokens
-   SET last_used_at = clock_timestamp()
- WHERE id = $1 AND (last_used_at > clock_timestamp() - make_interval(secs => $2)) IS NOT TRUE`
 	var t Token
 	random, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(secret, Prefix))
 	if err != nil || len(random) != tokenBytes || !strings.HasPrefix(secret, Prefix) {
@@ -187,10 +183,19 @@ UPDATE daybook.api_tokens
 		return Token{}, ErrRefused
 	}
 	if fresh == nil || !*fresh {
-		// A database that can only be read, or a role that may not write here, is no reason to refuse.
-		_, _ = db.Exec(ctx, used, t.ID, tokenUsedEvery.Seconds())
+		noteUse(ctx, db, t.ID)
 	}
 	return t, nil
+}
+
+// noteUse writes that a token was used, once in tokenUsedEvery at most. A database that can only be read, or a role that may not write
+// here, is no reason to refuse the token.
+func noteUse(ctx context.Context, db store.DB, id string) {
+	const used = `
+UPDATE daybook.api_tokens
+   SET last_used_at = clock_timestamp()
+ WHERE id = $1 AND (last_used_at > clock_timestamp() - make_interval(secs => $2)) IS NOT TRUE`
+	_, _ = db.Exec(ctx, used, id, tokenUsedEvery.Seconds())
 }
 
 // List lists tokens, the newest first: those of one organization or, with the empty id, all.

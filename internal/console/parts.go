@@ -1,0 +1,86 @@
+package console
+
+import (
+	"time"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// The types of this file are what templates/shared-parts.html shows: a handler fills one, its template says {{template "pager" .Data.Pager}}.
+
+// pager leads to the next and the first part of a list; an empty address is not shown.
+type pager struct{ First, Next string }
+
+// filters is the form above a list. It is sent by GET, so that what is shown can be shared as a link.
+type filters struct {
+	// Action is the list's address without parameters, Hidden what stays in the address beside the fields.
+	Action string
+	Hidden []field
+	Fields []field
+	// Clear is the address without filters; empty: none is set.
+	Clear string
+}
+
+// field is an input with its label.
+type field struct {
+	Name, Label, Value string
+	// Type is that of the input (text, search, number, datetime-local …); empty: text, or a select when there are Options.
+	Type        string
+	Placeholder string
+	Options     []option
+	// Suggestions are offered for a text.
+	Suggestions []string
+}
+
+// option is a choice of a select; an empty Label shows the Value.
+type option struct{ Value, Label string }
+
+// button is a form of one button: a POST to Action with the hidden fields.
+type button struct {
+	Action, Label string
+	// Tone is "", "quiet" or "danger".
+	Tone   string
+	Hidden []field
+	// Fields are asked for beside the button.
+	Fields []field
+	// Next is the page to show afterwards; empty: the overview.
+	Next string
+	// Confirm is a question that is asked first: the button appears when it is opened.
+	Confirm string
+}
+
+// step is a point of a timeline.
+type step struct {
+	At time.Time
+	// Title says what happened, Tag and Tone are the mark beside it.
+	Title, Tag, Tone string
+	// Took is how long it took; 0: not shown.
+	Took time.Duration
+	// Text is shown below, as it is.
+	Text string
+	// Now is the time as the page sees it.
+	Now time.Time
+}
+
+// Tones of tags: how much attention something deserves.
+const (
+	toneBad  = "bad"
+	toneWarn = "warn"
+	toneGood = "good"
+	toneBusy = "busy"
+)
+
+// tone is the tone of a state, an outcome or a severity.
+func tone(word any) string {
+	switch asText(word) {
+	case string(models.JobFailed), "lost", "critical", "error", "failing":
+		return toneBad
+	case "retried", "retrying", "warning", "paused", "refused", "stale":
+		return toneWarn
+	case string(models.JobCompleted), "done", "ok", "running", "posted", "open":
+		return toneGood
+	case string(models.JobLeased), "working", "active":
+		return toneBusy
+	}
+	return ""
+}
