@@ -63,25 +63,16 @@ type JobDetail struct {
 // enqueued, the last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the
 // beginning. A cursor that is not one is ErrInvalid.
 func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor string) (JobPage, error) {
+	return l.jobPage(ctx, l.jobs(ctx, f), f.State == models.JobFailed, limit, cursor)
+}
+
+// jobPage reads a page of the jobs of a query, in the order of dead letters or in that of the others.
+func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit int, cursor string) (JobPage, error) {
 	limit = cmp.Or(limit, store.DefaultLimit)
 	page := JobPage{Jobs: []models.Job{}, Links: map[string][]models.JobLink{}}
-	q := l.jobs(ctx, f).Omit("payload", "result").Limit(limit + 1)
-	byFailure := f.State == models.JobFailed
-	if byFailure {
-		q = q.Order("finished_at DESC, id")
-	} else {
-		q = q.Order("id DESC")
-	}
-	if cursor != "" {
-		at, id, err := readCursor(cursor, byFailure)
-		switch {
-		case err != nil:
-			return page, err
-		case byFailure:
-			q = q.Where("finished_at <= ? AND (finished_at < ? OR id > ?)", at, at, id)
-		default:
-			q = q.Where("id < ?", id)
-		}
+	q, err := jobsAfter(q.Omit("payload", "result").Limit(limit+1), byFailure, cursor)
+	if err != nil {
+		return page, err
 	}
 	if err := q.Find(&page.Jobs).Error; err != nil {
 		return page, store.Wrap("list jobs", err)
@@ -99,6 +90,26 @@ func (l *Listing) Jobs(ctx context.Context, f JobFilter, limit int, cursor strin
 		page.Links[link.JobID] = append(page.Links[link.JobID], link)
 	}
 	return page, err
+}
+
+// jobsAfter puts a query into the order of its list, and has it begin after the place of a cursor.
+func jobsAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error) {
+	if byFailure {
+		q = q.Order("finished_at DESC, id")
+	} else {
+		q = q.Order("id DESC")
+	}
+	if cursor == "" {
+		return q, nil
+	}
+	at, id, err := readCursor(cursor, byFailure)
+	switch {
+	case err != nil:
+		return q, err
+	case byFailure:
+		return q.Where("finished_at <= ? AND (finished_at < ? OR id > ?)", at, at, id), nil
+	}
+	return q.Where("id < ?", id), nil
 }
 
 // JobExists returns ErrJobNotFound when an organization, or any when org is empty, has no such background job.
@@ -168,6 +179,16 @@ func (l *Listing) jobLinks(ctx context.Context, ids ...string) ([]models.JobLink
 	return find[models.JobLink]("read the jobs' links", l.db.WithContext(ctx).Where("job_id IN ?", ids).Order("job_id, kind, id"))
 }
 
+// jobsOfLinkedID finds jobs by what they are linked to when its kind is not known. The index begins with the kind, and there are few kinds:
+// each is probed.
+const jobsOfLinkedID = `
+WITH RECURSIVE kinds AS (
+    SELECT min(l.kind) AS kind FROM daybook.job_links l
+    UNION ALL
+    SELECT (SELECT min(l.kind) FROM daybook.job_links l WHERE l.kind > k.kind) FROM kinds k WHERE k.kind IS NOT NULL
+)
+SELECT l.job_id FROM kinds k JOIN daybook.job_links l ON l.kind = k.kind AND l.id = ?`
+
 // jobs begins a query of the jobs that the filter means.
 func (l *Listing) jobs(ctx context.Context, f JobFilter) *gorm.DB {
 	q := where(l.db.WithContext(ctx).Model(&models.Job{}), "org_id = ?", f.OrgID)
@@ -175,9 +196,11 @@ func (l *Listing) jobs(ctx context.Context, f JobFilter) *gorm.DB {
 	q = where(q, "type = ?", f.Type)
 	q = where(q, "last_error_code = ?", f.Code)
 	q = where(q, "idempotency_key = ?", f.Key)
-	if f.Link.Kind != "" || f.Link.ID != "" {
-		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE (? = '' OR l.kind = ?) AND (? = '' OR l.id = ?))",
-			f.Link.Kind, f.Link.Kind, f.Link.ID, f.Link.ID)
+	switch {
+	case f.Link.Kind != "":
+		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE l.kind = ? AND (? = '' OR l.id = ?))", f.Link.Kind, f.Link.ID, f.Link.ID)
+	case f.Link.ID != "":
+		q = q.Where("id IN ("+jobsOfLinkedID+")", f.Link.ID)
 	}
 	if f.State == models.JobFailed {
 		if !f.Since.IsZero() {

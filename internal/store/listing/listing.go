@@ -21,6 +21,8 @@ type Listing struct {
 	pool *pgxpool.Pool
 	sql  *sql.DB
 	db   *gorm.DB
+	// scan is how many rows a search reads at most for a page: MaxScan, and less in tests.
+	scan int
 }
 
 // New returns a listing on pool, which stays the caller's to close. Close the listing first.
@@ -32,7 +34,7 @@ func New(pool *pgxpool.Pool) (*Listing, error) {
 	if err != nil {
 		return nil, errors.Join(store.Wrap("open the listing", err), handle.Close())
 	}
-	return &Listing{pool: pool, sql: handle, db: db}, nil
+	return &Listing{pool: pool, sql: handle, db: db, scan: MaxScan}, nil
 }
 
 // Close ends the listing; the pool stays open.

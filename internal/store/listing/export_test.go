@@ -1,0 +1,4 @@
+package listing
+
+// SetScan has searches read no more than n rows for a page.
+func (l *Listing) SetScan(n int) { l.scan = n }
