@@ -62,6 +62,8 @@ func New(o Options) http.Handler {
 	c.pages = parsePages()
 	c.session()
 	c.overview()
+	c.jobs()
+	c.accounting()
 
 	c.menu = groupMenu(c.pages.menu)
 	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))

@@ -30,6 +30,8 @@ func functions() template.FuncMap {
 		"plural": plural,
 		"dict":   dict,
 		"list":   func(items ...any) []any { return items },
+		"short":  short,
+		"clip":   clip,
 	}
 }
 

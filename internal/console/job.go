@@ -1,0 +1,204 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// attemptsShown is how many attempts a job's page shows at a time.
+const attemptsShown = 50
+
+// historyPage reads from the address which part of the attempts is shown.
+func historyPage(r *request) (listing.HistoryPage, error) {
+	h := listing.HistoryPage{Limit: attemptsShown}
+	before := r.FormValue("before")
+	if before == "" {
+		return h, nil
+	}
+	var err error
+	if h.Before, err = strconv.ParseInt(before, 10, 64); err != nil {
+		err = fmt.Errorf("%w: before is %q: it is the id of an attempt, as the page links it", store.ErrInvalid, before)
+	}
+	return h, err
+}
+
+func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
+	org, err := r.reach("")
+	if err != nil {
+		return nil, err
+	}
+	h, err := historyPage(r)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.Listing.Job(ctx, org, r.PathValue("id"), h)
+	if err != nil {
+		return nil, err
+	}
+	told, err := c.tell(ctx, r, standingOfJob(&d.Job))
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]attemptRow, len(d.Attempts))
+	for i := range d.Attempts {
+		rows[i] = c.jobAttemptRow(&d.Attempts[i])
+	}
+	open := d.State == models.JobPending || d.State == models.JobLeased
+	var older pager
+	if d.Older > 0 {
+		older.Next = r.here("before", strconv.FormatInt(d.Older, 10))
+	}
+	if h.Before > 0 {
+		older.First = r.here("before", "")
+	}
+	return &view{
+		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
+			"Job": d.Job, "Links": d.Links, "Story": told, "Error": payload.MaskText(text(d.LastError)),
+			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
+			"Payload": payload.MaskJSON(d.Type, d.Payload), "Result": payload.MaskJSON(d.Type, d.Result), "Progress": payload.MaskJSON(d.Type, d.Progress),
+			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),
+		},
+	}, nil
+}
+
+func priorityName(p models.Priority) string {
+	switch p {
+	case models.PriorityHigh:
+		return "high"
+	case models.PriorityLow:
+		return "low"
+	}
+	return "normal"
+}
+
+// runningSince is when the running attempt began; nil: none runs.
+func runningSince(state models.JobState, started *time.Time) *time.Time {
+	if state != models.JobLeased {
+		return nil
+	}
+	return started
+}
+
+// dueNext is when a pending job is due.
+func dueNext(state models.JobState, ready time.Time) *time.Time {
+	if state != models.JobPending {
+		return nil
+	}
+	return &ready
+}
+
+// choice is an action that a job's page offers, with what it leads to.
+type choice struct {
+	Action, Label, Says, Tone string
+	// Mode is that of a retry; Minutes has the page ask for a delay.
+	Mode    queue.RetryMode
+	Minutes bool
+}
+
+// jobChoices are the actions that make sense for a job as it is.
+func jobChoices(j *models.Job) []choice {
+	at := Root + "jobs/" + url.PathEscape(j.ID)
+	counted := "The " + plural(j.RunCount, "attempt stays", "attempts stay") + " counted, and at least one more is made."
+	if j.RunCount == 0 {
+		counted = "It was not tried yet."
+	}
+	retry := []choice{
+		{at + "/retry", "Retry now", "It is due at once. " + counted, "", queue.RetryNow, false},
+		{at + "/retry", "Retry later", "It is due after this many minutes. " + counted, "quiet", queue.RetryLater, true},
+		{at + "/retry", "Retry from the first attempt", "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is cleared. The attempts below stay.", "quiet", queue.RetryReset, false},
+	}
+	cancel := choice{Action: at + "/cancel", Label: "Cancel", Tone: "danger", Says: "It is not worked any more. It stays listed as cancelled, and can be retried."}
+	switch {
+	case j.State == models.JobPending || j.State == models.JobFailed:
+		return append(retry, cancel)
+	case j.State == models.JobCancelled:
+		return retry
+	case j.State == models.JobLeased && j.CancelRequested:
+		return []choice{{at + "/retry", "Withdraw the cancellation", "The running attempt goes on and may complete the job.", "quiet", queue.RetryNow, false}}
+	case j.State == models.JobLeased:
+		cancel.Says = "An attempt that runs is the last and commits nothing. What its handler did outside of the database stays done."
+		return []choice{cancel}
+	}
+	return nil
+}
+
+// maxRetryMinutes is the longest delay of a retry: a year.
+const maxRetryMinutes = 365 * 24 * 60
+
+// retryMode reads how jobs are to be tried again.
+func retryMode(r *request) (queue.RetryMode, time.Duration, error) {
+	mode := queue.RetryMode(r.PostFormValue("mode"))
+	if mode != queue.RetryLater {
+		return mode, 0, nil
+	}
+	minutes, err := strconv.ParseFloat(r.PostFormValue("minutes"), 64)
+	if err != nil || !(minutes > 0 && minutes <= maxRetryMinutes) {
+		return mode, 0, fmt.Errorf("%w: the minutes are %q: give a number from 1 to %d", store.ErrInvalid, r.PostFormValue("minutes"), maxRetryMinutes)
+	}
+	return mode, time.Duration(minutes * float64(time.Minute)), nil
+}
+
+// ownJob returns the job's id and its page, or ErrJobNotFound for one that the token does not reach.
+func (c *console) ownJob(ctx context.Context, r *request) (id, page string, err error) {
+	org, err := r.reach("")
+	if err != nil {
+		return "", "", err
+	}
+	id = r.PathValue("id")
+	return id, r.link("jobs/" + url.PathEscape(id)), c.Listing.JobExists(ctx, org, id)
+}
+
+func (c *console) retryJob(ctx context.Context, r *request) (done, error) {
+	id, page, err := c.ownJob(ctx, r)
+	if err != nil {
+		return done{}, err
+	}
+	mode, delay, err := retryMode(r)
+	if err != nil {
+		return done{}, err
+	}
+	answer, err := queue.RetryJob(ctx, c.Pool, id, mode, delay)
+	return done{To: page, Text: retried(answer.Result), Subject: id, Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()}}, err
+}
+
+// retried says what a retry led to.
+func retried(result queue.Result) string {
+	switch result {
+	case queue.Requeued:
+		return "The job is pending again."
+	case queue.Rescheduled:
+		return "The job's time was changed."
+	case queue.Coalesced:
+		return "The running attempt goes on; its cancellation was withdrawn, or another one follows it."
+	}
+	return "Nothing was changed: the job runs, or another one with the same payload is open and they are to be unique."
+}
+
+func (c *console) cancelJob(ctx context.Context, r *request) (done, error) {
+	id, page, err := c.ownJob(ctx, r)
+	if err != nil {
+		return done{}, err
+	}
+	answer, err := queue.CancelJob(ctx, c.Pool, id)
+	return done{To: page, Text: cancelled(answer.Result), Subject: id}, err
+}
+
+// cancelled says what a cancellation led to.
+func cancelled(result queue.Result) string {
+	switch result {
+	case queue.Cancelled:
+		return "The job is cancelled."
+	case queue.Cancelling:
+		return "The job is cancelled after its running attempt, which commits nothing."
+	}
+	return "Nothing was changed: the job was cancelled already."
+}
