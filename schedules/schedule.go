@@ -117,7 +117,8 @@ func (s Schedule) options() (client.ScheduleOptions, error) {
 		ID: s.ID, Spec: s.spec(),
 		Action: &client.ScheduleWorkflowAction{
 			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, workflows.JobsTaskQueue), Args: []any{job},
-			Memo: map[string]any{whenKey: s.when()},
+			Memo:          map[string]any{whenKey: s.when()},
+			StaticSummary: "Daybook: the schedule " + s.ID + " enqueues a job of type " + job.Type,
 		},
 		// Firings are short, and each is to be done: what must not overlap are the jobs.
 		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,47 +11,102 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 )
 
-// describe writes what the Temporal UI shows on the run's page.
+// describe writes what the Temporal UI shows as the run's current details. It keeps to what every UI of Temporal shows alike:
+// paragraphs, bold and lists, no tables; and to lines that fit the box.
 func (a *run) describe() {
 	var b strings.Builder
-	s := a.state.Settings
-	mode := "running"
-	switch {
-	case a.draining:
-		mode = "draining"
-	case a.state.Paused:
-		mode = "paused"
-	case a.state.IdleSince != nil:
-		mode = "idle since " + a.state.IdleSince.UTC().Format(time.RFC3339)
-	}
-	fmt.Fprintf(&b, "**%s**, %d lanes, batch %d, poll %d s\n\n", mode, s.Concurrency, s.BatchSize, s.PollIntervalSeconds)
+	s, c := a.state.Settings, a.state.Counts
+	fmt.Fprintf(&b, "**%s**\n\n", a.mode())
 	if t := a.state.LastTurn; t != nil {
-		fmt.Fprintf(&b, "last turn (lane %d, %s): %s\n\n", t.Lane, t.At.UTC().Format(time.RFC3339), say(t.Report))
+		fmt.Fprintf(&b, "- Last turn (lane %d, %s): %s\n", t.Lane, clock(t.At), say(t.Report))
 	}
-	c := a.state.Counts
-	fmt.Fprintf(&b, "in %d turns since %s: leased %d, completed %d, retried %d, rescheduled %d, failed %d, cancelled %d, lost %d, released %d",
-		c.Turns, a.state.StartedAt.UTC().Format(time.RFC3339), c.Leased, c.Completed, c.Retried, c.Rescheduled, c.Failed, c.Cancelled, c.Lost, c.Released)
+	fmt.Fprintf(&b, "- Since %s: %s in %s\n", clock(a.state.StartedAt), sayCounts(c), count(c.Turns, "turn"))
+	fmt.Fprintf(&b, "- Settings: %s, %s at a time, waits %d s for work"+boxEnd, count(int64(s.Concurrency), "lane"), count(int64(s.BatchSize), "job"), s.PollIntervalSeconds)
 	workflow.SetCurrentDetails(a.laneCtx, b.String())
 }
 
+// fetchSummary is the summary of a turn's first activity. A summary is fixed when its activity is scheduled, before the activity does
+// anything: so what a turn did is told by its result, and by the lane's next summary.
+func (l *lane) fetchSummary() string {
+	next := fmt.Sprintf("turn %d looks for work", l.turnNumber)
+	if l.said != "" {
+		next = l.said + "; " + next
+		l.said = ""
+	}
+	return fmt.Sprintf("lane %d: %s", l.number, next)
+}
+
+// processSummary is the summary of a turn's second activity.
+func (l *lane) processSummary(leased int) string {
+	return fmt.Sprintf("lane %d: turn %d begins with %s and goes on for up to %d s", l.number, l.turnNumber, count(int64(leased), "job"), turnSeconds)
+}
+
+// mode is what the run is doing, in one line.
+func (a *run) mode() string {
+	switch {
+	case a.draining:
+		return "Draining: running turns end, none begins"
+	case a.state.Paused && a.state.PausedSince != nil:
+		return "Paused since " + clock(*a.state.PausedSince) + ": no turn begins until the signal resume"
+	case a.state.Paused:
+		return "Paused: no turn begins until the signal resume"
+	case a.state.IdleSince != nil:
+		return "Idle since " + clock(*a.state.IdleSince) + ": nothing is due"
+	}
+	return "Working"
+}
+
+// clock is a time as people read it.
+func clock(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05 UTC") }
+
+// boxEnd ends a text for the Temporal UI: the UI makes its box lower than the text, and cuts off the last line. This one is blank.
+const boxEnd = "\n\n\u00a0\n"
+
 // say puts a turn's counts into words, without those that are zero.
 func say(r activities.ProcessOutput) string {
-	words := []string{fmt.Sprintf("leased %d", r.Leased)}
+	var c Counts
+	c.addJobs(r)
+	return sayCounts(c)
+}
+
+func sayCounts(c Counts) string {
+	var ends []string
 	for _, w := range []struct {
 		name string
-		n    int
+		n    int64
 	}{
-		{"completed", r.Completed},
-		{"retried", r.Retried},
-		{"rescheduled", r.Rescheduled},
-		{"failed", r.Failed},
-		{"cancelled", r.Cancelled},
-		{"lost", r.Lost},
-		{"released", r.Released},
+		{"completed", c.Completed},
+		{"retried", c.Retried},
+		{"rescheduled", c.Rescheduled},
+		{"failed", c.Failed},
+		{"cancelled", c.Cancelled},
+		{"lost", c.Lost},
+		{"released", c.Released},
 	} {
 		if w.n > 0 {
-			words = append(words, fmt.Sprintf("%s %d", w.name, w.n))
+			ends = append(ends, thousands(w.n)+" "+w.name)
 		}
 	}
-	return strings.Join(words, ", ")
+	jobs := count(c.Leased, "job")
+	if len(ends) == 0 {
+		return jobs
+	}
+	return jobs + " (" + strings.Join(ends, ", ") + ")"
+}
+
+// count is a number with its noun.
+func count(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(n) + " " + noun
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }

@@ -46,10 +46,12 @@ type ConfigureInput struct {
 
 // State is what survives continue-as-new.
 type State struct {
-	Settings Settings     `json:"settings"`
-	Paused   bool         `json:"paused,omitempty"`
-	Counts   Counts       `json:"counts"`
-	LastTurn *TurnSummary `json:"lastTurn,omitempty"`
+	Settings Settings `json:"settings"`
+	Paused   bool     `json:"paused,omitempty"`
+	// PausedSince is when the signal pause came; nil: the run is not paused, or an earlier version of the code was told to pause.
+	PausedSince *time.Time   `json:"pausedSince,omitempty"`
+	Counts      Counts       `json:"counts"`
+	LastTurn    *TurnSummary `json:"lastTurn,omitempty"`
 	// IdleSince is since when nothing was due; nil: there is work.
 	IdleSince *time.Time `json:"idleSince,omitempty"`
 	StartedAt time.Time  `json:"startedAt"`

@@ -30,7 +30,7 @@ type lane struct {
 	processing  bool
 	fetching    bool
 	cancelFetch workflow.CancelFunc
-	// said is what the last turn did, for the next summary.
+	// said is what the lane's last turn did, for the summary of its next activity; empty: that was told already.
 	said string
 }
 
@@ -169,17 +169,12 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 			in.WaitSeconds = 1
 		}
 	}
-	summary := fmt.Sprintf("lane %d, turn %d", l.number, l.turnNumber)
-	if l.said != "" {
-		summary += "; before: " + l.said
-		l.said = ""
-	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.WaitSeconds)*time.Second + time.Minute,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		RetryPolicy:         retryForEver(),
 		WaitForCancellation: true,
-		Summary:             summary,
+		Summary:             l.fetchSummary(),
 	})
 	var acts *activities.Queue
 	var out activities.FetchOutput
@@ -229,7 +224,7 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 		RetryPolicy:           retryForEver(),
 		WaitForCancellation:   true,
 		DisableEagerExecution: true,
-		Summary:               fmt.Sprintf("lane %d, turn %d: leased %d", l.number, l.turnNumber, leased),
+		Summary:               l.processSummary(leased),
 	})
 	in := activities.ProcessInput{
 		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty,
@@ -244,7 +239,7 @@ func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 	if a.input.ExitWhenEmpty {
 		a.state.Silent = append(a.state.Silent, out.Silent...)
 	}
-	l.said = say(out)
+	l.said = fmt.Sprintf("turn %d worked %s", l.turnNumber, say(out))
 	if out.More {
 		a.backlog++
 	}

@@ -29,6 +29,7 @@ func (a *run) handleMessages(ctx workflow.Context) error {
 			a.state.Settings.set(in.BatchSize, in.PollIntervalSeconds, in.Concurrency)
 			a.interruptWaiting()
 			a.describe()
+			a.remember()
 			return a.state.Settings, nil
 		},
 		workflow.UpdateHandlerOptions{
@@ -54,24 +55,32 @@ func (a *run) onSignal(ctx workflow.Context, name string) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
-			a.setPaused(pauseAsked(ctx, name))
+			a.setPaused(ctx, pauseAsked(ctx, name))
 		}
 	})
 }
 
-func (a *run) setPaused(paused bool) {
+func (a *run) setPaused(ctx workflow.Context, paused bool) {
+	switch {
+	case !paused:
+		a.state.PausedSince = nil
+	case !a.state.Paused:
+		now := workflow.Now(ctx)
+		a.state.PausedSince = &now
+	}
 	a.state.Paused = paused
 	if paused {
 		a.interruptWaiting()
 	}
 	a.describe()
+	a.remember()
 }
 
 // drainSignals takes in what came while the run was ending, so that continue-as-new loses no message.
 func (a *run) drainSignals(ctx workflow.Context) {
 	for _, name := range []string{SignalResume, SignalPause} {
 		for workflow.GetSignalChannel(ctx, name).ReceiveAsync(nil) {
-			a.setPaused(pauseAsked(ctx, name))
+			a.setPaused(ctx, pauseAsked(ctx, name))
 		}
 	}
 }

@@ -39,6 +39,9 @@ type run struct {
 	waiting *lane
 	// backlog grows whenever there is more work than one lane could lease: then parked lanes fetch as well.
 	backlog int
+	// keepsMemo: the run keeps a memo; memo is what it says, nil before it was written.
+	keepsMemo bool
+	memo      *memo
 	// draining: no new turn begins. cancelled and empty say why; neither: the run continues as new.
 	draining, cancelled, empty bool
 
@@ -63,6 +66,7 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 	if a.state.MoreKnown {
 		a.backlog = 1
 	}
+	a.keepMemo(ctx)
 	if err := a.handleMessages(ctx); err != nil {
 		return nil, err
 	}
@@ -101,6 +105,7 @@ func retryForEver() *temporal.RetryPolicy {
 // run starts lanes as the settings say and waits until they have drained.
 func (a *run) run(ctx workflow.Context) (*Counts, error) {
 	a.describe()
+	a.remember()
 	workflow.Go(a.laneCtx, func(laneCtx workflow.Context) {
 		ctx.Done().Receive(laneCtx, nil)
 		a.cancelled = true

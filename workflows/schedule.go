@@ -24,6 +24,7 @@ func ScheduledJob(ctx workflow.Context, job activities.ScheduledJob) (activities
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: enqueueTimeout,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		Summary:             "enqueue a job of type " + job.Type,
 	})
 	var out activities.EnqueueScheduledOutput
 	var a *activities.Schedules

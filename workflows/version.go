@@ -6,4 +6,5 @@ package workflows
 //	DAYBOOK_RECORD_HISTORIES=1 go test -run 'TestRecord.*Histories' ./workers
 //
 // 1: lanes and turns.
-const Version = 1
+// 2: a run keeps a memo.
+const Version = 2

@@ -22,6 +22,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
+	"github.com/daybook-dev/daybook/workflows"
 )
 
 // loop is a run of a queue's workflow as the documentation starts it.
@@ -175,7 +176,9 @@ func (a *app) startLoop(ctx context.Context, s *devstack.Stack, l loop) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var output bytes.Buffer
-	command := exec.CommandContext(ctx, cli, l.startArguments()...)
+	about := workflows.Describe(l.workflow)
+	arguments := append(l.startArguments(), "--static-summary", about.Summary, "--static-details", about.Details)
+	command := exec.CommandContext(ctx, cli, arguments...)
 	command.Env = temporalEnvironment(s)
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {

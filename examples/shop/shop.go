@@ -112,8 +112,9 @@ func startWorkflows(ctx context.Context, temporal client.Client) error {
 		workflows.AccountingTaskQueue: workflows.AccountingWorkflow,
 		workflows.JobsTaskQueue:       workflows.JobsWorkflow,
 	} {
+		about := workflows.Describe(workflow) // for the Temporal UI
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: taskQueue + "-worker-production", TaskQueue: taskQueue,
+			ID: taskQueue + "-worker-production", TaskQueue: taskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
 			WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		}, workflow, workflows.Input{})
 		if err != nil {

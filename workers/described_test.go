@@ -1,0 +1,122 @@
+package workers_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/workers"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// memo is what Temporal itself knows of the run, without a worker.
+func (b *bundle) memo(id string) map[string]string {
+	b.t.Helper()
+	d, err := b.client.DescribeWorkflowExecution(b.t.Context(), id, "")
+	require.NoError(b.t, err)
+	fields := map[string]string{}
+	for name, p := range d.GetWorkflowExecutionInfo().GetMemo().GetFields() {
+		fields[name] = string(p.GetData())
+	}
+	return fields
+}
+
+// TestMemoSaysWhatTheRunIs reads the memo also when no worker runs: then neither query nor current details answer.
+func TestMemoSaysWhatTheRunIs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	w, err := workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	stop := b.runWorker(w)
+	id := b.run(`{"batchSize": 20, "pollIntervalSeconds": 60}`)
+	b.eventually("it is on record", 10*time.Second, func() bool { return len(b.memo(id)) > 0 })
+	assert.Equal(t, map[string]string{
+		workflows.MemoKind: `"accounting"`, workflows.MemoAbout: `"Daybook, kind accounting: posts documents to the ledger"`,
+		workflows.MemoState: `"running"`, workflows.MemoSettings: `{"batchSize":20,"pollIntervalSeconds":60,"concurrency":3}`,
+	}, b.memo(id))
+
+	_, err = b.configure(id, workflows.ConfigureInput{BatchSize: new(30)})
+	require.NoError(t, err)
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	b.eventually("the pause is on record", 10*time.Second, func() bool { return b.memo(id)[workflows.MemoState] == `"paused"` })
+	stop()
+	paused := b.memo(id)
+	assert.Equal(t, `{"batchSize":30,"pollIntervalSeconds":60,"concurrency":3}`, paused[workflows.MemoSettings])
+	since, err := time.Parse(time.RFC3339, strings.Trim(paused[workflows.MemoPausedSince], `"`))
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now(), since, time.Minute)
+
+	b.start(workers.AccountingOptions{})
+	require.NoError(t, b.client.SignalWorkflow(t.Context(), id, "", workflows.SignalResume, nil))
+	b.eventually("the resumption is on record", 20*time.Second, func() bool { return b.memo(id)[workflows.MemoState] == `"running"` })
+	assert.NotContains(t, b.memo(id), workflows.MemoPausedSince)
+}
+
+// TestRunsPageFitsItsBox reads what the Temporal UI shows of a run: short lines of Markdown that all its versions render.
+func TestRunsPageFitsItsBox(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.AccountingOptions{})
+	fixture.ManyReady(t, b.Pool, org, "inv-", 1200)
+	about := workflows.Describe(workflows.AccountingWorkflow)
+	id := temporaltest.Unique("described")
+	_, err := b.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID: id, TaskQueue: workflows.AccountingTaskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
+	}, workflows.AccountingWorkflow, workflows.Input{Concurrency: new(1)})
+	require.NoError(t, err)
+	b.eventually("a turn has ended", 30*time.Second, func() bool { return b.status(id).Counts.Completed == 1200 })
+
+	v, err := b.client.QueryWorkflow(t.Context(), id, "", "__temporal_workflow_metadata")
+	require.NoError(t, err)
+	var metadata sdkpb.WorkflowMetadata
+	require.NoError(t, v.Get(&metadata))
+	now := metadata.GetCurrentDetails()
+	assert.Contains(t, now, "- Last turn (lane 0, ")
+	assert.Regexp(t, `- Since .* UTC: 1,200 jobs \(1,200 completed\) in \d turns?\n`, now)
+	assert.Contains(t, now, "- Settings: 1 lane, 50 jobs at a time, waits 10 s for work")
+	for _, text := range []string{about.Details, now} {
+		for line := range strings.Lines(text) {
+			assert.LessOrEqual(t, len(line), 120, line)
+			assert.False(t, strings.HasPrefix(line, "|"), "not every version of the UI renders tables: %s", line)
+		}
+	}
+}
+
+// TestSummariesSayWhatTurnsDid reads the summaries of a lane's activities: the next one says what the turn before it did.
+func TestSummariesSayWhatTurnsDid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.AccountingOptions{})
+	fixture.ManyReady(t, b.Pool, org, "inv-", 1200)
+	id := b.run(`{"exitWhenEmpty": true, "concurrency": 1}`)
+	require.NoError(t, b.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil))
+	var summaries []string
+	events := b.client.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(t, err)
+		if e.GetEventType() != enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
+			continue
+		}
+		var summary string
+		require.NoError(t, converter.GetDefaultDataConverter().FromPayload(e.GetUserMetadata().GetSummary(), &summary))
+		summaries = append(summaries, summary)
+	}
+	require.GreaterOrEqual(t, len(summaries), 4)
+	assert.Equal(t, []string{
+		"read the worker's environment",
+		"lane 0: turn 1 looks for work",
+		"lane 0: turn 1 begins with 50 jobs and goes on for up to 5 s",
+	}, summaries[:3])
+	assert.Regexp(t, `^lane 0: turn 1 worked [\d,]+ jobs \([\d,]+ completed\); turn 2 looks for work$`, summaries[3])
+}
