@@ -87,6 +87,7 @@ api-check: ## fail when api.txt is not what the code exports
 .PHONY: test-alerts
 test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires and clears
 	scripts/prometheus.sh promtool check rules $(wildcard deploy/prometheus/*.yml)
+	scripts/prometheus.sh promtool check config deploy/compose/prometheus.yml
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
 .PHONY: fuzz

@@ -21,6 +21,7 @@ type composeFile struct {
 type composeService struct {
 	Image           string
 	Build           *struct{ Context, Target string }
+	Profiles        []string
 	Command         []string
 	Environment     map[string]string
 	Ports           []string
@@ -54,7 +55,7 @@ func TestComposeFileIsCoherent(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^FROM \S+:\S+ AS (\w+)$`).FindAllSubmatch(dockerfile, -1) {
 		stages = append(stages, string(m[1]))
 	}
-	pinned := regexp.MustCompile(`^[a-z/]+:\d+(\.\d+)*$`)
+	pinned := regexp.MustCompile(`^[a-z/]+:v?\d+(\.\d+)*$`)
 	for name, s := range compose.Services {
 		if s.Build != nil {
 			require.Contains(t, stages, s.Build.Target, "service %s: build target", name)
@@ -66,11 +67,17 @@ func TestComposeFileIsCoherent(t *testing.T) {
 		}
 		for _, volume := range s.Volumes {
 			volumeName, _, _ := strings.Cut(volume, ":")
+			if strings.HasPrefix(volumeName, "./") {
+				require.DirExists(t, "../../"+volumeName, "service %s: folder", name)
+				require.True(t, strings.HasSuffix(volume, ":ro"), "service %s: %s of the checkout is only read", name, volumeName)
+				continue
+			}
 			require.Contains(t, compose.Volumes, volumeName, "service %s: volume", name)
 		}
 		for other, needs := range s.DependsOn {
 			needed, ok := compose.Services[other]
 			require.True(t, ok, "service %s depends on %s", name, other)
+			require.Empty(t, needed.Profiles, "service %s depends on %s, which is not always started", name, other)
 			switch needs.Condition {
 			case "service_healthy":
 				require.NotNil(t, needed.Healthcheck, "service %s waits for the health of %s", name, other)
