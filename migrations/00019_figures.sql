@@ -23,7 +23,7 @@ CREATE TABLE daybook.gauges (
 COMMENT ON TABLE daybook.gauges IS 'How the queues stood when they were last sampled: one row a kind, and one of the whole database';
 COMMENT ON COLUMN daybook.gauges.holder IS 'The process that samples';
 COMMENT ON COLUMN daybook.gauges.due IS 'Jobs that are pending and whose time has come; waiting: whose time lies ahead';
-COMMENT ON COLUMN daybook.gauges.oldest_due_at IS 'Since when the oldest due job is due; null: none is due';
+COMMENT ON COLUMN daybook.gauges.oldest_due_at IS 'Since when the oldest due job is due, those of paused organizations and types left out; null: none is due';
 COMMENT ON COLUMN daybook.gauges.estimated IS 'Those of the columns due, waiting, leased and failed that are estimates: there were more rows than are counted';
 COMMENT ON COLUMN daybook.gauges.figures IS 'The same by type, dead letters by error code, and the state of the workflow';
 

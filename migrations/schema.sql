@@ -3683,7 +3683,7 @@ COMMENT ON COLUMN daybook.gauges.due IS 'Jobs that are pending and whose time ha
 
 -- Name: COLUMN gauges.oldest_due_at; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.gauges.oldest_due_at IS 'Since when the oldest due job is due; null: none is due';
+COMMENT ON COLUMN daybook.gauges.oldest_due_at IS 'Since when the oldest due job is due, those of paused organizations and types left out; null: none is due';
 
 -- Name: COLUMN gauges.estimated; Type: COMMENT; Schema: daybook; Owner: -
 

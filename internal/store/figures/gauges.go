@@ -87,7 +87,7 @@ type Kind struct {
 	Counts
 	// Estimated names the states whose counts are estimates: there were more jobs than are counted.
 	Estimated []string `json:"estimated"`
-	// OldestDueAt is since when the oldest due job is due; nil: none is due.
+	// OldestDueAt is since when the oldest due job is due, paused ones left out; nil: none is due.
 	OldestDueAt *time.Time `json:"oldest_due_at"`
 	// OldestDueAge is its age at the sample; 0: none is due.
 	OldestDueAge time.Duration `json:"-"`
@@ -177,6 +177,8 @@ type Database struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// TookSeconds is how long the sample took.
 	TookSeconds float64 `json:"took_seconds"`
+	// Standby says that the process which samples leaves it to others as soon as there are any.
+	Standby bool `json:"standby,omitempty"`
 }
 
 // Snapshot is a transaction that sees an old state of the database, so that rows which were changed since are kept.
@@ -281,4 +283,10 @@ ON CONFLICT (kind) DO UPDATE
 		return store.Wrap("write the gauges", err)
 	}
 	return addDepths(ctx, db, g.Kinds)
+}
+
+// Leave notes that the process which samples has ended, so that another one begins at once.
+func Leave(ctx context.Context, db store.DB, holder string) error {
+	_, err := db.Exec(ctx, `UPDATE daybook.gauges SET holder = '' WHERE holder = $1`, holder)
+	return store.Wrap("leave sampling to another process", err)
 }

@@ -1,0 +1,124 @@
+package sampler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/figures"
+)
+
+// read reads what the database alone knows. A kind that takes too long to count has what the indexes' statistics say.
+func (s *Sampler) read(ctx context.Context, tx pgx.Tx, before figures.Gauges) (g figures.Gauges, err error) {
+	for _, queue := range store.Queues() {
+		k, err := s.count(ctx, tx, queue.Name, before.Kind(queue.Name))
+		if err != nil {
+			return g, err
+		}
+		g.Kinds = append(g.Kinds, k)
+	}
+	g.Database.Standby = s.options.Standby
+	if g.Database.OldestSnapshot, err = figures.OldestSnapshot(ctx, tx, before.Database.OldestSnapshot); err != nil {
+		return g, err
+	}
+	if g.Database.Tables, err = figures.ReadTables(ctx, tx); err != nil {
+		return g, err
+	}
+	g.Database.PausedOrganizations, err = figures.CountPausedOrganizations(ctx, tx)
+	return g, err
+}
+
+// count counts the jobs of a kind within the time that a statement may take.
+func (s *Sampler) count(ctx context.Context, tx pgx.Tx, kind string, before figures.Kind) (k figures.Kind, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) (err error) {
+		if k, err = figures.Count(ctx, tx, kind); err != nil || !s.options.Organizations {
+			return err
+		}
+		k.Organizations, err = figures.CountOrganizations(ctx, tx, kind)
+		return err
+	})
+	if store.SQLState(err) == stateCanceled && ctx.Err() == nil {
+		if k, err = figures.EstimateAll(ctx, tx, kind); err == nil {
+			k.OldestDueAt = before.OldestDueAt
+		}
+	}
+	return k, err
+}
+
+// stateCanceled is the SQLSTATE of a statement that took longer than it may.
+const stateCanceled = "57014"
+
+// addReport adds what a check of health found: what is held back, what has no handler, and the state of the workflows.
+func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.Report) {
+	for i, k := range g.Kinds {
+		if k.OldestDueAt != nil {
+			g.Kinds[i].OldestDueAge = max(0, r.At.Sub(*k.OldestDueAt))
+		}
+	}
+	counts := map[figures.Finding]int64{}
+	for _, f := range r.Findings {
+		counts[figures.Finding{Code: string(f.Code), Severity: string(f.Severity), Kind: f.Kind}]++
+		i := slices.IndexFunc(g.Kinds, func(k figures.Kind) bool { return k.Kind == f.Kind })
+		if i >= 0 {
+			addFinding(&g.Kinds[i], f)
+		}
+	}
+	for f, n := range counts {
+		f.Count = n
+		g.Database.Findings = append(g.Database.Findings, f)
+	}
+	slices.SortFunc(g.Database.Findings, func(a, b figures.Finding) int {
+		return slices.Compare([]string{a.Severity, a.Code, a.Kind}, []string{b.Severity, b.Code, b.Kind})
+	})
+	if s.options.Temporal == nil {
+		return
+	}
+	up := !slices.ContainsFunc(r.Findings, func(f health.Finding) bool { return f.Code == health.TemporalUnavailable })
+	g.Database.TemporalUp = &up
+	for _, w := range r.Workflows {
+		if i := slices.IndexFunc(g.Kinds, func(k figures.Kind) bool { return k.Kind == w.Kind }); i >= 0 && up {
+			g.Kinds[i].Workflow = workflowOf(w, before.Kind(w.Kind).Workflow, r.At)
+		}
+	}
+}
+
+// addFinding adds the jobs that a finding is about.
+func addFinding(k *figures.Kind, f health.Finding) {
+	switch f.Code {
+	case health.OrganizationPaused, health.TypePaused:
+		k.HeldBack.Paused += f.Count
+	case health.CapReached:
+		k.HeldBack.Capped += f.Count
+	case health.SourceMissing:
+		k.HeldBack.Source += f.Count
+	case health.HandlerMissing:
+		k.Unhandled += f.Count
+		i := slices.IndexFunc(k.Types, func(t figures.Type) bool { return t.Type == f.Type })
+		if i >= 0 {
+			k.Types[i].Unhandled += f.Count
+		}
+	}
+}
+
+// workflowOf says how a workflow stands, and since when it is paused: since it was first seen to be.
+func workflowOf(w health.WorkflowState, before *figures.Workflow, now time.Time) *figures.Workflow {
+	f := &figures.Workflow{ID: w.ID, Running: w.State == health.Running, Workers: w.Live(time.Now())}
+	switch {
+	case w.Status != nil:
+		f.Paused = w.Status.Paused
+	case f.Running && before != nil:
+		// No worker answers for it: it is as it was.
+		f.Paused = before.Paused
+	}
+	if f.Paused {
+		f.PausedSince = &now
+		if before != nil && before.PausedSince != nil {
+			f.PausedSince = before.PausedSince
+		}
+	}
+	return f
+}
