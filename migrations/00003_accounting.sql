@@ -136,7 +136,9 @@ CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue (last_
 CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE state = 'leased' AND capped;
 -- Failed jobs: those that wait for a person, newest first; and those that return when their cause is gone.
 CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
-CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code) WHERE state = 'failed';
+CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code, updated_at DESC, id) WHERE state = 'failed';
+-- Failed jobs of all organizations by what they failed of, with the newest and the oldest of each.
+CREATE INDEX accounting_work_queue_failed_cause ON daybook.accounting_work_queue (last_error_code, updated_at DESC, id) WHERE state = 'failed';
 
 -- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while a worker waits. PostgreSQL refuses
 -- PREPARE TRANSACTION after a NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the

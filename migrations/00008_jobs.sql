@@ -100,14 +100,15 @@ CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'lease
 -- The caps of organizations, and the limits of types over all workers.
 CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE state = 'leased' AND capped;
 CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE state = 'leased' AND counted;
--- Dead letters, newest first, of all organizations and of one; and those that return when their cause is gone.
+-- Dead letters, newest first, of all organizations and of one; and by what they failed of: those that return when their cause is gone, and
+-- groups of them with the newest and the oldest of each.
 CREATE INDEX jobs_failed ON daybook.jobs (finished_at DESC, id) WHERE state = 'failed';
 CREATE INDEX jobs_failed_org ON daybook.jobs (org_id, finished_at DESC, id) WHERE state = 'failed';
-CREATE INDEX jobs_failed_code ON daybook.jobs (last_error_code, type) WHERE state = 'failed';
+CREATE INDEX jobs_failed_code ON daybook.jobs (last_error_code, type, finished_at DESC, id) WHERE state = 'failed';
 -- Retention.
 CREATE INDEX jobs_finished ON daybook.jobs (finished_at) WHERE state IN ('completed', 'cancelled');
--- One job a key; one open job of those that are to be unique.
-CREATE UNIQUE INDEX jobs_key ON daybook.jobs (org_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+-- One job a key, found also when its organization is not known; one open job of those that are to be unique.
+CREATE UNIQUE INDEX jobs_key ON daybook.jobs (idempotency_key, org_id) WHERE idempotency_key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_unique ON daybook.jobs (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased');
 
 -- As wake_accounting_queue.

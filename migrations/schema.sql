@@ -4415,9 +4415,13 @@ CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING bt
 
 CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue USING btree (updated_at DESC) WHERE (state = 'failed'::daybook.job_state);
 
+-- Name: accounting_work_queue_failed_cause; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_failed_cause ON daybook.accounting_work_queue USING btree (last_error_code, updated_at DESC, id) WHERE (state = 'failed'::daybook.job_state);
+
 -- Name: accounting_work_queue_failed_code; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue USING btree (org_id, last_error_code) WHERE (state = 'failed'::daybook.job_state);
+CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue USING btree (org_id, last_error_code, updated_at DESC, id) WHERE (state = 'failed'::daybook.job_state);
 
 -- Name: accounting_work_queue_ready; Type: INDEX; Schema: daybook; Owner: -
 
@@ -4485,7 +4489,7 @@ CREATE INDEX jobs_failed ON daybook.jobs USING btree (finished_at DESC, id) WHER
 
 -- Name: jobs_failed_code; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_failed_code ON daybook.jobs USING btree (last_error_code, type) WHERE (state = 'failed'::daybook.job_state);
+CREATE INDEX jobs_failed_code ON daybook.jobs USING btree (last_error_code, type, finished_at DESC, id) WHERE (state = 'failed'::daybook.job_state);
 
 -- Name: jobs_failed_org; Type: INDEX; Schema: daybook; Owner: -
 
@@ -4497,7 +4501,7 @@ CREATE INDEX jobs_finished ON daybook.jobs USING btree (finished_at) WHERE (stat
 
 -- Name: jobs_key; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (org_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_id) WHERE (idempotency_key IS NOT NULL);
 
 -- Name: jobs_ready; Type: INDEX; Schema: daybook; Owner: -
 

@@ -64,6 +64,8 @@ func New(o Options) http.Handler {
 	c.overview()
 	c.jobs()
 	c.accounting()
+	c.tasks()
+	c.search()
 
 	c.menu = groupMenu(c.pages.menu)
 	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))

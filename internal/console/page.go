@@ -59,6 +59,8 @@ type view struct {
 	Live bool
 	// Status is the HTTP status; 0: 200.
 	Status int
+	// To is a page of the console that is shown instead; empty: this one is.
+	To string
 	// Data is the template's own.
 	Data any
 }
@@ -134,6 +136,10 @@ func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx conte
 		v, err := handle(ctx, r)
 		if err != nil {
 			c.fail(w, r, err)
+			return
+		}
+		if v.To != "" {
+			http.Redirect(w, raw, v.To, http.StatusSeeOther) //nolint:gosec // pages name pages of their own
 			return
 		}
 		c.render(w, r, v)

@@ -310,6 +310,7 @@ func TestSearchesUseIndexes(t *testing.T) {
 		`SELECT id FROM daybook.jobs WHERE state = 'failed' AND last_error_code = 'TIMEOUT' AND type = 'mail'`:                                      "jobs_failed",
 		`SELECT id FROM daybook.jobs ORDER BY id DESC LIMIT 10`:                                                                                     "jobs_pkey",
 		`SELECT id FROM daybook.jobs WHERE org_id = 'o' AND idempotency_key = 'k'`:                                                                  "jobs_key",
+		`SELECT id FROM daybook.jobs WHERE idempotency_key = 'k'`:                                                                                   "jobs_key",
 		`SELECT id FROM daybook.jobs WHERE id IN (SELECT l.job_id FROM daybook.job_links l WHERE l.kind = 'order' AND l.id = '1') ORDER BY id DESC`: "jobs_pkey",
 	} {
 		var plan string

@@ -62,46 +62,47 @@ var searches = map[models.TaskState]string{
 	"": `
 SELECT t.task_id, 'epoch'::timestamptz, t.task_id
   FROM queues.task t
- WHERE t.task_id < @by AND (@type = '' OR t.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
+ WHERE t.task_id < @by AND t.task_id >= @floor AND (@type = '' OR t.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
  ORDER BY t.task_id DESC
  LIMIT @limit`,
 	models.TaskWaiting: `
 SELECT t.task_id, 'epoch'::timestamptz, t.task_id
   FROM queues.open_task o JOIN queues.task t USING (task_id)
- WHERE o.task_id < @by AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp()) AND o.scheduled_at > clock_timestamp()
+ WHERE o.task_id < @by AND o.task_id >= @floor AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp()) AND o.scheduled_at > clock_timestamp()
    AND (@type = '' OR o.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
  ORDER BY o.task_id DESC
  LIMIT @limit`,
 	models.TaskReady: `
 SELECT t.task_id, 'epoch'::timestamptz, t.task_id
   FROM queues.open_task o JOIN queues.task t USING (task_id)
- WHERE o.task_id < @by AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp()) AND o.scheduled_at <= clock_timestamp()
+ WHERE o.task_id < @by AND o.task_id >= @floor AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp()) AND o.scheduled_at <= clock_timestamp()
    AND (@type = '' OR o.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
  ORDER BY o.task_id DESC
  LIMIT @limit`,
 	models.TaskLeased: `
 SELECT t.task_id, 'epoch'::timestamptz, t.task_id
   FROM queues.open_task o JOIN queues.task t USING (task_id)
- WHERE o.task_id < @by AND o.leased_until > clock_timestamp()
+ WHERE o.task_id < @by AND o.task_id >= @floor AND o.leased_until > clock_timestamp()
    AND (@type = '' OR o.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
  ORDER BY o.task_id DESC
  LIMIT @limit`,
 	models.TaskStuck: `
 SELECT t.task_id, 'epoch'::timestamptz, t.task_id
   FROM queues.stuck_tasks s JOIN queues.task t USING (task_id)
- WHERE s.task_id < @by AND (@type = '' OR t.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
+ WHERE s.task_id < @by AND s.task_id >= @floor AND (@type = '' OR t.task_type = @type) AND (@since::timestamptz IS NULL OR t.enqueued_at >= @since) AND (@until::timestamptz IS NULL OR t.enqueued_at < @until)
  ORDER BY s.task_id DESC
  LIMIT @limit`,
 	models.TaskFailed: `
 SELECT f.task_id, 'epoch'::timestamptz, f.last_error_id
   FROM queues.failed_tasks f
- WHERE f.last_error_id < @by AND (@type = '' OR f.task_type = @type) AND (@since::timestamptz IS NULL OR f.last_error_at >= @since) AND (@until::timestamptz IS NULL OR f.last_error_at < @until)
+ WHERE f.last_error_id < @by AND f.last_error_id >= @floor AND (@type = '' OR f.task_type = @type) AND (@since::timestamptz IS NULL OR f.last_error_at >= @since) AND (@until::timestamptz IS NULL OR f.last_error_at < @until)
  ORDER BY f.last_error_id DESC
  LIMIT @limit`,
 	models.TaskDone: `
 SELECT c.task_id, c.completed_at, c.task_id
   FROM queues.task_completed c
- WHERE (c.completed_at, c.task_id) < (coalesce(@at::timestamptz, 'infinity'), @by) AND (@type = '' OR EXISTS (SELECT FROM queues.task t WHERE t.task_id = c.task_id AND t.task_type = @type))
+ WHERE (c.completed_at, c.task_id) < (coalesce(@at::timestamptz, 'infinity'), @by)
+   AND (c.completed_at, c.task_id) >= (coalesce(@floor_at::timestamptz, '-infinity'), @floor) AND (@type = '' OR EXISTS (SELECT FROM queues.task t WHERE t.task_id = c.task_id AND t.task_type = @type))
    AND (@since::timestamptz IS NULL OR c.completed_at >= @since) AND (@until::timestamptz IS NULL OR c.completed_at < @until)
  ORDER BY c.completed_at DESC, c.task_id DESC
  LIMIT @limit`,
@@ -111,21 +112,28 @@ SELECT c.task_id, c.completed_at, c.task_id
 // last one first. limit is DefaultLimit when it is 0. cursor is a page's Next, for the same filter; empty: from the beginning. A cursor that is
 // not one, and a state that is none of models.TaskSearches, are ErrInvalid.
 func (l *Listing) Tasks(ctx context.Context, f TaskFilter, limit int, cursor string) (TaskPage, error) {
-	limit = cmp.Or(limit, store.DefaultLimit)
+	from, err := readTaskCursor(cursor, f.State)
+	if err != nil {
+		return TaskPage{Tasks: []ListedTask{}}, err
+	}
+	return l.searchTasks(ctx, f, cmp.Or(limit, store.DefaultLimit), from, foundTask{})
+}
+
+// searchTasks reads a page of tasks from behind a place on, but none beyond floor.
+func (l *Listing) searchTasks(ctx context.Context, f TaskFilter, limit int, from, floor foundTask) (TaskPage, error) {
 	page := TaskPage{Tasks: []ListedTask{}}
 	stmt, known := searches[f.State]
 	if !known {
 		return page, fmt.Errorf("%w: tasks are not searched by the state %q, but by some of %v", store.ErrInvalid, f.State, models.TaskSearches())
 	}
-	from, err := readTaskCursor(cursor, f.State)
-	if err != nil {
-		return page, err
+	a := store.Args{
+		"type": f.Type, "since": timeOrNil(f.Since), "until": timeOrNil(f.Until), "limit": limit + 1, "at": timeOrNil(from.at), "by": from.by,
+		"floor": floor.by,
 	}
-	a := store.Args{"type": f.Type, "since": timeOrNil(f.Since), "until": timeOrNil(f.Until), "limit": limit + 1, "at": timeOrNil(from.at), "by": from.by}
-	found, err := store.Collect(ctx, l.pool, func(row pgx.CollectableRow) (t foundTask, err error) {
-		err = row.Scan(&t.id, &t.at, &t.by)
-		return t, err
-	}, stmt, a)
+	if f.State == models.TaskDone {
+		a["floor_at"] = timeOrNil(floor.at)
+	}
+	found, err := store.Collect(ctx, l.pool, scanFoundTask, stmt, a)
 	if err != nil {
 		return page, store.Wrap("search tasks", err)
 	}
@@ -139,6 +147,11 @@ func (l *Listing) Tasks(ctx context.Context, f TaskFilter, limit int, cursor str
 	}
 	page.Tasks, err = l.tasks(ctx, ids)
 	return page, err
+}
+
+func scanFoundTask(row pgx.CollectableRow) (t foundTask, err error) {
+	err = row.Scan(&t.id, &t.at, &t.by)
+	return t, err
 }
 
 // tasks reads tasks in the order of their ids' list. One that was removed meanwhile is left out.
