@@ -22,6 +22,17 @@ const (
 	checkFailed   = "failed jobs"
 	checkRetrying = "jobs that are tried again"
 	checkLeases   = "stale leases"
+	checkDone     = "completions"
+	checkSnapshot = "old snapshots"
+	checkVacuum   = "autovacuum"
+	checkRights   = "roles"
+	checkToken    = "tokens"
+)
+
+// serverChecks need no schema of this program's, jobChecks do.
+var (
+	serverChecks = []string{checkSnapshot, checkVacuum}
+	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkDone, checkToken}
 )
 
 // database makes the checks of the database, one after another on one connection at a time: a pool may have few.
@@ -33,7 +44,9 @@ func (p *probe) database(ctx context.Context) {
 		return found, nil
 	})
 	if !reached {
-		p.skip(checkSchema, checkClock, checkDue, checkFailed, checkRetrying, checkLeases)
+		p.skip(checkClock, checkSchema)
+		p.skip(serverChecks...)
+		p.skip(jobChecks...)
 		return
 	}
 	p.check(checkClock, func() ([]Finding, error) { return p.compareClocks(ctx) })
@@ -43,23 +56,41 @@ func (p *probe) database(ctx context.Context) {
 		fits = readable
 		return found, err
 	})
+	p.check(checkSnapshot, func() (found []Finding, err error) {
+		var note string
+		found, note, err = p.snapshots(ctx)
+		p.note = note
+		return found, err
+	})
+	p.once(ctx, checkVacuum, p.vacuum)
 	if !fits {
-		p.skip(checkDue, checkFailed, checkRetrying, checkLeases)
+		p.skip(jobChecks...)
 		return
 	}
 	p.databaseAnswers = true
+	p.once(ctx, checkRights, p.rights)
 	p.each(ctx, checkDue, p.due)
 	p.each(ctx, checkFailed, p.failed)
 	p.each(ctx, checkRetrying, p.retrying)
 	p.each(ctx, checkLeases, p.stale)
-	p.check("completions", func() ([]Finding, error) {
-		return nil, p.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
-			n, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
-			if err == nil {
-				p.completed = n
-			}
+	p.once(ctx, checkDone, func(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
+		n, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
+		if err == nil {
+			p.completed = n
+		}
+		return nil, err
+	})
+	p.once(ctx, checkToken, p.token)
+}
+
+// once makes a check that is not about one kind.
+func (p *probe) once(ctx context.Context, name string, f func(ctx context.Context, tx pgx.Tx) ([]Finding, error)) {
+	p.check(name, func() (found []Finding, err error) {
+		err = p.read(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+			found, err = f(ctx, tx)
 			return err
 		})
+		return found, err
 	})
 }
 

@@ -17,6 +17,9 @@ import (
 // DefaultTimeout is how long one question to the database or to Temporal may take.
 const DefaultTimeout = 2 * time.Second
 
+// DefaultSnapshotAge is from what age on a transaction that is open is named: the queues' tables gather dead rows meanwhile, which each lease reads.
+const DefaultSnapshotAge = time.Minute
+
 // Options say what to ask. The zero value asks nothing.
 type Options struct {
 	// Pool is the database's; nil: it is not asked, and PoolError, if there is one, is why.
@@ -33,6 +36,8 @@ type Options struct {
 	Workflows []Workflow
 	// Timeout is how long one question may take; 0: DefaultTimeout. A check asks more than one question at most twice as long.
 	Timeout time.Duration
+	// SnapshotAge is from what age on an open transaction is named; 0: DefaultSnapshotAge.
+	SnapshotAge time.Duration
 	// Now is this machine's clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -60,7 +65,9 @@ type Checked struct {
 	// Findings counts what it found.
 	Findings int `json:"findings"`
 	// Error is why it could not be made, or not to its end; empty: it was. Skipped says that another finding is the reason.
-	Error   string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Note is what the check could not see; empty: it saw everything.
+	Note    string `json:"note,omitempty"`
 	Skipped bool   `json:"skipped,omitempty"`
 	// TookMS is how long it took, in milliseconds.
 	TookMS int64 `json:"took_ms"`
@@ -76,7 +83,7 @@ func (r Report) Worst() Severity {
 
 // Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is away.
 func Check(ctx context.Context, o Options) Report {
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Timeout, o.SnapshotAge = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.SnapshotAge, DefaultSnapshotAge)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -99,7 +106,9 @@ type probe struct {
 	at       time.Time
 	findings []Finding
 	checked  []Checked
-	states   []WorkflowState
+	// note is what the check that is being made could not see.
+	note   string
+	states []WorkflowState
 	// databaseAnswers says that the database could be read, so that open and used are known.
 	databaseAnswers bool
 	// open are the kinds that have due or leased jobs, used those that ever had one.
@@ -113,7 +122,8 @@ type probe struct {
 func (p *probe) check(name string, f func() ([]Finding, error)) {
 	began := time.Now()
 	found, err := f()
-	c := Checked{Name: name, Findings: len(found), TookMS: time.Since(began).Milliseconds()}
+	c := Checked{Name: name, Findings: len(found), TookMS: time.Since(began).Milliseconds(), Note: p.note}
+	p.note = ""
 	if err != nil {
 		c.Error = err.Error()
 	}
