@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -124,7 +123,13 @@ func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout t
 		all.Go(func() { states[i], failed[i] = askWorkflow(ctx, c, w, timeout) })
 	}
 	all.Wait()
-	return states, errors.Join(failed...)
+	// As a rule all fail for the same.
+	for _, err := range failed {
+		if err != nil {
+			return states, err
+		}
+	}
+	return states, nil
 }
 
 func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
@@ -136,7 +141,7 @@ func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.
 		err = nil
 	}
 	if err != nil {
-		return s, fmt.Errorf("ask for workflow %s: %w", w.ID, err)
+		return s, err
 	}
 	if d != nil {
 		s.describe(d)

@@ -1,0 +1,192 @@
+package health_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/workers"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// stack is a database and a namespace of Temporal.
+type stack struct {
+	*bundle
+	client client.Client
+}
+
+func withTemporal(t *testing.T) *stack {
+	t.Helper()
+	server := temporaltest.Shared(t)
+	return &stack{setup(t), server.Client(t, server.Namespace(t))}
+}
+
+// check looks at the database and at Temporal.
+func (s *stack) check() health.Report {
+	s.t.Helper()
+	return clean(s.t, health.Check(s.t.Context(), health.Options{Pool: s.Pool, Temporal: s.client, Timeout: 2 * time.Second}))
+}
+
+// await checks until a report satisfies.
+func (s *stack) await(satisfies func(health.Report) bool) health.Report {
+	s.t.Helper()
+	var r health.Report
+	require.Eventually(s.t, func() bool {
+		r = s.check()
+		return satisfies(r)
+	}, time.Minute, 10*time.Millisecond, "%+v", r)
+	return r
+}
+
+type mail struct{}
+
+func (mail) JobType() string { return "mail" }
+
+// work runs a worker of jobs until the function that it returns is called.
+func (s *stack) work() (stop func()) {
+	s.t.Helper()
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[mail]) error { return nil })
+	w, err := workers.NewJobs(workers.JobsOptions{Client: s.client, Pool: s.Pool, Registry: registry, Name: "w1"})
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		assert.NoError(s.t, <-ended)
+		w.Close()
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// start starts the workflow of jobs as the documentation does.
+func (s *stack) start() {
+	s.t.Helper()
+	_, err := s.client.ExecuteWorkflow(s.t.Context(), client.StartWorkflowOptions{ID: "job-queue-worker-production", TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow, workflows.Input{})
+	require.NoError(s.t, err)
+}
+
+// ofJobs returns the finding about jobs with a code; its Code is empty when there is none.
+func ofJobs(r health.Report, code health.Code) health.Finding {
+	for _, f := range of(r, code) {
+		if f.Kind == "jobs" {
+			return f
+		}
+	}
+	return health.Finding{}
+}
+
+// TestWhetherWorkIsDone goes through what keeps jobs from being worked, one after another, and what says so.
+func TestWhetherWorkIsDone(t *testing.T) {
+	t.Parallel()
+	s := withTemporal(t)
+	r := s.check()
+	assert.True(t, r.Working, "nothing is there to be worked: %s", r.Summary)
+	assert.Equal(t, health.Info, r.Worst())
+
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
+	r = s.check()
+	assert.False(t, r.Working)
+	assert.Equal(t, health.Critical, ofJobs(r, health.WorkflowNotStarted).Severity)
+	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity)
+	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start it: `daybook workflow start --kind jobs`.", r.Summary)
+
+	s.start()
+	r = s.check()
+	assert.Empty(t, ofJobs(r, health.WorkflowNotStarted).Code)
+	assert.Equal(t, "Nothing is worked: no worker polls job-queue. Start `daybook worker`.", r.Summary)
+
+	stop := s.work()
+	r = s.await(func(r health.Report) bool { return r.Worst() == health.Info && r.Summary == "Work gets done: 1 completed in the last minute, nothing waits." })
+	assert.True(t, r.Working)
+
+	require.NoError(t, s.client.SignalWorkflow(t.Context(), "job-queue-worker-production", "", workflows.SignalPause, nil))
+	r = s.await(func(r health.Report) bool { return ofJobs(r, health.WorkflowPaused).Code != "" })
+	assert.Equal(t, health.Warning, ofJobs(r, health.WorkflowPaused).Severity, "nothing waits")
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail', '{}')`)
+	r = s.check()
+	assert.Equal(t, health.Critical, ofJobs(r, health.WorkflowPaused).Severity)
+	assert.Contains(t, r.Summary, "Nothing is worked: the workflow of jobs is paused")
+	assert.Contains(t, r.Summary, "`daybook workflow resume --kind jobs`")
+
+	stop()
+	r = s.check()
+	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity, "its last poll is a moment ago, but no worker answers")
+	assert.Contains(t, ofJobs(r, health.NoWorker).Says, "w1")
+
+	require.NoError(t, s.client.TerminateWorkflow(t.Context(), "job-queue-worker-production", "", "test"))
+	r = s.await(func(r health.Report) bool { return ofJobs(r, health.WorkflowEnded).Code != "" })
+	assert.Contains(t, ofJobs(r, health.WorkflowEnded).Says, "was terminated")
+	assert.NotNil(t, ofJobs(r, health.WorkflowEnded).Since)
+}
+
+// TestTurnsFailing: an activity that fails again and again is named, with its failure.
+func TestTurnsFailing(t *testing.T) {
+	t.Parallel()
+	s := withTemporal(t)
+	w := worker.New(s.client, workflows.JobsTaskQueue, worker.Options{})
+	w.RegisterActivityWithOptions(func(context.Context) error { return errors.New("no room on the device") }, activity.RegisterOptions{Name: "ProcessLeasedJobs"})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ workflows.Input) error {
+		err := workflow.SetQueryHandler(ctx, workflows.QueryStatus, func() (workflows.Status, error) { return workflows.Status{}, nil })
+		if err != nil {
+			return err
+		}
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 1},
+		})
+		return workflow.ExecuteActivity(ctx, "ProcessLeasedJobs").Get(ctx, nil)
+	}, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
+	require.NoError(t, w.Start())
+	defer w.Stop()
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
+	s.start()
+	r := s.await(func(r health.Report) bool { return ofJobs(r, health.TurnsFailing).Code != "" })
+	assert.Contains(t, ofJobs(r, health.TurnsFailing).Says, "no room on the device")
+	assert.Contains(t, r.Summary, "Nothing is worked: the turns of jobs fail")
+}
+
+func TestTemporalAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
+	require.NoError(t, err)
+	defer away.Close()
+	b.exec(`INSERT INTO daybook.organizations (id, paused_at) VALUES ('acme', now()); INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
+	r := health.Check(t.Context(), health.Options{Pool: b.Pool, Temporal: away, TemporalAddress: "127.0.0.1:1", Timeout: time.Second})
+	assert.Contains(t, one(t, r, health.TemporalUnavailable).Says, "Temporal at 127.0.0.1:1 does not answer")
+	assert.Contains(t, r.Summary, "Nothing is worked: Temporal at")
+	one(t, r, health.OrganizationPaused)
+
+	server := temporaltest.Shared(t)
+	unknown, err := client.NewLazyClient(client.Options{HostPort: server.Address, Namespace: "not-made"})
+	require.NoError(t, err)
+	defer unknown.Close()
+	r = health.Check(t.Context(), health.Options{Pool: b.Pool, Temporal: unknown, Namespace: "not-made", Timeout: 5 * time.Second})
+	assert.Contains(t, one(t, r, health.TemporalUnavailable).Todo, "temporal operator namespace create")
+}
+
+// With the database away the report still has what Temporal says.
+func TestDatabaseAwayAndTemporalThere(t *testing.T) {
+	t.Parallel()
+	server := temporaltest.Shared(t)
+	r := health.Check(t.Context(), health.Options{PoolError: errors.New("no database is named"), Temporal: server.Client(t, server.Namespace(t)), Timeout: 5 * time.Second})
+	one(t, r, health.DatabaseUnavailable)
+	assert.Len(t, of(r, health.WorkflowNotStarted), 3)
+	assert.Len(t, r.Workflows, 3)
+	assert.Contains(t, r.Summary, "no database is named")
+}
