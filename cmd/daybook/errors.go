@@ -28,6 +28,8 @@ var (
 	errNotEmpty            = failure.New(failure.NotEmpty, "the database is in use")
 	errFileExists          = failure.New(failure.FileExists, "the file exists already")
 	errNotSound            = failure.New(failure.NotSound, "the ledger is not sound")
+	errWarnings            = failure.New(failure.FoundWarnings, "there are warnings")
+	errCritical            = failure.New(failure.FoundCritical, "work that is due is not done")
 	errNoAccount           = failure.New(failure.AccountNotFound, "no such account")
 	errNotAsExpected       = failure.New(failure.NotAsExpected, "the result is not the expected one")
 )

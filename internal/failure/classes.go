@@ -83,6 +83,8 @@ var (
 // What went wrong otherwise.
 var (
 	NotSound        = row(Class{Code: "NOT_SOUND", Title: "The ledger is not sound", Status: http.StatusInternalServerError, Exit: ExitFailure})
+	FoundWarnings   = row(Class{Code: "FOUND_WARNINGS", Title: "Doctor found warnings", Status: http.StatusInternalServerError, Exit: ExitWarnings})
+	FoundCritical   = row(Class{Code: "FOUND_CRITICAL", Title: "Doctor found that work is not done", Status: http.StatusInternalServerError, Exit: ExitCritical})
 	OutOfBalance    = row(Class{Code: "OUT_OF_BALANCE", Title: "Debits and credits differ", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	NotAsExpected   = row(Class{Code: "NOT_AS_EXPECTED", Title: "The result is not the expected one", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	PartlyFailed    = row(Class{Code: "PARTLY_FAILED", Title: "Not everything was done", Status: http.StatusInternalServerError, Exit: ExitFailure})

@@ -31,6 +31,10 @@ const (
 	ExitSchema = 5
 	// ExitConflict: the present state does not allow it.
 	ExitConflict = 6
+	// ExitWarnings: doctor found warnings, and nothing worse.
+	ExitWarnings = 7
+	// ExitCritical: doctor found that work which is due is not done.
+	ExitCritical = 8
 	// ExitInterrupted: a signal ended the command before it was done.
 	ExitInterrupted = 130
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,6 +93,29 @@ func (p *probe) once(ctx context.Context, name string, f func(ctx context.Contex
 		})
 		return found, err
 	})
+}
+
+// unmade makes a finding of the checks that could not be made: a table that another transaction has locked keeps workers waiting as well.
+func (p *probe) unmade() {
+	var names []string
+	var failed string
+	for _, c := range p.checked {
+		if c.Error != "" {
+			names, failed = append(names, c.Name), c.Error
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	f := Finding{Code: DatabaseUnavailable, Severity: Warning, Count: int64(len(names))}
+	f.Says = fmt.Sprintf("The database answers, but not what was asked of %s: %s", enumerate(names), ended(clip(failed, 300)))
+	f.Todo = "Look for a transaction that has locked a table: `SELECT pid, state, xact_start, query FROM pg_stat_activity WHERE pid IN (SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock')`; else for a server that is too busy."
+	if strings.Contains(failed, "(SQLSTATE 42501)") {
+		f.Code, f.Severity = RoleLacksRights, Info
+		f.Says = fmt.Sprintf("This role may not read what tells of %s: %s", enumerate(names), ended(clip(failed, 300)))
+		f.Todo = "Ask with a role that may read Daybook's tables, such as daybook_reader."
+	}
+	p.add(f)
 }
 
 // read runs f in a transaction that only reads and ends in time.

@@ -95,6 +95,7 @@ func Check(ctx context.Context, o Options) Report {
 	var asking sync.WaitGroup
 	asking.Go(func() { temporal = askTemporal(ctx, o) })
 	p.database(ctx)
+	p.unmade()
 	asking.Wait()
 	p.temporal(temporal)
 	return p.report()

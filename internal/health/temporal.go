@@ -134,17 +134,15 @@ func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout t
 
 func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
 	s = WorkflowState{Workflow: w, State: NeverStarted, Workers: []PollingWorker{}}
-	asking, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	d, err := c.DescribeWorkflowExecution(asking, w.ID, "")
-	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
-		err = nil
-	}
+	d, err := describeWorkflow(ctx, c, w.ID, timeout)
 	if err != nil {
 		return s, err
 	}
 	if d != nil {
 		s.describe(d)
+	}
+	if s.State != Running {
+		s.findOther(ctx, c, timeout)
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -153,16 +151,48 @@ func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.
 		}
 	})
 	var workers []PollingWorker
-	both.Go(func() { workers = pollers(ctx, c, w.TaskQueue, timeout) })
+	both.Go(func() { workers = pollers(ctx, c, s.TaskQueue, timeout) })
 	both.Wait()
 	s.Workers = workers
 	return s, nil
+}
+
+// describeWorkflow asks for a workflow; nil: there is none of that id.
+func describeWorkflow(ctx context.Context, c client.Client, id string, timeout time.Duration) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	d, err := c.DescribeWorkflowExecution(asking, id, "")
+	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
+		return nil, nil
+	}
+	return d, err
+}
+
+// findOther looks for a run of the kind's workflow under another id than the documented one. Temporal lists runs a moment late, and may be set up not to
+// list them at all: then there is none.
+func (s *WorkflowState) findOther(ctx context.Context, c client.Client, timeout time.Duration) {
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list, err := c.ListWorkflow(asking, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: 1, Query: "WorkflowType = '" + s.Type + "' AND ExecutionStatus = 'Running'",
+	})
+	if err != nil || len(list.GetExecutions()) == 0 {
+		return
+	}
+	id := list.GetExecutions()[0].GetExecution().GetWorkflowId()
+	d, err := describeWorkflow(ctx, c, id, timeout)
+	if err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		s.ID = id
+		s.describe(d)
+	}
 }
 
 // describe takes over what Temporal says of the run.
 func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionResponse) {
 	info := d.GetWorkflowExecutionInfo()
 	s.RunID = info.GetExecution().GetRunId()
+	s.TaskQueue = cmp.Or(d.GetExecutionConfig().GetTaskQueue().GetName(), s.TaskQueue)
+	s.StartedAt, s.ClosedAt, s.Ended = nil, nil, ""
 	if t := info.GetStartTime(); t != nil {
 		s.StartedAt = moment(t.AsTime())
 	}
@@ -171,7 +201,7 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 		s.ClosedAt = moment(t.AsTime())
 	}
 	if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		s.State, s.ClosedAt = Running, nil
+		s.State = Running
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetLastFailure() == nil || a.GetAttempt() < 2 {
