@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -110,9 +111,9 @@ func (a *app) printAccountLedger(w io.Writer, l accountLedger) error {
 	}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		debit, credit := sides(e.Side, formatMinor64(e.Amount, e.Currency))
+		debit, credit := sides(e.Side, minor.Decimal64(e.Amount, e.Currency))
 		t.add(e.PostingDate.String(), e.DocumentID, string(e.Kind), big.NewInt(e.ImpactID).String(), debit, credit,
-			formatMinor(e.Balance, e.Currency), e.Currency, e.RuleID+"/"+e.RuleLineID)
+			minor.Decimal(e.Balance, e.Currency), e.Currency, e.RuleID+"/"+e.RuleLineID)
 	}
 	for _, b := range l.Balances {
 		t.add(l.To.String(), "", "closing", "", b.Debit, b.Credit, *b.Closing, b.Currency, "")

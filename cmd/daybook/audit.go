@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/migrations"
@@ -95,7 +96,7 @@ func (a *app) printAudit(w io.Writer, r audit.Report) error {
 	totals := newTable("CURRENCY", "DEBIT", "CREDIT")
 	totals.right = []int{1, 2}
 	for _, t := range f.Totals {
-		totals.add(t.Currency, formatMinor(t.Debit, t.Currency), formatMinor(t.Credit, t.Currency))
+		totals.add(t.Currency, minor.Decimal(t.Debit, t.Currency), minor.Decimal(t.Credit, t.Currency))
 	}
 	if len(totals.rows) > 0 {
 		_, _ = fmt.Fprintln(w)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -58,7 +59,7 @@ func (a *app) printEntries(w io.Writer, lines []ledgerdb.EntryLine) error {
 	t.right = []int{4, 5}
 	for i := range lines {
 		l := &lines[i]
-		amount := formatMinor64(l.Amount, l.Currency)
+		amount := minor.Decimal64(l.Amount, l.Currency)
 		debit, credit := amount, ""
 		if l.Side == models.Credit {
 			debit, credit = "", amount

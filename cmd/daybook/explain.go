@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -178,7 +179,7 @@ func (a *app) printImpact(w io.Writer, m *listing.ExplainedImpact, live *int64) 
 	t.right = []int{0, 2, 3, 6}
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		debit, credit := sides(e.Side, formatMinor64(e.Amount, e.Currency))
+		debit, credit := sides(e.Side, minor.Decimal64(e.Amount, e.Currency))
 		line := ""
 		if e.DocumentLine != nil {
 			line = strconv.Itoa(*e.DocumentLine)

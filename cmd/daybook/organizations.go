@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -140,16 +141,7 @@ func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string
 }
 
 // activated is what a change of an organization's configuration led to, for programs.
-type activated struct {
-	OrgID   string `json:"org_id"`
-	Version int64  `json:"version,omitempty"`
-	// Changed is false when everything was so already.
-	Changed bool `json:"changed"`
-	// Returned counts the failed jobs that are pending again.
-	Returned int `json:"returned"`
-	// MissingAccounts are those that the rules can post to and the chart lacks.
-	MissingAccounts []string `json:"missing_accounts,omitempty"`
-}
+type activated = ledger.Change
 
 func changedText(changed bool) string {
 	if changed {

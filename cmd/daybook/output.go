@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
-
-	"github.com/daybook-dev/daybook/internal/importer"
 )
 
 // emit prints v as JSON for programs, or what human writes for people.
@@ -122,27 +119,6 @@ func cut(s string, width int) string {
 	}
 	runes := []rune(s)
 	return string(runes[:width-1]) + "…"
-}
-
-// formatMinor writes an amount of minor units exactly, with the decimals of its currency: 1234 EUR is 12.34. A currency
-// that ISO 4217 does not list has no decimals.
-func formatMinor(amount *big.Int, currency string) string {
-	digits, _ := importer.MinorDigits(currency)
-	text := new(big.Int).Abs(amount).String()
-	if digits > 0 {
-		if len(text) <= digits {
-			text = strings.Repeat("0", digits-len(text)+1) + text
-		}
-		text = text[:len(text)-digits] + "." + text[len(text)-digits:]
-	}
-	if amount.Sign() < 0 {
-		return "-" + text
-	}
-	return text
-}
-
-func formatMinor64(amount int64, currency string) string {
-	return formatMinor(big.NewInt(amount), currency)
 }
 
 // formatTime writes a moment in the reader's zone.

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
 )
@@ -93,13 +90,7 @@ func (a *app) missingAccounts(ctx context.Context, org string, rules *posting.Ru
 	if _, err := db.Organization(ctx, org); err != nil {
 		return nil, err
 	}
-	codes, err := ledgerdb.AccountCodes(ctx, db.Pool, org)
-	return missing(rules, codes), err
-}
-
-// missing returns the accounts that the rules can post to and that are not among codes.
-func missing(rules *posting.RuleSet, codes []string) []string {
-	return slices.DeleteFunc(rules.Accounts(), func(code string) bool { return slices.Contains(codes, code) })
+	return ledger.MissingAccounts(ctx, db.Pool, org, rules)
 }
 
 // sayMissing warns of accounts that an organization's chart lacks.
@@ -139,7 +130,7 @@ func rulesApplyCommand(a *app) *cobra.Command {
 			}
 			results := make([]activated, 0, len(ids))
 			for _, id := range ids {
-				result, err := applyRules(c.Context(), db, id, source, rules, !storeOnly)
+				result, _, err := ledger.ApplyRules(c.Context(), db.Pool, ledger.RulesRequest{OrgID: id, StoreOnly: storeOnly}, source)
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}
@@ -151,28 +142,6 @@ func rulesApplyCommand(a *app) *cobra.Command {
 	orgs.add(command)
 	command.Flags().BoolVar(&storeOnly, "no-activate", false, "store the version only")
 	return command
-}
-
-func applyRules(ctx context.Context, db *database, org string, source []byte, rules *posting.RuleSet, activate bool) (activated, error) {
-	result := activated{OrgID: org}
-	err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
-		stored, err := ledgerdb.PutRuleSet(ctx, tx, org, rules.Name(), string(source))
-		if err != nil {
-			return err
-		}
-		result.Version, result.Changed = stored.Version, stored.Added
-		if activate {
-			done, err := ledgerdb.ActivateRuleSet(ctx, tx, org, stored.Version)
-			if err != nil {
-				return err
-			}
-			result.Changed, result.Returned = done.Changed, done.Returned
-		}
-		codes, err := ledgerdb.AccountCodes(ctx, tx, org)
-		result.MissingAccounts = missing(rules, codes)
-		return err
-	})
-	return result, err
 }
 
 func (a *app) showApplied(name string, results []activated) error {

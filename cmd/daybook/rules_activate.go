@@ -1,17 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/models"
-	"github.com/daybook-dev/daybook/posting"
 )
 
 func rulesActivateCommand(a *app) *cobra.Command {
@@ -36,22 +32,7 @@ func rulesActivateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// What was stored by another version of this program need not be what this one understands.
-			rules, err := posting.Compile([]byte(set.Source))
-			if err != nil {
-				return fmt.Errorf("version %d cannot be used: %w", version, err)
-			}
-			result := activated{OrgID: org, Version: version}
-			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
-				done, err := ledgerdb.ActivateRuleSet(c.Context(), tx, org, version)
-				if err != nil {
-					return err
-				}
-				result.Changed, result.Returned = done.Changed, done.Returned
-				codes, err := ledgerdb.AccountCodes(c.Context(), tx, org)
-				result.MissingAccounts = missing(rules, codes)
-				return err
-			})
+			result, rules, err := ledger.ActivateRules(c.Context(), db.Pool, ledger.RulesRequest{OrgID: org}, set)
 			if err != nil {
 				return err
 			}

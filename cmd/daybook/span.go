@@ -1,11 +1,9 @@
 package main
 
 import (
-	"regexp"
-	"time"
-
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-dev/daybook/internal/days"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -29,14 +27,10 @@ func (s *spanFlags) parse() (from, to models.Date, err error) {
 		if s.from != "" || s.to != "" {
 			return from, to, usagef("give either --period, or --from and --to")
 		}
-		if months, err := parseYear(s.period); err == nil {
-			return months[0].StartsOn, months[11].EndsOn, nil
+		if from, to, err = days.Span(s.period); err != nil {
+			return from, to, usagef("--period %v", err)
 		}
-		p, err := parseMonth(s.period)
-		if err != nil {
-			return from, to, usagef("--period %q: want a month such as 2026-03, or a year such as 2026", s.period)
-		}
-		return p.StartsOn, p.EndsOn, nil
+		return from, to, nil
 	}
 	if from, err = parseDay("--from", s.from); err != nil {
 		return from, to, err
@@ -64,29 +58,18 @@ func parseDay(flag, text string) (models.Date, error) {
 
 // parseMonth reads 2026-03.
 func parseMonth(text string) (models.Period, error) {
-	t, err := time.Parse("2006-01", text)
+	p, err := days.Month(text)
 	if err != nil {
-		return models.Period{}, usagef("month %q: want one such as 2026-03", text)
+		err = usagef("%v", err)
 	}
-	return month(t.Year(), t.Month()), nil
+	return p, err
 }
-
-var yearPattern = regexp.MustCompile(`^[0-9]{4}$`)
 
 // parseYear reads 2026, as its twelve months.
 func parseYear(text string) ([]models.Period, error) {
-	t, err := time.Parse("2006", text)
-	if err != nil || !yearPattern.MatchString(text) {
-		return nil, usagef("year %q: want one such as 2026", text)
+	months, err := days.Year(text)
+	if err != nil {
+		err = usagef("%v", err)
 	}
-	months := make([]models.Period, 0, 12)
-	for m := time.January; m <= time.December; m++ {
-		months = append(months, month(t.Year(), m))
-	}
-	return months, nil
-}
-
-func month(year int, m time.Month) models.Period {
-	last := time.Date(year, m+1, 0, 0, 0, 0, 0, time.UTC)
-	return models.Period{StartsOn: models.NewDate(year, m, 1), EndsOn: models.NewDate(year, m, last.Day())}
+	return months, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -46,7 +47,7 @@ func newBalanceRow(b ledgerdb.SpanBalance) balanceRow {
 	return balanceRow{
 		Account: b.Account, Name: b.Name, Type: b.Type, Currency: b.Currency,
 		DebitMinor: b.Debit, CreditMinor: b.Credit, BalanceMinor: balance,
-		Debit: formatMinor(b.Debit, b.Currency), Credit: formatMinor(b.Credit, b.Currency), Balance: formatMinor(balance, b.Currency),
+		Debit: minor.Decimal(b.Debit, b.Currency), Credit: minor.Decimal(b.Credit, b.Currency), Balance: minor.Decimal(balance, b.Currency),
 	}
 }
 
@@ -54,47 +55,25 @@ func newBalanceRow(b ledgerdb.SpanBalance) balanceRow {
 func newSpanRow(b ledgerdb.SpanBalance) balanceRow {
 	r := newBalanceRow(b)
 	r.OpeningMinor, r.ClosingMinor = b.Opening, b.Closing
-	r.Opening, r.Closing = new(formatMinor(b.Opening, b.Currency)), new(formatMinor(b.Closing, b.Currency))
+	r.Opening, r.Closing = new(minor.Decimal(b.Opening, b.Currency)), new(minor.Decimal(b.Closing, b.Currency))
 	return r
 }
 
 // newTrialBalance adds up everything that was posted.
 func newTrialBalance(lines []ledgerdb.BalanceLine) trialBalance {
-	balances := make([]ledgerdb.SpanBalance, len(lines))
-	for i, l := range lines {
-		balances[i] = ledgerdb.SpanBalance{
-			Account: l.Account, Name: l.Name, Type: l.Type, Currency: l.Currency,
-			Opening: new(big.Int), Debit: l.Debit, Credit: l.Credit, Closing: new(big.Int).Sub(l.Debit, l.Credit),
-		}
-	}
-	return addUp(balances, newBalanceRow)
+	return trialRows(ledgerdb.TrialOf(lines), newBalanceRow)
 }
 
-// addUp makes a row of each balance, which come in the order of their currencies, and one of each currency's total.
-func addUp(lines []ledgerdb.SpanBalance, row func(ledgerdb.SpanBalance) balanceRow) trialBalance {
-	b := trialBalance{Accounts: []balanceRow{}, Totals: []balanceRow{}, Balanced: true}
-	var total *ledgerdb.SpanBalance
-	end := func() {
-		if total == nil {
-			return
-		}
-		b.Totals = append(b.Totals, row(*total))
-		b.Balanced = b.Balanced && total.Opening.Sign() == 0 && total.Closing.Sign() == 0
-	}
-	for _, l := range lines {
-		if total == nil || total.Currency != l.Currency {
-			end()
-			total = &ledgerdb.SpanBalance{
-				Name: "total", Currency: l.Currency,
-				Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int),
-			}
-		}
+// trialRows makes the rows of a trial balance.
+func trialRows(t ledgerdb.Trial, row func(ledgerdb.SpanBalance) balanceRow) trialBalance {
+	b := trialBalance{Accounts: []balanceRow{}, Totals: []balanceRow{}, Balanced: t.Balanced}
+	for _, l := range t.Accounts {
 		b.Accounts = append(b.Accounts, row(l))
-		for _, sum := range [][2]*big.Int{{total.Opening, l.Opening}, {total.Debit, l.Debit}, {total.Credit, l.Credit}, {total.Closing, l.Closing}} {
-			sum[0].Add(sum[0], sum[1])
-		}
 	}
-	end()
+	for _, total := range t.Totals {
+		total.Name = "total"
+		b.Totals = append(b.Totals, row(total))
+	}
 	return b
 }
 
@@ -150,22 +129,15 @@ func trialBalanceCommand(a *app) *cobra.Command {
 	return command
 }
 
-// readTrialBalance sums everything, or a span of days. Everything takes the entries alone, whatever became of their impacts.
+// readTrialBalance sums everything, or a span of days.
 func readTrialBalance(ctx context.Context, db *database, f ledgerdb.BalanceFilter, spanned bool) (trialBalance, error) {
-	if spanned {
-		balances, err := ledgerdb.Balances(ctx, db.Pool, f)
-		if err != nil {
-			return trialBalance{}, err
-		}
-		b := addUp(balances, newSpanRow)
-		b.From, b.To = &f.From, &f.To
-		return b, nil
+	t, err := ledgerdb.ReadTrial(ctx, db.Pool, f)
+	if err != nil || !spanned {
+		return trialRows(t, newBalanceRow), err
 	}
-	lines, err := ledgerdb.TrialBalance(ctx, db.Pool, f.OrgID, f.Currency)
-	if err != nil {
-		return trialBalance{}, err
-	}
-	return newTrialBalance(lines), nil
+	b := trialRows(t, newSpanRow)
+	b.From, b.To = &f.From, &f.To
+	return b, nil
 }
 
 func (a *app) printTrialBalance(w io.Writer, b trialBalance) error {

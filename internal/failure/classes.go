@@ -52,6 +52,7 @@ var (
 	KeyReused       = row(Class{Code: "KEY_REUSED", Title: "The idempotency key was used for something else", Status: http.StatusConflict, Exit: ExitConflict})
 	JobCompleted    = row(Class{Code: "JOB_COMPLETED", Title: "The job is completed", Status: http.StatusConflict, Exit: ExitConflict})
 	DocumentDeleted = row(Class{Code: "DOCUMENT_DELETED", Title: "The document is deleted", Status: http.StatusConflict, Exit: ExitConflict})
+	RulesChanged    = row(Class{Code: "RULES_CHANGED", Title: "The rules were changed meanwhile", Status: http.StatusConflict, Exit: ExitConflict})
 	ScheduleExists  = row(Class{Code: "SCHEDULE_EXISTS", Title: "There is such a schedule already", Status: http.StatusConflict, Exit: ExitConflict})
 	StackInUse      = row(Class{Code: "STACK_IN_USE", Title: "A dev stack is already running", Status: http.StatusConflict, Exit: ExitConflict})
 	PortTaken       = row(Class{Code: "PORT_TAKEN", Title: "The port is taken", Status: http.StatusConflict, Exit: ExitConflict})

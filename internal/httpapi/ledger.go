@@ -3,12 +3,12 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"math/big"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -67,7 +67,7 @@ type Entry struct {
 func entry(l *ledgerdb.EntryLine) Entry {
 	e := Entry{
 		ImpactID: l.ImpactID, LineNo: l.LineNo, DocumentID: l.DocumentID, DocumentVersion: l.DocumentVersion, Kind: string(l.Kind), Account: l.Account,
-		Side: string(l.Side), AmountMinor: l.Amount, Amount: decimal(big.NewInt(l.Amount), l.Currency), Currency: l.Currency,
+		Side: string(l.Side), AmountMinor: l.Amount, Amount: minor.Decimal64(l.Amount, l.Currency), Currency: l.Currency,
 		DocumentDate: l.DocumentDate.String(), PostingDate: l.PostingDate.String(), RuleID: l.RuleID, RuleLineID: l.RuleLineID, JobID: l.JobID, Attempt: l.Attempt,
 	}
 	if l.RuleSetVersion != nil {
@@ -248,7 +248,7 @@ func accountBalance(b *ledgerdb.SpanBalance) AccountBalance {
 	return AccountBalance{
 		Account: b.Account, Name: b.Name, Type: string(b.Type), Currency: b.Currency,
 		OpeningMinor: b.Opening.String(), DebitMinor: b.Debit.String(), CreditMinor: b.Credit.String(), ClosingMinor: b.Closing.String(),
-		Opening: decimal(b.Opening, b.Currency), Debit: decimal(b.Debit, b.Currency), Credit: decimal(b.Credit, b.Currency), Closing: decimal(b.Closing, b.Currency),
+		Opening: minor.Decimal(b.Opening, b.Currency), Debit: minor.Decimal(b.Debit, b.Currency), Credit: minor.Decimal(b.Credit, b.Currency), Closing: minor.Decimal(b.Closing, b.Currency),
 	}
 }
 
@@ -288,29 +288,10 @@ func (s *server) getTrialBalance(ctx context.Context, in *trialBalanceInput) (*t
 		return nil, err
 	}
 	out := &trialBalanceOutput{}
-	out.Body.OrgID, out.Body.Accounts = f.OrgID, convert(balances, accountBalance)
-	totals := totalsOf(balances)
-	out.Body.Totals, out.Body.Balanced = convert(totals, accountBalance), true
-	for _, t := range totals {
-		out.Body.Balanced = out.Body.Balanced && t.Opening.Sign() == 0 && t.Closing.Sign() == 0
-	}
+	trial := ledgerdb.AddUp(balances)
+	out.Body.OrgID, out.Body.Balanced = f.OrgID, trial.Balanced
+	out.Body.Accounts, out.Body.Totals = convert(trial.Accounts, accountBalance), convert(trial.Totals, accountBalance)
 	return out, nil
-}
-
-// totalsOf adds up balances, which come in the order of their currencies.
-func totalsOf(balances []ledgerdb.SpanBalance) []ledgerdb.SpanBalance {
-	var totals []ledgerdb.SpanBalance
-	for _, b := range balances {
-		if len(totals) == 0 || totals[len(totals)-1].Currency != b.Currency {
-			totals = append(totals, ledgerdb.SpanBalance{Currency: b.Currency, Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int)})
-		}
-		t := totals[len(totals)-1]
-		t.Opening.Add(t.Opening, b.Opening)
-		t.Debit.Add(t.Debit, b.Debit)
-		t.Credit.Add(t.Credit, b.Credit)
-		t.Closing.Add(t.Closing, b.Closing)
-	}
-	return totals
 }
 
 // day reads a date; none is the zero date.
@@ -323,14 +304,4 @@ func day(location, text string) (models.Date, error) {
 		return d, invalid(location, err.Error())
 	}
 	return d, nil
-}
-
-// decimal writes an amount of minor units with the decimals of its currency.
-func decimal(amount *big.Int, currency string) string {
-	digits, _ := models.MinorDigits(currency)
-	if digits == 0 {
-		return amount.String()
-	}
-	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
-	return new(big.Rat).SetFrac(amount, scale).FloatString(digits)
 }

@@ -46,7 +46,7 @@ RETURNING version`
 	if err := store.PutOrganization(ctx, tx, org, ""); err != nil {
 		return StoredRuleSet{}, err
 	}
-	if _, err := lockActiveRuleSet(ctx, tx, org); err != nil {
+	if _, err := LockActiveRuleSet(ctx, tx, org); err != nil {
 		return StoredRuleSet{}, err
 	}
 	sum := sha256.Sum256([]byte(source))
@@ -68,7 +68,7 @@ func ActivateRuleSet(ctx context.Context, tx pgx.Tx, org string, version int64) 
 	const activate = `
 UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
 
-	active, err := lockActiveRuleSet(ctx, tx, org)
+	active, err := LockActiveRuleSet(ctx, tx, org)
 	if err != nil {
 		return Activated{}, err
 	}
@@ -86,8 +86,13 @@ UPDATE daybook.organizations SET active_rule_set = $2, config_version = config_v
 		return Activated{}, store.Wrap("activate the rule set", err)
 	}
 	a := Activated{Version: version, Changed: true}
-	a.Returned, err = store.ReturnFailed(ctx, tx, org, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
+	a.Returned, err = store.ReturnFailed(ctx, tx, org, CodesOfRules()...)
 	return a, err
+}
+
+// CodesOfRules are the errors whose jobs are pending again when a rule set is activated.
+func CodesOfRules() []models.ErrorCode {
+	return []models.ErrorCode{models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount}
 }
 
 // ApplyRuleSet stores source as the organization's next rule set version, unless the active or the newest version has it
@@ -100,9 +105,9 @@ func ApplyRuleSet(ctx context.Context, tx pgx.Tx, org, name, source string) (Act
 	return ActivateRuleSet(ctx, tx, org, s.Version)
 }
 
-// lockActiveRuleSet returns the organization's active version, nil for none, and keeps it from changing until the
+// LockActiveRuleSet returns the organization's active version, nil for none, and keeps it from changing until the
 // transaction ends.
-func lockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, error) {
+func LockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, error) {
 	if err := lockConfiguration(ctx, tx, org); err != nil {
 		return nil, err
 	}

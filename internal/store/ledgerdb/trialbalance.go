@@ -69,3 +69,52 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
 	}, stmt, org, currency)
 	return lines, store.Wrap("read the trial balance", err)
 }
+
+// Trial is a trial balance: what was posted, by currency and account, and the totals of each currency.
+type Trial struct {
+	Accounts []SpanBalance
+	Totals   []SpanBalance
+	// Balanced says that debits equal credits in each currency, before, in and after the span.
+	Balanced bool
+}
+
+// ReadTrial sums the entries of f. Without a first or last day it takes the entries alone, whatever became of their impacts.
+func ReadTrial(ctx context.Context, q store.Querier, f BalanceFilter) (Trial, error) {
+	if !f.From.IsZero() || !f.To.IsZero() {
+		balances, err := Balances(ctx, q, f)
+		return AddUp(balances), err
+	}
+	lines, err := TrialBalance(ctx, q, f.OrgID, f.Currency)
+	return TrialOf(lines), err
+}
+
+// TrialOf makes a trial balance of lines of TrialBalance.
+func TrialOf(lines []BalanceLine) Trial {
+	balances := make([]SpanBalance, len(lines))
+	for i, l := range lines {
+		balances[i] = SpanBalance{
+			Account: l.Account, Name: l.Name, Type: l.Type, Currency: l.Currency,
+			Opening: new(big.Int), Debit: l.Debit, Credit: l.Credit, Closing: new(big.Int).Sub(l.Debit, l.Credit),
+		}
+	}
+	return AddUp(balances)
+}
+
+// AddUp sums balances, which come in the order of their currencies.
+func AddUp(balances []SpanBalance) Trial {
+	t := Trial{Accounts: balances, Balanced: true}
+	for _, b := range balances {
+		if len(t.Totals) == 0 || t.Totals[len(t.Totals)-1].Currency != b.Currency {
+			t.Totals = append(t.Totals, SpanBalance{Currency: b.Currency, Opening: new(big.Int), Debit: new(big.Int), Credit: new(big.Int), Closing: new(big.Int)})
+		}
+		total := t.Totals[len(t.Totals)-1]
+		total.Opening.Add(total.Opening, b.Opening)
+		total.Debit.Add(total.Debit, b.Debit)
+		total.Credit.Add(total.Credit, b.Credit)
+		total.Closing.Add(total.Closing, b.Closing)
+	}
+	for _, total := range t.Totals {
+		t.Balanced = t.Balanced && total.Opening.Sign() == 0 && total.Closing.Sign() == 0
+	}
+	return t
+}

@@ -1,10 +1,13 @@
 package listing
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -25,8 +28,17 @@ type Explanation struct {
 	MoreAttempts bool             `json:"more_attempts,omitempty"`
 	// LiveImpactID is the impact that posts the document now; nil: it is not posted.
 	LiveImpactID *int64 `json:"live_impact_id,omitempty"`
-	// Impacts is the chain, the first one first.
-	Impacts []ExplainedImpact `json:"impacts"`
+	// Impacts is the chain, the first one first; MoreImpacts says that there are older ones.
+	Impacts     []ExplainedImpact `json:"impacts"`
+	MoreImpacts bool              `json:"more_impacts,omitempty"`
+}
+
+// ExplainLimits bound what is read of a document that was posted often, or has many lines. The zero value of each field means all.
+type ExplainLimits struct {
+	// Impacts is how many of the chain are read, the last ones.
+	Impacts int
+	// Entries is how many of each impact are read, the first ones; EntryCount says how many there are. No more confirmations are read.
+	Entries int
 }
 
 // ExplainedImpact is an impact with what it consists of.
@@ -42,13 +54,18 @@ type ExplainedImpact struct {
 
 // Explain reads how a document was posted, or returns ErrDocumentNotFound when nothing is known of it.
 func (l *Listing) Explain(ctx context.Context, org, document string) (Explanation, error) {
+	return l.ExplainPart(ctx, org, document, ExplainLimits{})
+}
+
+// ExplainPart is Explain within limits.
+func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits ExplainLimits) (Explanation, error) {
 	e := Explanation{OrgID: org, DocumentID: document, Attempts: []models.Attempt{}, Impacts: []ExplainedImpact{}}
 	snapshot := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		if err := e.readDocument(tx); err != nil {
 			return err
 		}
-		return e.readImpacts(tx)
+		return e.readImpacts(tx, limits)
 	}, snapshot)
 	if err == nil && e.Document == nil && e.Job == nil && len(e.Impacts) == 0 {
 		err = fmt.Errorf("%w: organization %s has no document %s", store.ErrDocumentNotFound, org, document)
@@ -81,22 +98,28 @@ func (e *Explanation) readDocument(tx *gorm.DB) error {
 }
 
 // readImpacts reads the chain of impacts with its entries and confirmations.
-func (e *Explanation) readImpacts(tx *gorm.DB) error {
+func (e *Explanation) readImpacts(tx *gorm.DB, limits ExplainLimits) error {
 	const chain = `
 SELECT i.*, coalesce(s.name, '') AS rule_set_name, coalesce(s.sha256, '') AS rule_set_sha256
   FROM daybook.impacts i
   LEFT JOIN daybook.rule_sets s ON s.org_id = i.org_id AND s.version = i.rule_set_version
  WHERE i.org_id = ? AND i.document_id = ?
- ORDER BY i.seq`
+ ORDER BY i.seq DESC
+ LIMIT ?`
 	type row struct {
 		models.Impact
 		RuleSetName   string
 		RuleSetSHA256 string `gorm:"column:rule_set_sha256"`
 	}
 	var rows []row
-	if err := tx.Raw(chain, e.OrgID, e.DocumentID).Scan(&rows).Error; err != nil {
+	most := cmp.Or(limits.Impacts, math.MaxInt32-1)
+	if err := tx.Raw(chain, e.OrgID, e.DocumentID, most+1).Scan(&rows).Error; err != nil {
 		return err
 	}
+	if e.MoreImpacts = len(rows) > most; e.MoreImpacts {
+		rows = rows[:most]
+	}
+	slices.Reverse(rows)
 	ids := make([]int64, len(rows))
 	at := make(map[int64]*ExplainedImpact, len(rows))
 	e.Impacts = make([]ExplainedImpact, len(rows))
@@ -114,14 +137,16 @@ SELECT i.*, coalesce(s.name, '') AS rule_set_name, coalesce(s.sha256, '') AS rul
 		e.LiveImpactID = &last.ID
 	}
 	var entries []models.Entry
-	if err := tx.Where("impact_id IN ?", ids).Order("impact_id, line_no").Find(&entries).Error; err != nil {
+	// The lines of an impact are numbered from 1.
+	lines := cmp.Or(limits.Entries, math.MaxInt32)
+	if err := tx.Where("impact_id IN ? AND line_no <= ?", ids, lines).Order("impact_id, line_no").Find(&entries).Error; err != nil {
 		return err
 	}
 	for i := range entries {
 		at[entries[i].ImpactID].Entries = append(at[entries[i].ImpactID].Entries, entries[i])
 	}
 	var confirmations []models.Confirmation
-	if err := tx.Where("impact_id IN ?", ids).Order("impact_id, created_at, document_version, rule_set_version").Find(&confirmations).Error; err != nil {
+	if err := tx.Where("impact_id IN ?", ids).Order("impact_id, created_at, document_version, rule_set_version").Limit(lines).Find(&confirmations).Error; err != nil {
 		return err
 	}
 	for _, c := range confirmations {

@@ -1,0 +1,51 @@
+// Package days reads spans of posting dates as people write them: 2026-03 for a month, 2026 for a year.
+package days
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Month reads 2026-03.
+func Month(text string) (models.Period, error) {
+	t, err := time.Parse("2006-01", text)
+	if err != nil {
+		return models.Period{}, fmt.Errorf("month %q: want one such as 2026-03", text)
+	}
+	return month(t.Year(), t.Month()), nil
+}
+
+var yearPattern = regexp.MustCompile(`^[0-9]{4}$`)
+
+// Year reads 2026, as its twelve months.
+func Year(text string) ([]models.Period, error) {
+	t, err := time.Parse("2006", text)
+	if err != nil || !yearPattern.MatchString(text) {
+		return nil, fmt.Errorf("year %q: want one such as 2026", text)
+	}
+	months := make([]models.Period, 0, 12)
+	for m := time.January; m <= time.December; m++ {
+		months = append(months, month(t.Year(), m))
+	}
+	return months, nil
+}
+
+// Span reads a month or a year, and returns its first and its last day.
+func Span(text string) (from, to models.Date, err error) {
+	if months, err := Year(text); err == nil {
+		return months[0].StartsOn, months[11].EndsOn, nil
+	}
+	p, err := Month(text)
+	if err != nil {
+		return from, to, fmt.Errorf("%q: want a month such as 2026-03, or a year such as 2026", text)
+	}
+	return p.StartsOn, p.EndsOn, nil
+}
+
+func month(year int, m time.Month) models.Period {
+	last := time.Date(year, m+1, 0, 0, 0, 0, 0, time.UTC)
+	return models.Period{StartsOn: models.NewDate(year, m, 1), EndsOn: models.NewDate(year, m, last.Day())}
+}
