@@ -32,6 +32,10 @@ func functions() template.FuncMap {
 		"list":   func(items ...any) []any { return items },
 		"short":  short,
 		"clip":   clip,
+		"add":    add,
+		"money":  money,
+
+		"basispoints": basisPoints,
 	}
 }
 

@@ -1,0 +1,140 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
+)
+
+const (
+	// impactsShown is how many impacts of a document's chain its page reads, the last ones, and entriesRead how many entries of each.
+	impactsShown = 10
+	entriesRead  = 2000
+	// entriesShown is how many entries of an impact are shown, linesShown how many lines of the document at a time.
+	entriesShown  = 100
+	linesShown    = 100
+	attemptsShown = 10
+)
+
+// documentView is a document's page.
+type documentView struct {
+	listing.Explanation
+	Document *models.Document
+	// Source names where the application keeps the document, when daybook.documents does not have it.
+	Source string
+	State  string
+	// Lines are those from First (counted from 1) on, of all Total.
+	Lines        []models.Line
+	First, Total int
+	LinePager    pager
+	// Chain are the impacts, the last one first.
+	Chain    []shownImpact
+	Compared *comparedImpacts
+	// Code is the failed job's; it says what to do.
+	Code models.ErrorCode
+}
+
+// shownImpact is an impact with as many of its entries as are shown.
+type shownImpact struct {
+	*listing.ExplainedImpact
+	Live  bool
+	Lines []entryLine
+	// Previous is the impact that posted the version before; 0: there is none, or it is not shown.
+	Previous int64
+}
+
+// comparedImpacts are two postings of a document side by side.
+type comparedImpacts struct {
+	Old, New *listing.ExplainedImpact
+	Entries  comparison
+	// Cut says that one of them has more entries than were read.
+	Cut bool
+}
+
+func (c *console) documentPage(ctx context.Context, r *request, org, id string) (*view, error) {
+	e, err := c.Listing.ExplainPart(ctx, org, id, listing.ExplainLimits{Impacts: impactsShown, Entries: entriesRead})
+	if err != nil {
+		return nil, err
+	}
+	d := documentView{Explanation: e, Document: e.Document, State: documentState(e.Document)}
+	if e.Document == nil {
+		needs, err := store.NeedsOf(ctx, c.Pool, []string{org})
+		if err != nil {
+			return nil, err
+		}
+		d.Source = needs[org].Source
+	} else {
+		d.page(r)
+	}
+	if len(d.Attempts) > attemptsShown {
+		d.Attempts, d.MoreAttempts = d.Attempts[:attemptsShown], true
+	}
+	if e.Job != nil && e.Job.State == models.JobFailed && e.Job.LastErrorCode != nil {
+		d.Code = *e.Job.LastErrorCode
+	}
+	d.chain(r.FormValue("compare"))
+	return &view{
+		Title: "Document " + id, Template: "document", Data: d,
+		Trail: []trail{{"Documents", r.link("documents")}},
+	}, nil
+}
+
+func documentState(d *models.Document) string {
+	switch {
+	case d == nil:
+		return ""
+	case d.DeletedAt != nil:
+		return "deleted"
+	case d.AccountingReadyAt == nil:
+		return "not ready"
+	}
+	return "ready"
+}
+
+// page picks the lines to show.
+func (d *documentView) page(r *request) {
+	all := d.Document.Content.Lines
+	d.First, d.Total = 1, len(all)
+	if n, err := strconv.Atoi(r.FormValue("line")); err == nil && n > 1 && n <= d.Total {
+		d.First = n
+		d.LinePager.First = r.here("line", "")
+	}
+	last := min(d.First-1+linesShown, d.Total)
+	d.Lines = all[d.First-1 : last]
+	if last < d.Total {
+		d.LinePager.Next = r.here("line", strconv.Itoa(last+1))
+	}
+}
+
+// chain prepares the impacts, and puts two of them side by side: the one that is asked for, or else the last one that posts, and the one that
+// posted before it.
+func (d *documentView) chain(wanted string) {
+	var before *listing.ExplainedImpact
+	pairs := map[string]*comparedImpacts{}
+	newest := ""
+	for i := range d.Impacts {
+		m := &d.Impacts[i]
+		shown := shownImpact{ExplainedImpact: m, Live: d.LiveImpactID != nil && *d.LiveImpactID == m.ID, Lines: linesOfEntries(m.Entries[:min(len(m.Entries), entriesShown)])}
+		if m.Kind == models.ImpactPost {
+			if before != nil {
+				shown.Previous = before.ID
+				newest = strconv.FormatInt(m.ID, 10)
+				pairs[newest] = &comparedImpacts{Old: before, New: m}
+			}
+			before = m
+		}
+		d.Chain = append(d.Chain, shown)
+	}
+	slices.Reverse(d.Chain)
+	if d.Compared = pairs[wanted]; d.Compared == nil {
+		d.Compared = pairs[newest]
+	}
+	if p := d.Compared; p != nil {
+		p.Entries = compareLines(linesOfEntries(p.Old.Entries), linesOfEntries(p.New.Entries))
+		p.Cut = len(p.Old.Entries) < p.Old.EntryCount || len(p.New.Entries) < p.New.EntryCount
+	}
+}

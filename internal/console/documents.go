@@ -1,0 +1,84 @@
+package console
+
+import (
+	"context"
+
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// documentsListed is how many documents a page of the list has.
+const documentsListed = 100
+
+var documentsPage = view{Title: "Documents", Template: "documents", Nav: "documents", Lead: "What was written, and whether it is posted."}
+
+// documents adds the list of documents and a document's page.
+func (c *console) documents() {
+	c.addToMenu(menuEntry{Group: "Ledger", Name: "Documents", Path: "documents"})
+	c.ledgerPage("GET "+Root+"documents", documentsPage, func(ctx context.Context, r *request, org string) (*view, error) {
+		// A document is a parameter, and not a part of the path: browsers take an id of dots or slashes for folders.
+		if id := r.FormValue("document"); id != "" {
+			return c.documentPage(ctx, r, org, id)
+		}
+		return c.documentList(ctx, r, org)
+	})
+}
+
+// documentStates are the choices of the list's filter: how a document stands in the ledger or in the queue.
+var documentStates = []option{
+	{Value: "", Label: "Any"},
+	{Value: "posted", Label: "Posted"},
+	{Value: "unposted", Label: "Not posted"},
+	{Value: string(models.JobFailed), Label: "Failed"},
+	{Value: string(models.JobPending), Label: "Pending"},
+	{Value: string(models.JobLeased), Label: "Leased"},
+	{Value: string(models.JobCancelled), Label: "Cancelled"},
+}
+
+func (c *console) documentList(ctx context.Context, r *request, org string) (*view, error) {
+	q := ledgerdb.DocumentQuery{
+		OrgID: org, Prefix: r.FormValue("id"), Type: models.DocumentType(r.FormValue("type")), After: r.FormValue("after"), Limit: documentsListed,
+	}
+	var err error
+	if q.From, q.To, err = spanParameters(r); err != nil {
+		return nil, err
+	}
+	switch state := r.FormValue("state"); state {
+	case "":
+	case "posted", "unposted":
+		q.Posted = new(state == "posted")
+	default:
+		if q.State, err = models.ParseJobState(state); err != nil {
+			return nil, wrongParameter("state: %v", err)
+		}
+	}
+	page, err := ledgerdb.FindDocuments(ctx, c.Pool, q)
+	if err != nil {
+		return nil, err
+	}
+	p := pager{}
+	if q.After != "" {
+		p.First = r.here("after", "")
+	}
+	if page.Next != "" {
+		p.Next = r.here("after", page.Next)
+	}
+	return &view{Data: map[string]any{
+		"Documents": page.Documents,
+		"More":      page.Next != "",
+		"Pager":     p,
+		"Filters": filters{
+			Action: Root + "documents", Hidden: r.keptOrg(), Clear: r.withoutFilters("id", "type", "state", "from", "to", "after"),
+			Fields: []field{
+				{Name: "id", Label: "Id begins with", Value: q.Prefix, Type: "search"},
+				{Name: "type", Label: "Type", Value: string(q.Type), Suggestions: []string{
+					string(models.DocumentInvoice), string(models.DocumentCreditNote), string(models.DocumentPayment), string(models.DocumentRefund),
+					string(models.DocumentPayout), string(models.DocumentDelivery),
+				}},
+				{Name: "state", Label: "State", Value: r.FormValue("state"), Options: documentStates},
+				{Name: "from", Label: "Dated from", Value: q.From.String(), Type: "date"},
+				{Name: "to", Label: "to", Value: q.To.String(), Type: "date"},
+			},
+		},
+	}}, nil
+}
