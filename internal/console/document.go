@@ -15,9 +15,9 @@ const (
 	impactsShown = 10
 	entriesRead  = 2000
 	// entriesShown is how many entries of an impact are shown, linesShown how many lines of the document at a time.
-	entriesShown  = 100
-	linesShown    = 100
-	attemptsShown = 10
+	entriesShown = 100
+	linesShown   = 100
+	lastAttempts = 10
 )
 
 // documentView is a document's page.
@@ -70,8 +70,8 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 	} else {
 		d.page(r)
 	}
-	if len(d.Attempts) > attemptsShown {
-		d.Attempts, d.MoreAttempts = d.Attempts[:attemptsShown], true
+	if len(d.Attempts) > lastAttempts {
+		d.Attempts, d.MoreAttempts = d.Attempts[:lastAttempts], true
 	}
 	if e.Job != nil && e.Job.State == models.JobFailed && e.Job.LastErrorCode != nil {
 		d.Code = *e.Job.LastErrorCode
