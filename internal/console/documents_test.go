@@ -43,15 +43,15 @@ func (s *site) page(path string) string {
 	return body
 }
 
-const attack = `<img src=x onerror="alert('x')">`
+const markup = `<img src=x onerror="alert('x')">`
 
-// hostile is an invoice with markup in each of its fields that takes any text.
-func hostile(org, id string) *models.Document {
+// attackingInvoice is an invoice with markup in each of its fields that takes any text.
+func attackingInvoice(org, id string) *models.Document {
 	d := fixture.Invoice(org, id, 1000)
-	d.Content.Number, d.Content.Counterparty, d.Content.Country, d.Content.Source = attack, attack, attack, attack
-	d.Content.Lines[0].Code, d.Content.Lines[0].Description, d.Content.Lines[0].Category = attack, attack, attack
-	d.Content.Taxes[0].Category = attack
-	d.Content.Attributes = map[string]string{attack: attack}
+	d.Content.Number, d.Content.Counterparty, d.Content.Country, d.Content.Source = markup, markup, markup, markup
+	d.Content.Lines[0].Code, d.Content.Lines[0].Description, d.Content.Lines[0].Category = markup, markup, markup
+	d.Content.Taxes[0].Category = markup
+	d.Content.Attributes = map[string]string{markup: markup}
 	return d
 }
 
@@ -151,18 +151,18 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 	t.Parallel()
 	s := books(t)
 	const id = `<script>alert(1)</script>`
-	s.write(hostile("acme", id))
+	s.write(attackingInvoice("acme", id))
 	s.work()
-	d := hostile("acme", "type")
-	d.Type = attack
+	d := attackingInvoice("acme", "type")
+	d.Type = markup
 	s.write(d)
 	s.work()
 	for _, path := range []string{
-		"/console/documents?org=acme", "/console/documents?org=acme&type=" + url.QueryEscape(attack) + "&id=" + url.QueryEscape(attack) + "&after=" + url.QueryEscape(attack),
+		"/console/documents?org=acme", "/console/documents?org=acme&type=" + url.QueryEscape(markup) + "&id=" + url.QueryEscape(markup) + "&after=" + url.QueryEscape(markup),
 		"/console/documents?org=acme&document=" + url.QueryEscape(id), "/console/documents?org=acme&document=type",
 	} {
 		body := s.page(path)
-		assert.NotContains(t, body, attack, path)
+		assert.NotContains(t, body, markup, path)
 		assert.NotContains(t, body, "<script>alert", path)
 	}
 	assert.Contains(t, s.page("/console/documents?org=acme&document="+url.QueryEscape(id)), "&lt;img src=x")
