@@ -33,7 +33,7 @@ func (r working) Handling(jobType string) (engine.Handling, bool) {
 		return engine.Handling{}, false
 	}
 	return engine.Handling{
-		Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil, Timeout: t.policy.Timeout, Charged: true,
+		Owner: t.policy.Owner, Parallel: t.policy.Parallel, Everywhere: t.policy.ParallelEverywhere, Bulk: t.many != nil, Timeout: t.policy.Timeout, Charged: true,
 	}, true
 }
 

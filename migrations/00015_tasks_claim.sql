@@ -15,8 +15,8 @@ AS $$ SELECT 'the worker ended while it worked on this task, in attempt ' || _at
 
 -- Makes tasks ready again whose leases have expired, 1,000 at once. Each goes back to its place in the order. What Daybook's worker was working on
 -- is lost; what it had not begun does not count as handed out. tasks: how many leases ended; lost: how
--- many of them were being worked; failed: how many of these were the last attempt.
-CREATE FUNCTION queues.reclaim_expired(_now timestamptz, OUT tasks integer, OUT lost integer, OUT failed integer)
+-- many of them were being worked; failed: how many of these were the last attempt; ended: each of them, for those that observe the worker; null: none.
+CREATE FUNCTION queues.reclaim_expired(_now timestamptz, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -33,7 +33,7 @@ BEGIN
         (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
     IF cardinality(ids) > 0 THEN
         WITH held AS (
-            SELECT e.task_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
+            SELECT e.task_id, e.task_type, e.worker, e.turn_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
               FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.ends
@@ -49,7 +49,11 @@ BEGIN
               FROM held h
              WHERE o.task_id = h.task_id AND NOT h.ends
         )
-        SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends) INTO tasks, lost, failed FROM held h;
+        SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends),
+               jsonb_agg(jsonb_build_object('id', h.task_id::text, 'type', h.task_type, 'attempt', h.leases, 'worker', coalesce(h.worker, ''),
+                                            'turn', coalesce(h.turn_id, ''), 'lost', h.working, 'failed', h.ends))
+          INTO tasks, lost, failed, ended
+          FROM held h;
     END IF;
     IF queues.cursor_is_old(c) THEN
         PERFORM queues.move_lease_cursor(c, _now);

@@ -23,12 +23,12 @@ AS $$ SELECT nextval('daybook.fence_seq') $$;
 
 -- Leases up to _limit ready tasks to a turn, types in turn: of each of _types as many as _rooms says, and no more than _everywhere over all workers
 -- (0: any number). Null types: of every type, in the order (scheduled_at, task_id). The last row has no task. full: the types of which as many are leased as
--- may be. due: when nothing was leased, in how many seconds to ask again (null: nothing is open; not above 0: a transaction or a cap holds it back).
+-- may be. ended: the leases that have expired (queues.reclaim_expired). due: when nothing was leased, in how many seconds to ask again (null: nothing is open; not above 0: a transaction or a cap holds it back).
 CREATE FUNCTION queues.lease_tasks(
     _turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer,
     _types text[], _rooms integer[], _everywhere integer[])
     RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer,
-                   due double precision, "full" text[])
+                   due double precision, "full" text[], ready_at timestamptz, ended jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
     SET jit = off SET plan_cache_mode = force_generic_plan
@@ -43,12 +43,13 @@ DECLARE
     asked integer;
     got   integer;
     soon  double precision;
+    gone  jsonb;
 BEGIN
     PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
-    PERFORM queues.reclaim_expired(clock_timestamp());
+    gone := (queues.reclaim_expired(clock_timestamp())).ended;
     IF _types IS NULL THEN
         RETURN QUERY
-        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[]
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
           FROM queues.claim_tasks(_limit, NULL, _turn, _fence, _worker, _detached, _working, false) c;
         GET DIAGNOSTICS got = ROW_COUNT;
         rest := rest - got;
@@ -74,7 +75,7 @@ BEGIN
                 CONTINUE;
             END IF;
             RETURN QUERY
-            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[]
+            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
               FROM queues.claim_tasks(asked, _types[i], _turn, _fence, _worker, _detached, _working, _everywhere[i] > 0) c;
             GET DIAGNOSTICS got = ROW_COUNT;
             rest := rest - got;
@@ -86,7 +87,7 @@ BEGIN
         soon := extract(epoch FROM queues.next_task_due(
             CASE WHEN n > 0 THEN ARRAY(SELECT x.type FROM unnest(_types, _rooms) AS x (type, room) WHERE x.room > 0 AND x.type <> ALL (fulls)) END) - clock_timestamp());
     END IF;
-    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls;
+    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls, NULL::timestamptz, gone;
 END
 $$;
 
@@ -224,16 +225,17 @@ BEGIN
 END
 $$;
 
--- Makes tasks (null: all) of the turn, of this fence or a lower one, ready after so many seconds, uncounted. Says how many. Those that wait are told.
-CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision) RETURNS integer
+-- Makes tasks (null: all) of the turn, of this fence or a lower one, ready after so many seconds, uncounted, and returns them. Those that wait are told.
+CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision)
+    RETURNS TABLE (task_id bigint, task_type text, attempt integer)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
-DECLARE
-    n integer;
+#variable_conflict use_column
 BEGIN
+    RETURN QUERY
     WITH held AS (
-        SELECT o.task_id FROM queues.open_task o
+        SELECT o.task_id, o.leases FROM queues.open_task o
          WHERE o.turn_id = _turn AND o.fence <= _fence AND (_task_ids IS NULL OR o.task_id = ANY (_task_ids))
          ORDER BY o.task_id FOR UPDATE SKIP LOCKED
     )
@@ -242,19 +244,19 @@ BEGIN
            leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
            scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE o.scheduled_at END
       FROM held h
-     WHERE o.task_id = h.task_id;
-    GET DIAGNOSTICS n = ROW_COUNT;
-    IF n > 0 THEN
+     WHERE o.task_id = h.task_id
+    RETURNING o.task_id, o.task_type, h.leases;
+    IF FOUND THEN
         PERFORM daybook.wake_task_queue();
     END IF;
-    RETURN n;
 END
 $$;
 
 -- Makes the turn's own what the named turns hold under a lower fence, and returns it. After a crash what was being worked under a fence below _first_fence is lost: the
 -- task is handed out anew, or completed, with what happened in queues.error, when that was its last attempt (failed).
 CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean)
-    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer, lost boolean, failed boolean)
+    RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer, lost boolean, failed boolean,
+                   ready_at timestamptz, was_worker text, was_turn text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
     SET plan_cache_mode = force_generic_plan
@@ -266,6 +268,7 @@ DECLARE
     charged bigint[];
     ending  bigint[];
     waiting bigint[];
+    holders jsonb;
 BEGIN
     ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
     IF cardinality(ids) = 0 THEN
@@ -273,16 +276,19 @@ BEGIN
     END IF;
     charged := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE _crashed AND o.task_id = ANY (ids) AND o.working AND o.fence < _first_fence);
     IF cardinality(charged) > 0 THEN
+        holders := (SELECT jsonb_object_agg(o.task_id, jsonb_build_array(o.worker, o.turn_id)) FROM queues.open_task o WHERE o.task_id = ANY (charged));
         ending := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.task_id = ANY (charged) AND o.leases >= queues.most_task_attempts());
         RETURN QUERY
         WITH closed AS (
-            DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.leases, o.reclaims
+            DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.task_type, o.leases, o.reclaims
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT c.task_id, queues.lost_task_message(c.leases) FROM closed c
         )
-        SELECT c.task_id, NULL::text, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true FROM closed c;
+        SELECT c.task_id, c.task_type, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true, NULL::timestamptz,
+               holders -> c.task_id::text ->> 0, holders -> c.task_id::text ->> 1
+          FROM closed c;
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
             SELECT x, clock, clock + interval '5 minutes' FROM unnest(charged) AS x WHERE x <> ALL (ending)
@@ -302,21 +308,22 @@ BEGIN
         UPDATE queues.open_task o
            SET turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = true, reclaims = o.reclaims + _crashed::integer
          WHERE o.task_id = ANY (ids)
-        RETURNING o.task_id, o.leases, o.reclaims
+        RETURNING o.task_id, o.leases, o.reclaims, o.scheduled_at
     )
-    SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false
+    SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false,
+           x.scheduled_at, holders -> x.task_id::text ->> 0, holders -> x.task_id::text ->> 1
       FROM taken x JOIN queues.task t USING (task_id)
      ORDER BY t.scheduled_at, t.task_id;
 END
 $$;
 
 -- Ends the leases that have expired, as each dequeue does: how many; lost: those that were being worked; failed: of these the last attempts.
-CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer)
+CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 BEGIN
-    SELECT * INTO tasks, lost, failed FROM queues.reclaim_expired(clock_timestamp());
+    SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp());
     IF tasks > failed THEN
         PERFORM daybook.wake_task_queue();
     END IF;

@@ -2339,7 +2339,7 @@ $$;
 
 -- Name: give_tasks_of_turn_back(text, bigint, bigint[], double precision); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision) RETURNS integer
+CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_ids bigint[], _delay double precision) RETURNS TABLE(task_id bigint, task_type text, attempt integer)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2347,11 +2347,11 @@ CREATE FUNCTION queues.give_tasks_of_turn_back(_turn text, _fence bigint, _task_
     SET enable_mergejoin TO 'off'
     SET jit TO 'off'
     AS $$
-DECLARE
-    n integer;
+#variable_conflict use_column
 BEGIN
+    RETURN QUERY
     WITH held AS (
-        SELECT o.task_id FROM queues.open_task o
+        SELECT o.task_id, o.leases FROM queues.open_task o
          WHERE o.turn_id = _turn AND o.fence <= _fence AND (_task_ids IS NULL OR o.task_id = ANY (_task_ids))
          ORDER BY o.task_id FOR UPDATE SKIP LOCKED
     )
@@ -2360,12 +2360,11 @@ BEGIN
            leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
            scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE o.scheduled_at END
       FROM held h
-     WHERE o.task_id = h.task_id;
-    GET DIAGNOSTICS n = ROW_COUNT;
-    IF n > 0 THEN
+     WHERE o.task_id = h.task_id
+    RETURNING o.task_id, o.task_type, h.leases;
+    IF FOUND THEN
         PERFORM daybook.wake_task_queue();
     END IF;
-    RETURN n;
 END
 $$;
 
@@ -2507,7 +2506,7 @@ CREATE FUNCTION queues.last_lease() RETURNS bigint
 
 -- Name: lease_tasks(text, bigint, text, boolean, boolean, integer, text[], integer[], integer[]); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.lease_tasks(_turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer, _types text[], _rooms integer[], _everywhere integer[]) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, due double precision, "full" text[])
+CREATE FUNCTION queues.lease_tasks(_turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer, _types text[], _rooms integer[], _everywhere integer[]) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, due double precision, "full" text[], ready_at timestamp with time zone, ended jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2527,12 +2526,13 @@ DECLARE
     asked integer;
     got   integer;
     soon  double precision;
+    gone  jsonb;
 BEGIN
     PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
-    PERFORM queues.reclaim_expired(clock_timestamp());
+    gone := (queues.reclaim_expired(clock_timestamp())).ended;
     IF _types IS NULL THEN
         RETURN QUERY
-        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[]
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
           FROM queues.claim_tasks(_limit, NULL, _turn, _fence, _worker, _detached, _working, false) c;
         GET DIAGNOSTICS got = ROW_COUNT;
         rest := rest - got;
@@ -2558,7 +2558,7 @@ BEGIN
                 CONTINUE;
             END IF;
             RETURN QUERY
-            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[]
+            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
               FROM queues.claim_tasks(asked, _types[i], _turn, _fence, _worker, _detached, _working, _everywhere[i] > 0) c;
             GET DIAGNOSTICS got = ROW_COUNT;
             rest := rest - got;
@@ -2570,7 +2570,7 @@ BEGIN
         soon := extract(epoch FROM queues.next_task_due(
             CASE WHEN n > 0 THEN ARRAY(SELECT x.type FROM unnest(_types, _rooms) AS x (type, room) WHERE x.room > 0 AND x.type <> ALL (fulls)) END) - clock_timestamp());
     END IF;
-    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls;
+    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls, NULL::timestamptz, gone;
 END
 $$;
 
@@ -2864,7 +2864,7 @@ COMMENT ON FUNCTION queues.rebuild_open_tasks() IS 'Makes queues.open_task anew 
 
 -- Name: reclaim_expired(timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone, OUT tasks integer, OUT lost integer, OUT failed integer) RETURNS record
+CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb) RETURNS record
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -2881,7 +2881,7 @@ BEGIN
         (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
     IF cardinality(ids) > 0 THEN
         WITH held AS (
-            SELECT e.task_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
+            SELECT e.task_id, e.task_type, e.worker, e.turn_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
               FROM queues.open_task e WHERE e.task_id = ANY (ids) AND coalesce(e.leased_until, 'infinity') <= _now FOR UPDATE SKIP LOCKED
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.ends
@@ -2897,7 +2897,11 @@ BEGIN
               FROM held h
              WHERE o.task_id = h.task_id AND NOT h.ends
         )
-        SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends) INTO tasks, lost, failed FROM held h;
+        SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends),
+               jsonb_agg(jsonb_build_object('id', h.task_id::text, 'type', h.task_type, 'attempt', h.leases, 'worker', coalesce(h.worker, ''),
+                                            'turn', coalesce(h.turn_id, ''), 'lost', h.working, 'failed', h.ends))
+          INTO tasks, lost, failed, ended
+          FROM held h;
     END IF;
     IF queues.cursor_is_old(c) THEN
         PERFORM queues.move_lease_cursor(c, _now);
@@ -2907,7 +2911,7 @@ $$;
 
 -- Name: reclaim_expired_tasks(); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer) RETURNS record
+CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2916,7 +2920,7 @@ CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer
     SET jit TO 'off'
     AS $$
 BEGIN
-    SELECT * INTO tasks, lost, failed FROM queues.reclaim_expired(clock_timestamp());
+    SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp());
     IF tasks > failed THEN
         PERFORM daybook.wake_task_queue();
     END IF;
@@ -2925,7 +2929,7 @@ $$;
 
 -- Name: reclaim_tasks_of_turns(text, bigint, bigint, text, boolean, text[], boolean); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, lost boolean, failed boolean)
+CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, lost boolean, failed boolean, ready_at timestamp with time zone, was_worker text, was_turn text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2941,6 +2945,7 @@ DECLARE
     charged bigint[];
     ending  bigint[];
     waiting bigint[];
+    holders jsonb;
 BEGIN
     ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
     IF cardinality(ids) = 0 THEN
@@ -2948,16 +2953,19 @@ BEGIN
     END IF;
     charged := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE _crashed AND o.task_id = ANY (ids) AND o.working AND o.fence < _first_fence);
     IF cardinality(charged) > 0 THEN
+        holders := (SELECT jsonb_object_agg(o.task_id, jsonb_build_array(o.worker, o.turn_id)) FROM queues.open_task o WHERE o.task_id = ANY (charged));
         ending := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.task_id = ANY (charged) AND o.leases >= queues.most_task_attempts());
         RETURN QUERY
         WITH closed AS (
-            DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.leases, o.reclaims
+            DELETE FROM queues.open_task o WHERE o.task_id = ANY (ending) RETURNING o.task_id, o.task_type, o.leases, o.reclaims
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT c.task_id, queues.lost_task_message(c.leases) FROM closed c
         )
-        SELECT c.task_id, NULL::text, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true FROM closed c;
+        SELECT c.task_id, c.task_type, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true, NULL::timestamptz,
+               holders -> c.task_id::text ->> 0, holders -> c.task_id::text ->> 1
+          FROM closed c;
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
             SELECT x, clock, clock + interval '5 minutes' FROM unnest(charged) AS x WHERE x <> ALL (ending)
@@ -2977,9 +2985,10 @@ BEGIN
         UPDATE queues.open_task o
            SET turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = true, reclaims = o.reclaims + _crashed::integer
          WHERE o.task_id = ANY (ids)
-        RETURNING o.task_id, o.leases, o.reclaims
+        RETURNING o.task_id, o.leases, o.reclaims, o.scheduled_at
     )
-    SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false
+    SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false,
+           x.scheduled_at, holders -> x.task_id::text ->> 0, holders -> x.task_id::text ->> 1
       FROM taken x JOIN queues.task t USING (task_id)
      ORDER BY t.scheduled_at, t.task_id;
 END

@@ -40,7 +40,7 @@ func (w *working) Handling(taskType string) (engine.Handling, bool) {
 	if t == nil {
 		return engine.Handling{}, false
 	}
-	return engine.Handling{Parallel: t.policy.Parallel, Timeout: t.policy.longest(), Charged: true}, true
+	return engine.Handling{Owner: t.policy.Owner, Parallel: t.policy.Parallel, Timeout: t.policy.longest(), Charged: true}, true
 }
 
 // Work works one task. Whatever happens, the task is completed: what went wrong is recorded. Only an outage of the database, and the end of

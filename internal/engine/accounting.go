@@ -30,7 +30,7 @@ const maxLockWait = 3 * time.Second
 func (a *accounting) Handling(string) (Handling, bool) {
 	h := Handling{
 		Bulk: true, Parallel: a.options.ChunkSize, Calls: a.options.Parallel, Timeout: a.options.ChunkTimeout, Charged: a.options.Slow,
-		Picked: PickedNever,
+		Picked: PickedNever, Owner: a.options.Owner,
 		// Well below the time that a chunk has, so that the lock is told from a job that is slow. An application's processor has more
 		// time, and may have locks of its own.
 		LockWait: a.options.ChunkTimeout / 3,

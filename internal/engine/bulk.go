@@ -66,7 +66,9 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), lockedPause})
 			return
 		case len(some) == 1:
-			out.jobs[place[some[0].ID]] = ended{job: some[0], attempt: r.notCompleted(work, some[0], err)}
+			one := ended{job: some[0], attempt: r.notCompleted(work, some[0], err)}
+			one.attempt.took = time.Since(began)
+			out.jobs[place[some[0].ID]] = one
 		default:
 			parts = slices.Insert(parts, 0, some[:len(some)/2], some[len(some)/2:])
 		}
@@ -75,7 +77,9 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 
 // bulked is the result of a transaction of a bulk.
 type bulked struct {
-	completed store.Completed
+	turn        store.Turn
+	completions []store.Completion
+	completed   store.Completed
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
 	skipped, later []store.Job
 }
@@ -85,6 +89,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 	gone := 0
 	began := time.Now()
 	for try := 1; ; try++ {
+		tried := time.Now()
 		ctx, cancel := r.calls.try(work, c, h.Timeout)
 		done, err := r.commitBulk(ctx, h, jobs)
 		over := ctx.Err()
@@ -92,6 +97,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 		switch {
 		case err == nil:
 			r.tally.count(done.completed)
+			r.engine.observer.completed(done.turn, done.completions, done.completed, time.Since(tried))
 			return done, nil
 		case work.Err() != nil:
 			return bulked{}, err
@@ -119,6 +125,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 // commitBulk prepares jobs, and works and completes them in one transaction.
 func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (done bulked, err error) {
 	turn := r.holder.turn()
+	done.turn = turn
 	commit, err := r.prepare(ctx, jobs)
 	if err != nil {
 		return done, err
@@ -138,7 +145,8 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 			locked[i] = withContent(locked[i], byID[locked[i].ID])
 		}
 		completions, later, err := r.effects(ctx, tx, commit, locked, false)
-		if done.later = later; err == nil && len(completions) > 0 {
+		done.later, done.completions = later, completions
+		if err == nil && len(completions) > 0 {
 			done.completed, err = r.engine.kind.Complete(ctx, tx, turn, completions)
 		}
 		return err
@@ -149,7 +157,7 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 // withContent is a locked job, as it is now, with what does not change while it is leased.
 func withContent(locked, leased store.Job) store.Job {
 	locked.Type, locked.Payload, locked.MaxAttempts = leased.Type, leased.Payload, leased.MaxAttempts
-	locked.Key, locked.EnqueuedAt, locked.Waiting = leased.Key, leased.EnqueuedAt, leased.Waiting
+	locked.Key, locked.EnqueuedAt, locked.Waiting, locked.ReadyHere = leased.Key, leased.EnqueuedAt, leased.Waiting, leased.ReadyHere
 	return locked
 }
 

@@ -135,7 +135,9 @@ func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error
 		one, err := r.tryComplete(work, []ended{e})
 		if err != nil && store.IsUnstorable(err) {
 			r.engine.options.Log.Error("what a handler said could not be stored", "job", e.job.ID, "type", e.job.Type, "error", err)
+			took := e.attempt.took
 			e.attempt = r.engine.handlers.Failed(e.job, ErrUnstorable)
+			e.attempt.took = took
 			one, err = r.tryComplete(work, []ended{e})
 		}
 		if err != nil && !isConflict(err) {
@@ -174,10 +176,14 @@ func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.
 		completions[i] = e.attempt.completion(e.job)
 		done[e.job.ID] = true
 	}
+	turn := r.holder.turn()
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		completed, err = r.engine.kind.CompleteAndCommit(ctx, tx, r.holder.turn(), completions, completePatience)
+		completed, err = r.engine.kind.CompleteAndCommit(ctx, tx, turn, completions, completePatience)
 		return err
 	})
+	if err == nil {
+		r.engine.observer.completed(turn, completions, completed, 0)
+	}
 	return completed, done, err
 }
 
@@ -190,22 +196,27 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (completed sto
 		byID[e.job.ID], ids[i] = e, e.job.ID
 	}
 	done = make(map[string]bool, len(all))
+	turn := r.holder.turn()
+	var completions []store.Completion
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) error {
-		locked, err := kind.LockChunk(ctx, tx, r.holder.turn(), ids)
+		locked, err := kind.LockChunk(ctx, tx, turn, ids)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		completions := make([]store.Completion, len(locked))
+		completions = make([]store.Completion, len(locked))
 		for i, l := range locked {
 			done[l.ID] = true
 			e := byID[l.ID]
 			completions[i] = e.attempt.completion(e.job)
 			if l.CancelRequested {
-				completions[i] = store.Completion{Job: e.job, Outcome: models.OutcomeCancelled}
+				completions[i] = store.Completion{Job: e.job, Outcome: models.OutcomeCancelled, Took: e.attempt.took}
 			}
 		}
-		completed, err = kind.Complete(ctx, tx, r.holder.turn(), completions)
+		completed, err = kind.Complete(ctx, tx, turn, completions)
 		return err
 	})
+	if err == nil {
+		r.engine.observer.completed(turn, completions, completed, 0)
+	}
 	return completed, done, err
 }

@@ -79,6 +79,8 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 func (c *completion) try(ctx context.Context) (completed store.Completed, err error) {
 	inTx, free := true, func() {}
 	c.begun = false
+	var turn store.Turn
+	var completions []store.Completion
 	defer func() { free() }()
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
@@ -90,14 +92,17 @@ func (c *completion) try(ctx context.Context) (completed store.Completed, err er
 			return Own(tx, err)
 		}
 		inTx = false
-		var turn store.Turn
 		turn, free = c.holder.pin()
-		completions := []store.Completion{c.attempt.completion(c.job)}
+		c.attempt.took = time.Since(c.call.began)
+		completions = []store.Completion{c.attempt.completion(c.job)}
 		completed, err = c.engine.kind.CompleteAndCommit(ctx, tx, turn, completions, lockPatience)
 		return err
 	})
 	if !inTx && store.IsLockTimeout(err) {
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
+	}
+	if err == nil {
+		c.engine.observer.completed(turn, completions, completed, 0)
 	}
 	return completed, err
 }

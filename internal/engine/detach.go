@@ -85,6 +85,7 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	end()
 	r.close()
 	late := r.tally.soFar()
+	r.engine.observer.turn(r.request, r.holder.turn(), late, r.began, err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.late.add(late)

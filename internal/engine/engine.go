@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -40,6 +41,10 @@ type Options struct {
 	Grace time.Duration
 	// CountStopped is how long an attempt at a background job has run that is counted when its process is stopped; default a minute.
 	CountStopped time.Duration
+	// Events observes what is committed; nil: nothing does, and no events are made.
+	Events events.Sink
+	// Owner is who is responsible for accounting jobs; the handlers of other kinds say it by type.
+	Owner string
 	// Log is where the engine logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -84,6 +89,8 @@ type Engine struct {
 	// saidLocked is when a log line last said that a table is locked.
 	saidLocked atomic.Int64
 	handingOn  handingOn
+	// observer tells Options.Events; nil: there is none.
+	observer *observer
 }
 
 // New returns an engine that works the accounting queue of a store with a processor. Close it.
@@ -109,6 +116,7 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
+	e.observer = newObserver(o.Events, k, h)
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -53,6 +54,8 @@ type Fetched struct {
 // Cancelled, it gives back what it leased and has fetched nothing. An outage is waited for.
 func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	e.StartReclaiming()
+	e.observer.lanes(0, 1)
+	defer e.observer.lanes(0, -1)
 	if e.options.Apart && r.Again {
 		// What the fetch worked before is charged, as what a turn worked is. So it is reclaimed by a turn: a fetch charges nothing.
 		f, err := e.workFetched(ctx, Fetched{LeftBehind: r.LeftBehind}, r)
@@ -194,18 +197,22 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		if err != nil || n > 0 {
 			return n, worked, err
 		}
+		cause := events.Scan
 		if wait == 0 || wait > longestWait {
-			wait = longestWait
+			wait, cause = longestWait, events.Poll
 		}
 		select {
 		case <-time.After(wait):
+			e.observer.woken(cause)
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-r.Stop:
 			return 0, nil, nil
 		case <-deadline.C:
+			e.observer.woken(events.Poll)
 			return 0, nil, nil
 		case <-waiter.Tokens():
+			e.observer.woken(events.Notification)
 			if others == nil {
 				others = time.After(e.handingOn.after())
 			}
@@ -214,6 +221,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 				return 0, nil, nil
 			}
 		case <-roomy:
+			e.observer.woken(events.Scan)
 		case <-again:
 			taken, err := e.kind.ReclaimTurns(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
 			if err != nil || len(taken.Jobs) > 0 {
@@ -232,6 +240,7 @@ func (e *Engine) beginOrLease(ctx context.Context, turn store.Turn, limit int, w
 		if l.worked > 0 {
 			report := t.tally.soFar()
 			report.Leased = l.worked
+			e.observer.turn(t.request, turn, report, t.began, nil)
 			return l.worked, &report, 0, nil
 		}
 		if len(l.jobs) > 0 || l.err != nil {

@@ -45,6 +45,8 @@ type BulkCommit func(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]Attemp
 
 // Handling says how jobs of a type are worked.
 type Handling struct {
+	// Owner is the team or contact responsible for the type; empty: it is not said.
+	Owner string
 	// Parallel is how many jobs of the type a process works side by side, each in its own call; in bulk it is how many share
 	// a call.
 	Parallel int
@@ -105,11 +107,15 @@ type Attempt struct {
 	Later bool
 	// LeftAlone is for a BulkCommit: the job need not be rewritten where it is not leased; the Picker has been told to leave it alone.
 	LeftAlone bool
+
+	// took is how long the handler took; 0: it was not called.
+	took time.Duration
 }
 
 func (a Attempt) completion(job store.Job) store.Completion {
 	return store.Completion{
 		Job: job, Outcome: a.Outcome, Code: a.Code, Message: a.Message, Delay: a.Delay, Version: a.Version, Result: a.Result, Unlogged: a.Unlogged,
+		Took: a.took,
 	}
 }
 

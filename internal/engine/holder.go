@@ -67,6 +67,7 @@ func (h *holder) reclaim(ctx context.Context, crashed bool) error {
 		r.Lost += taken.Lost
 		r.Failed += taken.Failed
 	})
+	h.engine.observer.leasedAgain(turn, taken.Jobs, taken.Lost)
 	if len(taken.Jobs) > 0 {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -37,6 +37,9 @@ type Kind interface {
 	Picker
 	Leases
 	Completer
+	// Observe has f told, after each commit, of what becomes of jobs besides what results and completions say: which were given back, cancelled as
+	// their lease ended, reclaimed, or made dead letters without an attempt. It is called once, before every other method. f does not block.
+	Observe(f func([]store.Change))
 	// NewReclaimer returns a Reclaimer of the kind's expired leases.
 	NewReclaimer() Reclaimer
 	// NewWaker returns a Waker, which connects when it is first waited for. While the waiters find work all the time it may tell them to

@@ -93,6 +93,9 @@ func (r *runner) openPick(work context.Context, n int) {
 	switch {
 	case len(t.suspects) > 0:
 		r.leaveRoom(without(o.jobs, t.suspects))
+		if err == nil {
+			e.observer.leased(r.holder.turn(), t.suspects)
+		}
 		tell(refilled{jobs: t.suspects, err: err, leaseNext: counted, capped: pick.Counted()})
 		return
 	case t.undone:
@@ -110,6 +113,8 @@ func (r *runner) openPick(work context.Context, n int) {
 		return
 	case err == nil:
 		r.tally.count(t.completed)
+		e.observer.completed(t.turn, t.completions, t.completed, 0)
+		e.observer.leased(t.turn, t.finish.leased)
 		for _, j := range t.finish.leased {
 			o.leased[j.ID] = true
 		}
@@ -124,8 +129,10 @@ func (r *runner) openPick(work context.Context, n int) {
 type pickEnd struct {
 	finish finish
 	// undone: the loop was late to take it.
-	undone    bool
-	completed store.Completed
+	undone      bool
+	turn        store.Turn
+	completions []store.Completion
+	completed   store.Completed
 	// suspects were leased instead.
 	suspects []store.Job
 }
@@ -148,7 +155,7 @@ func (r *runner) inPick(work context.Context, pick Pick, o *openPick, begin func
 		if end.finish, end.undone = o.told(); end.undone {
 			return nil
 		}
-		end.completed, err = r.endPick(ctx, tx, end.finish)
+		err = r.endPick(ctx, tx, &end)
 		return err
 	})
 	return end, err
@@ -170,27 +177,29 @@ func (o *openPick) told() (f finish, undone bool) {
 }
 
 // endPick completes and leases what an open pick has. One that has nothing is committed all the same: the rows are left alone, and not dropped.
-func (r *runner) endPick(ctx context.Context, tx pgx.Tx, f finish) (completed store.Completed, err error) {
+func (r *runner) endPick(ctx context.Context, tx pgx.Tx, end *pickEnd) (err error) {
+	f := end.finish
 	if f.abort {
-		return nil, errAborted
+		return errAborted
 	}
-	turn := r.holder.turn()
+	end.turn = r.holder.turn()
 	if len(f.ended) > 0 {
-		completions := make([]store.Completion, len(f.ended))
+		end.completions = make([]store.Completion, len(f.ended))
 		for i, e := range f.ended {
-			completions[i] = e.attempt.completion(e.job)
+			end.completions[i] = e.attempt.completion(e.job)
 		}
 		if len(f.leased) == 0 {
-			return r.engine.kind.CompletePickedAndCommit(ctx, tx, turn, completions)
+			end.completed, err = r.engine.kind.CompletePickedAndCommit(ctx, tx, end.turn, end.completions)
+			return err
 		}
-		if completed, err = r.engine.kind.CompletePicked(ctx, tx, turn, completions); err != nil {
-			return nil, err
+		if end.completed, err = r.engine.kind.CompletePicked(ctx, tx, end.turn, end.completions); err != nil {
+			return err
 		}
 	}
 	if len(f.leased) > 0 {
-		return completed, r.leasePicked(ctx, tx, f.leased)
+		return r.leasePicked(ctx, tx, f.leased)
 	}
-	return completed, nil
+	return nil
 }
 
 // rescue leases, at once, the jobs of an open pick whose transaction was lost, if they are as they were: what has ended is completed under
@@ -217,6 +226,7 @@ func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map
 		err = errors.Join(err, heldErr)
 	}
 	mine := keep(jobs, held)
+	e.observer.leased(r.holder.turn(), mine)
 	e.options.Log.Warn("the transaction that had picked jobs failed; those that are as they were are leased, the others were completed by it or are worked again",
 		"jobs", len(jobs), "leased", len(mine), "cause", cause, "error", err)
 	return setOf(idsOf(mine))

@@ -86,8 +86,9 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		l.again, l.leaseNext = pick.Wait(), pick.Counted() || pick.Others()
 		return l, true
 	}
-	committed := false
+	committed, began := false, time.Now()
 	var completed store.Completed
+	var completions []store.Completion
 	var later, suspects []store.Job
 	defer func() {
 		if !committed {
@@ -108,7 +109,6 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		if err != nil {
 			return err
 		}
-		var completions []store.Completion
 		if completions, later, err = r.effects(ctx, tx, commit, jobs, true); err != nil {
 			return err
 		}
@@ -123,6 +123,9 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		r.engine.sayLocked(err)
 		return refilled{asked: n, again: lockedPause}, false
 	case len(suspects) > 0:
+		if err == nil {
+			r.engine.observer.leased(r.holder.turn(), suspects)
+		}
 		l.jobs, l.err, l.leaseNext = suspects, err, pick.Counted() || pick.Others()
 		return l, false
 	case err != nil:
@@ -130,6 +133,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 	}
 	committed = true
 	r.tally.count(completed)
+	r.engine.observer.completed(r.holder.turn(), completions, completed, time.Since(began))
 	l.leaseNext = pick.Counted() || pick.Others()
 	return l, false
 }

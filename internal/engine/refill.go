@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -169,6 +170,9 @@ func (r *runner) startRefill(work context.Context) {
 		r.wakeAt(now.Add(wait))
 		return
 	}
+	if f.dry {
+		r.engine.observer.woken(events.Scan)
+	}
 	n := min(room, f.batch)
 	f.underWay, f.at = true, now
 	pick := f.picks
@@ -274,7 +278,9 @@ func (e *Engine) leaseRoomy(ctx context.Context, turn store.Turn, n int) (store.
 func (e *Engine) leaseWhole(ctx context.Context, turn store.Turn, limit int, room store.Room) (store.Leased, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.LeaseLimit)
 	defer cancel()
-	return e.kind.LeaseFor(ctx, turn, limit, room)
+	leased, err := e.kind.LeaseFor(ctx, turn, limit, room)
+	e.observer.leased(turn, leased.Jobs)
+	return leased, err
 }
 
 // marked notes of jobs that were just leased whether they are charged from the beginning.

@@ -131,7 +131,9 @@ func (r *runner) abandon(work context.Context) {
 		if c.late(now) {
 			err := fmt.Errorf("the handler did not return when its context ended: %w", context.DeadlineExceeded)
 			for _, j := range c.inHand {
-				r.endAbandoned(c, ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now})
+				e := ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now}
+				e.attempt.took = now.Sub(c.began)
+				r.endAbandoned(c, e)
 			}
 			r.later(c.later, time.Second)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -41,8 +42,8 @@ type runner struct {
 	hurry chan *openPick
 	// unattended: no activity waits for the turn.
 	unattended bool
-	// ends is when the turn's time is up.
-	ends time.Time
+	// began is when the turn began, ends when its time is up.
+	began, ends time.Time
 
 	// All that follows is the loop's own: no other goroutine touches it.
 
@@ -95,7 +96,7 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan *call), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
 		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
-		ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
+		began: time.Now(), ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
 		own: trouble{doing: "lease and give back"}, completions: trouble{doing: "complete"},
 	}
 }
@@ -354,8 +355,10 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		}
 	case <-r.holder.arrived:
 	case <-r.waiter.Tokens():
+		r.engine.observer.woken(events.Notification)
 		r.called()
 	case <-r.roomy:
+		r.engine.observer.woken(events.Scan)
 		r.scanAgain()
 	case <-timer.C:
 	case <-cancelled:

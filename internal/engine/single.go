@@ -76,10 +76,12 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		}
 		a = r.notCompleted(work, j, err)
 	}
+	a.took = time.Since(c.began)
 	e := ended{job: j, attempt: a}
 	if a.Outcome != models.OutcomeCompleted && work.Err() != nil {
 		// Told to stop, and the grace period is over.
-		e.attempt, e.closed = r.stopped(j, time.Since(c.began))
+		e.attempt, e.closed = r.stopped(j, a.took)
+		e.attempt.took = a.took
 	}
 	return e
 }

@@ -32,6 +32,9 @@ type TurnRequest struct {
 // means that the database is unavailable: no job is charged, and the same turn may be processed again.
 func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	e.StartReclaiming()
+	began := time.Now()
+	e.observer.lanes(1, 0)
+	defer e.observer.lanes(-1, 0)
 	err := e.persist(ctx, q.Stop, "begin a turn", func() (err error) {
 		q.Turn.Fence, err = e.kind.NextFence(ctx)
 		return err
@@ -45,12 +48,16 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	detached, err := r.run(ctx, work)
 	end()
 	if detached {
-		return r.goOn(ctx, work)
+		report, err := r.goOn(ctx, work)
+		e.observer.turn(q, q.Turn, report, began, err)
+		return report, err
 	}
 	defer cancel()
 	if err == nil {
 		err = r.holder.finish(ctx, q.Stop, r.holder.turn())
 	}
 	r.close()
-	return e.withLate(r.tally.soFar()), err
+	report := r.tally.soFar()
+	e.observer.turn(q, q.Turn, report, began, err)
+	return e.withLate(report), err
 }

@@ -89,6 +89,8 @@ type Completion struct {
 	Result []byte
 	// Unlogged attempts leave no row in the log.
 	Unlogged bool
+	// Took is how long the handler took, for those that observe the worker; it is not stored.
+	Took time.Duration
 }
 
 // Completed counts what the completions of a chunk led to. A job that was asked for anew while it was leased is pending

@@ -52,10 +52,11 @@ SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence 
 	if len(b.Working) == len(ids) {
 		return b, nil
 	}
-	cancelled, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt), a)
+	cancelled, err := byKey(ctx, s.pool, backFrom(turn), s.kind.sql(giveBackStmt), a)
 	if err != nil {
 		return b, Wrap("cancel jobs before they begin", err)
 	}
+	s.changed(cancelled)
 	b.Cancelled = len(cancelled)
 	b.Held, err = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(held), a)
 	return b, Wrap("read jobs that wait", err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // HandlerMissingAfter is for how long no worker that lives may have had a handler for a type before its due jobs become dead
@@ -65,7 +67,7 @@ UPDATE daybook.jobs q
        last_error = 'no worker has a handler for jobs of type ' || q.type || ': they come back when a worker starts that has one',
        finished_at = clock_timestamp(), updated_at = clock_timestamp()
  WHERE q.id = ANY (ARRAY(SELECT gone.id FROM gone))
-RETURNING q.type`
+RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 	failed := map[string]int{}
 	// What a scan finds meanwhile is left to the next time.
 	for partitions := range slices.Chunk(s.cursors.withoutHandler(), missingBatch) {
@@ -74,15 +76,20 @@ RETURNING q.type`
 			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
 		}
 		for {
-			gone, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, Args{
+			gone, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (Change, error) {
+				c := Change{What: ChangeFailed, Code: models.CodeHandlerMissing}
+				err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.Attempt, &c.Message)
+				return c, err
+			}, stmt, Args{
 				"priorities": priorities, "orgs": orgs, "types": types, "age": age.Seconds(), "worker": id, "most": missingBatch,
 			})
 			if err != nil {
 				return failed, Wrap("scan for jobs without a handler", err)
 			}
-			for _, jobType := range gone {
-				failed[jobType]++
+			for _, c := range gone {
+				failed[c.Job.Type]++
 			}
+			s.changed(gone)
 			if len(gone) == 0 {
 				break
 			}

@@ -31,6 +31,8 @@ type Job struct {
 	MaxAttempts int
 	Key         string
 	EnqueuedAt  time.Time
+	// ReadyHere is when the attempt was ready, by the clock of this process; zero: it is not known.
+	ReadyHere time.Time
 	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed. Dropped: the transaction that had it locked last
 	// did not commit, perhaps because the job has ended its worker.
 	UpdatedAt time.Time
@@ -38,6 +40,8 @@ type Job struct {
 	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not being worked. Room is another
 	// one: room for it is reserved.
 	Waiting, Room bool
+	// Charged: the attempt before was lost with the turn that the job was reclaimed from.
+	Charged bool
 }
 
 // Leased is the result of a lease.

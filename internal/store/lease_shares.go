@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -201,8 +202,12 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 	var key partitionKey
 	var m cursor
 	columns := append([]any{&key.priority, &m.at}, fields(&j)...)
+	var received time.Time
 	_, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (struct{}, error) {
 		j, key, m = Job{}, partitionKey{}, cursor{}
+		if received.IsZero() {
+			received = time.Now()
+		}
 		if reader.scan(row, columns...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
@@ -212,6 +217,7 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		if m.after(last[i]) {
 			last[i] = m
 		}
+		j.ReadyHere = readyHere(received, m.at, j.StartedAt)
 		jobs = append(jobs, j)
 		return struct{}{}, nil
 	})

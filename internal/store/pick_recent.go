@@ -175,9 +175,10 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	s.recentPicks.ended(r.began, len(rows), others > 0)
 	inTurn(rows)
 	p.shares = s.cursors.passed(rows)
-	jobs := make([]Job, len(rows))
+	jobs, received := make([]Job, len(rows)), time.Now()
 	for i := range rows {
 		jobs[i] = rows[i].job
+		jobs[i].ReadyHere = readyHere(received, rows[i].at.at, jobs[i].StartedAt)
 	}
 	return s.readable(jobs, unreadable), nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +58,7 @@ type suspect struct {
 // locked ones that it left alone. It returns errElsewhere where it did not get the lock.
 func (s *Store) reclaim(ctx context.Context, lock reclaimLocking, from time.Time, age time.Duration, end func(id string, renewed time.Time) bool) (Reclaimed, []suspect, error) {
 	const find = `
-SELECT id, last_attempted_at, working
+SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: '', document_id */, run_count, coalesce(worker, ''), coalesce(turn_id, '')
   FROM daybook.jobs
  WHERE state = 'leased' AND last_attempted_at >= @from AND last_attempted_at < statement_timestamp() - make_interval(secs => @age)
  ORDER BY last_attempted_at
@@ -66,11 +67,12 @@ SELECT id, last_attempted_at, working
 	var got Reclaimed
 	var left []suspect
 	var due []seen
+	var changes []Change
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var ending locked
 	attempt := func(tx pgx.Tx) error {
-		got, left, due, ending = Reclaimed{}, nil, nil, locked{}
+		got, left, due, changes, ending = Reclaimed{}, nil, nil, nil, locked{}
 		var mine bool
 		if err := tx.QueryRow(ctx, string(lock), reclaimLock, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
@@ -79,9 +81,10 @@ SELECT id, last_attempted_at, working
 			var id string
 			var renewed time.Time
 			var working bool
-			err := row.Scan(&id, &renewed, &working)
+			var c Change
+			err := row.Scan(&id, &renewed, &working, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn)
 			if end(id, renewed) {
-				ending.add(id, working)
+				ending.add(id, working, c)
 			} else {
 				left = append(left, suspect{id, renewed.UnixMicro()})
 			}
@@ -93,7 +96,7 @@ SELECT id, last_attempted_at, working
 		if err != nil {
 			return err
 		}
-		got, due, err = s.endLeases(ctx, tx, ending)
+		got, due, changes, err = s.endLeases(ctx, tx, ending, ChangeReclaimed)
 		return err
 	}
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(ending.ids...) })
@@ -102,6 +105,7 @@ SELECT id, last_attempted_at, working
 	}
 	// They go on where they were in the order, which is behind this process' cursors.
 	s.cursors.found(due, nil)
+	s.changed(changes)
 	return got, left, nil
 }
 
@@ -115,10 +119,19 @@ const maxSuspects = 5000
 type locked struct {
 	ids     []string
 	charged []bool
+	// were are the rows as they were locked, in the same order.
+	were []Change
 }
 
-func (l *locked) add(id string, charged bool) {
-	l.ids, l.charged = append(l.ids, id), append(l.charged, charged)
+func (l *locked) add(id string, charged bool, was Change) {
+	was.Job.ID = id
+	l.ids, l.charged, l.were = append(l.ids, id), append(l.charged, charged), append(l.were, was)
+}
+
+// of returns a row as it was locked, and whether it is charged.
+func (l *locked) of(id string) (was Change, charged bool) {
+	i := slices.Index(l.ids, id)
+	return l.were[i], l.charged[i]
 }
 
 // logLost logs the attempts of charged rows as lost, and returns how many there are.
@@ -138,7 +151,9 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 
 // endLeases makes locked rows pending, or what else is to become of them. A job keeps its place in the order. A document's reclaims all
 // count, a background job's only those that charged it: what was not begun cannot have ended its worker.
-func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked) (Reclaimed, []seen, error) {
+//
+// It returns what there is to tell when the transaction is committed: what is the change of those that are not charged.
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what ChangeKind) (Reclaimed, []seen, []Change, error) {
 	const stmt = `
 WITH held AS (
     SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,
@@ -166,20 +181,24 @@ UPDATE daybook.jobs q
        turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM held
  WHERE q.id = held.id
-RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'failed', q.priority, q.org_id, /* jobs */q.type/* accounting: '' */,
+RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, /* jobs */q.type/* accounting: '' */,
           q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL)`
 	got := Reclaimed{Jobs: len(rows.ids)}
 	var err error
 	if got.Lost, err = s.logLost(ctx, tx, rows); err != nil {
-		return got, nil, err
+		return got, nil, nil, err
 	}
 	var back []seen
-	var due, failed bool
+	var changes []Change
+	var due bool
+	var state string
 	var at seen
-	err = Each(ctx, tx, []any{&due, &failed, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
-		if failed {
+	err = Each(ctx, tx, []any{&due, &state, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
+		if state == string(models.JobFailed) {
 			got.Failed++
 		}
+		was, charged := rows.of(at.first.id)
+		changes = append(changes, was.ended(what, charged, state, models.ErrorCode(s.kind.lostCode))...)
 		if due {
 			back = append(back, at)
 		}
@@ -187,8 +206,8 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state = 'fa
 		return nil
 	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode})
 	if err != nil || len(back) == 0 {
-		return got, nil, err
+		return got, nil, changes, err
 	}
 	_, err = tx.Exec(ctx, s.kind.sql(`SELECT daybook.wake_job_queue()`))
-	return got, back, err
+	return got, back, changes, err
 }

@@ -21,6 +21,9 @@ type ReclaimedTurns struct {
 	// Others counts the jobs that were given back at once, because they are of organizations whose source this worker does
 	// not read, or whose hooks it lacks.
 	Others int
+
+	// changes are told of when they are committed.
+	changes []Change
 }
 
 // ReclaimTurns makes every job of the named turns that has a lower fence the turn's own. Rows that another transaction holds locked are
@@ -33,7 +36,8 @@ func (s *Store) ReclaimTurns(ctx context.Context, turn Turn, from []string, cras
 	const held = `
 SELECT q.id, c.charged,
        q.generation <> q.leased_generation
-       OR c.charged AND q.run_count >= /* jobs */coalesce(q.max_attempts, greatest(@max_attempts::integer, 1000))/* accounting: @max_attempts */ AS ends
+       OR c.charged AND q.run_count >= /* jobs */coalesce(q.max_attempts, greatest(@max_attempts::integer, 1000))/* accounting: @max_attempts */ AS ends,
+       q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, q.run_count, coalesce(q.worker, ''), coalesce(q.turn_id, '')
   FROM daybook.jobs q
  CROSS JOIN LATERAL (SELECT q.working AND @crashed AND q.fence < @first_fence) AS c (charged)
  WHERE q.turn_id = ANY (@from) AND q.state = 'leased' AND q.fence < @fence
@@ -49,11 +53,12 @@ SELECT q.id, c.charged,
 		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 			var id string
 			var charged, ends bool
-			err := row.Scan(&id, &charged, &ends)
+			var c Change
+			err := row.Scan(&id, &charged, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn)
 			if ends {
-				ending.add(id, charged)
+				ending.add(id, charged, c)
 			} else {
-				going.add(id, charged)
+				going.add(id, charged, c)
 			}
 			return struct{}{}, err
 		}, s.kind.sql(held), Args{
@@ -61,7 +66,7 @@ SELECT q.id, c.charged,
 		})
 		if err == nil && len(ending.ids) > 0 {
 			var ended Reclaimed
-			ended, due, err = s.endLeases(ctx, tx, ending)
+			ended, due, t.changes, err = s.endLeases(ctx, tx, ending, ChangeGivenBack)
 			t.Lost, t.Failed = ended.Lost, ended.Failed
 		}
 		if err == nil && len(going.ids) > 0 {
@@ -73,6 +78,7 @@ SELECT q.id, c.charged,
 	s.weed(ctx)
 	if err == nil {
 		s.cursors.found(due, nil)
+		s.changed(t.changes)
 	}
 	return t, Wrap("reclaim turns", err)
 }
@@ -90,7 +96,7 @@ UPDATE daybook.jobs q
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
   FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
  WHERE q.id = held.id
-RETURNING q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
+RETURNING q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
 	const others = `
@@ -105,6 +111,11 @@ SELECT q.id
 		return err
 	}
 	t.Lost += lost
+	for i, was := range rows.were {
+		if rows.charged[i] {
+			t.changes = append(t.changes, was.ended(ChangeReclaimed, true, "", models.ErrorCode(s.kind.lostCode))...)
+		}
+	}
 	a := s.kind.able(turn.args(Args{
 		"worker": turn.Worker, "detached": turn.Detached, "crashed": crashed, "lost_code": s.kind.lostCode, "ids": rows.ids, "charged": rows.charged,
 	}))
@@ -112,8 +123,14 @@ SELECT q.id
 	if err != nil {
 		return err
 	}
-	if t.Jobs, err = s.readJobs(leased); err != nil || len(t.Jobs) == 0 || s.kind.abilities == nil {
+	if t.Jobs, err = s.readJobs(leased); err != nil {
 		return err
+	}
+	for i := range t.Jobs {
+		_, t.Jobs[i].Charged = rows.of(t.Jobs[i].ID)
+	}
+	if len(t.Jobs) == 0 || s.kind.abilities == nil {
+		return nil
 	}
 	// Another worker leased what this one may not work: it is given back, uncounted. What counts reclaims stays, so that a document that
 	// ends its workers is found among those that can read it.
@@ -122,9 +139,11 @@ SELECT q.id
 		return err
 	}
 	a["ids"], a["delay"], a["cancelled"] = notMine, 0.0, false
-	if _, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(giveBackStmt), a); err != nil {
+	back, err := byKey(ctx, tx, backFrom(turn), s.kind.sql(giveBackStmt), a)
+	if err != nil {
 		return err
 	}
+	t.changes = append(t.changes, back...)
 	t.Others = len(notMine)
 	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return slices.Contains(notMine, j.ID) })
 	return nil

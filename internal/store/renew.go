@@ -67,7 +67,7 @@ func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, 
 // cancelled. The attempt is uncounted, and a request that came meanwhile counts anew.
 const giveBackStmt = `
 WITH held AS (
-    SELECT id, generation <> leased_generation AS again
+    SELECT id, generation <> leased_generation AS again, run_count
       FROM daybook.jobs
      WHERE turn_id = @turn AND state = 'leased' AND fence <= @fence AND (@ids::text[] IS NULL OR id = ANY (@ids))
        AND (NOT @cancelled OR cancel_requested)
@@ -85,16 +85,17 @@ UPDATE daybook.jobs q
        turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM held
  WHERE q.id = held.id
-RETURNING q.id`
+RETURNING q.id, q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, held.run_count, q.state = 'cancelled'`
 
 // GiveBack gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
 // nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased. Those that wait for work are told.
 func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
-	released, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(giveBackStmt),
+	released, err := byKey(ctx, s.pool, backFrom(turn), s.kind.sql(giveBackStmt),
 		turn.args(Args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
 	if len(released) > 0 && err == nil {
 		// Other processes wait for work as well. Should this fail, they find it when they look by themselves.
 		_, _ = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(`SELECT daybook.wake_job_queue()::text`))
 	}
+	s.changed(released)
 	return len(released), Wrap("release", err)
 }

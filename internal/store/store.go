@@ -41,6 +41,8 @@ type Store struct {
 	recentPicks recentPicks
 	holds       holds
 	doubts      doubts
+	// observe is told of changes; nil: nothing is.
+	observe func([]Change)
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads

@@ -14,7 +14,7 @@ import (
 func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	const stmt = `
 SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
-       due, "full"
+       due, "full", coalesce(ready_at, 'epoch'), ended
   FROM queues.lease_tasks(@turn, @fence, @worker, @detached, @begins, @limit, @types, @rooms, @everywhere)`
 	var got Leased
 	if limit <= 0 {
@@ -26,11 +26,15 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 	}
 	var due *float64
 	var full []string
+	var gone []endedTask
 	var jobs []Job
+	received := time.Now()
 	_, err := askTasksWithin(ctx, q, LeaseLimit, func(row pgx.CollectableRow) (struct{}, error) {
 		var j Job
 		var id int64
-		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full)
+		var ready time.Time
+		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone)
+		j.ReadyHere = readyHere(received, ready, j.StartedAt)
 		if j.ID = strconv.FormatInt(id, 10); id != 0 {
 			jobs = append(jobs, j)
 		}
@@ -44,6 +48,7 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 		return got, Wrap("lease tasks", q.store.suspect(ctx, err))
 	}
 	got.Jobs = jobs
+	q.reclaimed(gone)
 	q.leave(room, types, rooms, jobs)
 	for _, t := range full {
 		if room != nil {
@@ -179,32 +184,49 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 	if ids != nil {
 		numbers = taskNumbers(ids)
 	}
-	n, err := askTasks(ctx, q, pgx.RowTo[int], `SELECT queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
+	back, err := askTasks(ctx, q, func(row pgx.CollectableRow) (Change, error) {
+		c := Change{What: ChangeGivenBack, Worker: turn.Worker, Turn: turn.ID}
+		var id int64
+		err := row.Scan(&id, &c.Job.Type, &c.Job.Attempt)
+		c.Job.ID = strconv.FormatInt(id, 10)
+		return c, err
+	}, `SELECT task_id, task_type, attempt FROM queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
 	if err != nil {
 		return 0, Wrap("give tasks back", err)
 	}
-	return n[0], nil
+	q.store.changed(back)
+	return len(back), nil
 }
 
 // ReclaimTurns makes what the named turns hold under a lower fence the turn's own. After a crash what was being worked counts as lost, and is handed out
 // anew.
 func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const stmt = `
-SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed
+SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed,
+       coalesce(ready_at, 'epoch'), coalesce(was_worker, ''), coalesce(was_turn, '')
   FROM queues.reclaim_tasks_of_turns(@turn, @fence, @first, @worker, @detached, @from, @crashed)`
 	first := turn.FirstFence
 	if first == 0 {
 		first = turn.Fence
 	}
 	var t ReclaimedTurns
+	var gone []endedTask
+	received := time.Now()
 	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
 		var j Job
 		var id int64
-		var lost, failed bool
-		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &lost, &failed)
-		j.ID = strconv.FormatInt(id, 10)
-		if lost {
+		var failed bool
+		var ready time.Time
+		var was endedTask
+		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged, &failed, &ready, &was.Worker, &was.Turn)
+		j.ID, j.ReadyHere = strconv.FormatInt(id, 10), readyHere(received, ready, j.StartedAt)
+		if j.Charged {
 			t.Lost++
+			was.ID, was.Type, was.Attempt, was.Lost, was.Failed = j.ID, j.Type, j.Attempt, true, failed
+			if !failed {
+				was.Attempt-- // the next one has begun
+			}
+			gone = append(gone, was)
 		}
 		if failed {
 			t.Failed++
@@ -216,6 +238,7 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 	if err != nil {
 		return ReclaimedTurns{}, Wrap("reclaim tasks", q.store.suspect(ctx, err))
 	}
+	q.reclaimed(gone)
 	return t, nil
 }
 
@@ -233,10 +256,15 @@ func (r *TaskReclaimer) Check(ctx context.Context) (Reclaimed, time.Duration, er
 
 // ReclaimExpired ends the leases that have expired, 1,000 at once: their tasks are ready again.
 func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	got, err := askTasks(ctx, q, pgx.RowToStructByPos[Reclaimed], `SELECT tasks, lost, failed FROM queues.reclaim_expired_tasks()`)
+	var gone []endedTask
+	got, err := askTasks(ctx, q, func(row pgx.CollectableRow) (r Reclaimed, err error) {
+		err = row.Scan(&r.Jobs, &r.Lost, &r.Failed, &gone)
+		return r, err
+	}, `SELECT tasks, lost, failed, ended FROM queues.reclaim_expired_tasks()`)
 	if err != nil {
 		return Reclaimed{}, Wrap("reclaim tasks whose leases have expired", err)
 	}
+	q.reclaimed(gone)
 	return got[0], nil
 }
 

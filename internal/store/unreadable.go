@@ -45,15 +45,17 @@ func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
 	return first
 }
 
-// readJobs reads jobs from rows of the kind's columns. It leaves out those that cannot be read, and keeps their ids for weed.
+// readJobs reads jobs from rows of ready_at and the kind's columns. It leaves out those that cannot be read, and keeps their ids for weed.
 func (s *Store) readJobs(rows pgx.Rows) ([]Job, error) {
 	var reader rowReader
 	var unreadable []string
 	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Job, error) {
 		var j Job
-		if reader.scan(row, s.kind.fields(&j)...) != nil {
+		var ready time.Time
+		if reader.scan(row, append([]any{timeOrNever{&ready}}, s.kind.fields(&j)...)...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
+		j.ReadyHere = readyHere(time.Now(), ready, j.StartedAt)
 		return j, nil
 	})
 	if err != nil {
@@ -165,6 +167,7 @@ func (s *Store) weed(ctx context.Context) {
 		log.Warn("rows that cannot be read could not be set aside; they are tried again", "queue", s.kind.Name, "error", err)
 		return
 	}
+	s.changed(w.failed)
 	for id, why := range w.bad {
 		log.Warn("a job's row cannot be read: it is set aside, and the others go on", "queue", s.kind.Name, "job", id,
 			"code", models.CodeRowUnreadable, "error", why)
@@ -177,6 +180,8 @@ type weeder struct {
 	tx   pgx.Tx
 	log  *slog.Logger
 	bad  map[string]string
+	// failed are those that were set aside.
+	failed []Change
 }
 
 // lock locks the rows of the ids, and those that a lease of the shares would take, and returns their ids.
@@ -282,17 +287,21 @@ UPDATE daybook.jobs q
        last_attempted_at = CASE WHEN q.last_attempted_at BETWEEN @first AND @last THEN q.last_attempted_at END,
        finished_at = clock_timestamp(), updated_at = clock_timestamp(), cancel_requested = false, working = false,
        turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
- WHERE q.id = @id`
+ WHERE q.id = @id
+RETURNING q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, q.run_count`
 	for id, why := range w.bad {
 		point, err := w.tx.Begin(ctx)
 		if err != nil {
 			return err
 		}
-		if _, failed := point.Exec(ctx, w.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}); failed != nil {
+		c := Change{What: ChangeFailed, Job: Job{ID: id}, Code: models.CodeRowUnreadable, Message: why}
+		if failed := point.QueryRow(ctx, w.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}).
+			Scan(&c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt); failed != nil {
 			delete(w.bad, id)
 			w.log.Error("a job's row can neither be read nor set aside: repair it", "queue", w.kind.Name, "job", id, "why", why, "error", failed)
 			err = point.Rollback(ctx)
 		} else {
+			w.failed = append(w.failed, c)
 			err = point.Commit(ctx)
 		}
 		if err != nil {

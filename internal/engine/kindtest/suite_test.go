@@ -107,6 +107,7 @@ func run(t *testing.T, newQueue func(t *testing.T, db *pgtest.DB) queue) {
 		{"reclaim", reclaimContracts},
 		{"complete", completeContracts},
 		{"meanwhile", meanwhileContracts},
+		{"told", toldContracts},
 		{"waker", wakerContracts},
 	} {
 		t.Run(group.name, func(t *testing.T) {

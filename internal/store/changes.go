@@ -1,0 +1,94 @@
+package store
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Change is something that a method has done to a job, and committed, which its results count at most.
+type Change struct {
+	What ChangeKind
+	// Job has what is known of it: at least its ID.
+	Job Job
+	// Worker and Turn held the lease that has ended.
+	Worker, Turn string
+	// Code and Message are those of an attempt that is lost, or of a dead letter.
+	Code    models.ErrorCode
+	Message string
+	// Counted: the attempt was lost, and is logged as that.
+	Counted bool
+}
+
+// ChangeKind is what a Change is.
+type ChangeKind int
+
+// The kinds of changes.
+const (
+	// ChangeGivenBack: a turn gave its job back, uncounted.
+	ChangeGivenBack ChangeKind = iota + 1
+	// ChangeReclaimed: a lease was ended that its holder did not renew.
+	ChangeReclaimed
+	// ChangeCancelled: the job was cancelled as its lease ended.
+	ChangeCancelled
+	// ChangeFailed: the job is a dead letter, without an attempt of its own.
+	ChangeFailed
+)
+
+// The texts of an attempt that its worker did not end, in the log and in the row.
+const (
+	lostMessage     = "the worker ended while it worked on this job"
+	lostLastMessage = "the worker ended while it worked on this job, for the last time that it may be tried"
+)
+
+// Observe has f told, after each commit, of the changes that the results of methods count at most. Call it before the store is used; f must not block.
+func (s *Store) Observe(f func([]Change)) { s.observe = f }
+
+// changed tells of committed changes.
+func (s *Store) changed(all []Change) {
+	if s.observe != nil && len(all) > 0 {
+		s.observe(all)
+	}
+}
+
+// backFrom reads what giveBackStmt returns of jobs that the turn gives back.
+func backFrom(turn Turn) pgx.RowToFunc[Change] {
+	return func(row pgx.CollectableRow) (Change, error) {
+		c := Change{What: ChangeGivenBack, Worker: turn.Worker, Turn: turn.ID}
+		var cancelled bool
+		err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &cancelled)
+		if cancelled {
+			c.What = ChangeCancelled
+		}
+		return c, err
+	}
+}
+
+// ended are the changes by which a lease ended: of a kind, and what else became of its job. State is the job's now.
+func (c Change) ended(what ChangeKind, charged bool, state string, code models.ErrorCode) []Change {
+	c.What, c.Counted = what, charged
+	if charged {
+		c.What, c.Code, c.Message = ChangeReclaimed, code, lostMessage
+	}
+	all := []Change{c}
+	c.Counted = false
+	switch state {
+	case string(models.JobFailed):
+		c.What, c.Message = ChangeFailed, lostLastMessage
+		all = append(all, c)
+	case string(models.JobCancelled):
+		c.What, c.Code, c.Message = ChangeCancelled, "", ""
+		all = append(all, c)
+	}
+	return all
+}
+
+// readyHere is when a job was ready by the clock of this process, of which the database says when it was ready and when its attempt began.
+func readyHere(received, ready, started time.Time) time.Time {
+	if ready.IsZero() {
+		return time.Time{}
+	}
+	return received.Add(-max(0, started.Sub(ready)))
+}
