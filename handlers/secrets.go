@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -59,7 +60,7 @@ func (s Secrets) find(variable, file string) (string, error) {
 		lookup = os.LookupEnv
 	}
 	if v, ok := lookup(variable); ok && strings.TrimSpace(v) != "" {
-		return strings.TrimSpace(v), nil
+		return known(file, strings.TrimSpace(v)), nil
 	}
 	if s.Dir == "" {
 		return "", fmt.Errorf("%w: set %s, or %sSECRETS_DIR to a directory that has a file %s", errNoSecret, variable, environmentPrefix, file)
@@ -71,9 +72,20 @@ func (s Secrets) find(variable, file string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read the secret %s: %w", file, err)
 	default:
-		return v, nil
+		return known(file, v), nil
 	}
 }
+
+// known returns what was found, and keeps it out of logs. Bindings to organizations are no secrets.
+func known(file, value string) string {
+	if !strings.HasSuffix(file, bindings) {
+		redact.Know(value)
+	}
+	return value
+}
+
+// bindings is the extension of files that bind a secret to organizations.
+const bindings = ".orgs"
 
 // named finds a secret that a payload of an organization names.
 func (s Secrets) named(org, variable, name, extension string) (string, error) {
@@ -88,7 +100,7 @@ func (s Secrets) named(org, variable, name, extension string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	orgs, err := s.find(environmentPrefix+"SECRET_ORGS_"+upper, name+".orgs")
+	orgs, err := s.find(environmentPrefix+"SECRET_ORGS_"+upper, name+bindings)
 	switch {
 	case errors.Is(err, errNoSecret):
 		return "", fail(models.CodeAuthenticationFailed,

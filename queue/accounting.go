@@ -40,6 +40,7 @@ func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Resp
 		return Response{}, err
 	}
 	r, err := store.EnqueueAccountingJob(ctx, q, j.OrgID, j.DocumentID, j.Version, timeOrNil(j.ReadyAt), j.Priority)
+	logDocument(ctx, j.OrgID, j.DocumentID, r, err)
 	return response(r), err
 }
 
@@ -82,6 +83,7 @@ func EnqueueAccountingJobs(ctx context.Context, q Querier, jobs []AccountingJob)
 		}
 		for i, r := range done {
 			out[part[i]] = response(r)
+			logDocument(ctx, jobs[part[i]].OrgID, jobs[part[i]].DocumentID, r, nil)
 		}
 	}
 	return out, nil
@@ -131,6 +133,7 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountin
 		version = &p.Version
 	}
 	r, err := store.MarkAccountingJobPending(ctx, q, p.OrgID, p.DocumentID, version, p.Delay)
+	logDocument(ctx, p.OrgID, p.DocumentID, r, err)
 	return response(r), err
 }
 
@@ -173,7 +176,7 @@ func MarkDocumentReady(ctx context.Context, q Querier, d Document) (Marked, erro
 	if !validPriority(d.Priority) {
 		return Marked{}, ErrInvalidPriority
 	}
-	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentReady(ctx, q, d.OrgID, d.ID, d.Priority) })
+	return markDocument(ctx, q, d, func() (store.Marked, error) { return store.MarkDocumentReady(ctx, q, d.OrgID, d.ID, d.Priority) })
 }
 
 // MarkDocumentNotReady says that a document is not ready any more: the version is incremented and enqueued, and what was posted
@@ -181,7 +184,7 @@ func MarkDocumentReady(ctx context.Context, q Querier, d Document) (Marked, erro
 //
 // Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentNotReady(ctx context.Context, q Querier, d Document) (Marked, error) {
-	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentNotReady(ctx, q, d.OrgID, d.ID) })
+	return markDocument(ctx, q, d, func() (store.Marked, error) { return store.MarkDocumentNotReady(ctx, q, d.OrgID, d.ID) })
 }
 
 // MarkDocumentDeleted marks a document deleted: the version is incremented and enqueued, the job will be cancelled, and
@@ -190,10 +193,10 @@ func MarkDocumentNotReady(ctx context.Context, q Querier, d Document) (Marked, e
 //
 // Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentDeleted(ctx context.Context, q Querier, d Document) (Marked, error) {
-	return markDocument(q, d, func() (store.Marked, error) { return store.MarkDocumentDeleted(ctx, q, d.OrgID, d.ID) })
+	return markDocument(ctx, q, d, func() (store.Marked, error) { return store.MarkDocumentDeleted(ctx, q, d.OrgID, d.ID) })
 }
 
-func markDocument(q Querier, d Document, mark func() (store.Marked, error)) (Marked, error) {
+func markDocument(ctx context.Context, q Querier, d Document, mark func() (store.Marked, error)) (Marked, error) {
 	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return Marked{}, err
 	}
@@ -201,6 +204,7 @@ func markDocument(q Querier, d Document, mark func() (store.Marked, error)) (Mar
 		return Marked{}, err
 	}
 	m, err := mark()
+	logDocument(ctx, d.OrgID, d.ID, m.Requested, err)
 	return Marked{Response: response(m.Requested), Version: m.Version}, err
 }
 

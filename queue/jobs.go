@@ -98,7 +98,11 @@ func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOp
 		return EnqueuedJob{}, err
 	}
 	r, err := store.EnqueueJob(ctx, q, row)
-	return enqueuedJob(r), err
+	done := enqueuedJob(r)
+	if log := logOf(ctx); log != nil && err == nil {
+		logEnqueued(ctx, log, "jobs", row.OrgID, row.Type, done.ID, "", done.Result)
+	}
+	return done, err
 }
 
 // EnqueueJobs is EnqueueJob for many jobs, in one statement per MaxMany. The answers are in the order of the jobs. One job that
@@ -125,6 +129,11 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob) ([]EnqueuedJob, 
 	out := make([]EnqueuedJob, len(done))
 	for i, r := range done {
 		out[i] = enqueuedJob(r)
+	}
+	if log := logOf(ctx); log != nil {
+		for i := range out {
+			logEnqueued(ctx, log, "jobs", rows[i].OrgID, rows[i].Type, out[i].ID, "", out[i].Result)
+		}
 	}
 	return out, nil
 }

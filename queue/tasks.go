@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/failure"
@@ -68,6 +69,7 @@ func EnqueueTask(ctx context.Context, q Querier, p TaskPayload, o TaskOptions) (
 	if err != nil {
 		return 0, err
 	}
+	logTasks(ctx, []store.NewTask{row}, ids)
 	return ids[0], nil
 }
 
@@ -85,7 +87,20 @@ func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask) ([]int64, err
 	if err := check(q); err != nil {
 		return nil, err
 	}
-	return store.EnqueueTasks(ctx, q, rows, MaxMany)
+	ids, err := store.EnqueueTasks(ctx, q, rows, MaxMany)
+	if err == nil {
+		logTasks(ctx, rows, ids)
+	}
+	return ids, err
+}
+
+// logTasks logs tasks that were enqueued.
+func logTasks(ctx context.Context, rows []store.NewTask, ids []int64) {
+	if log := logOf(ctx); log != nil {
+		for i, id := range ids {
+			logEnqueued(ctx, log, "tasks", "", rows[i].Type, strconv.FormatInt(id, 10), "", Enqueued)
+		}
+	}
 }
 
 // CheckTask returns the error that EnqueueTask would return for a task before it reaches the database. It enqueues nothing.

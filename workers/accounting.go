@@ -57,6 +57,8 @@ type AccountingOptions struct {
 	TaskQueue string
 	// Name names this worker in leases and attempts; default host and process id.
 	Name string
+	// Owner is the team or contact responsible for accounting jobs; lists, logs and metrics show it.
+	Owner string
 	// Log is where the worker logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -98,6 +100,9 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if engineOptions.Events, err = observers(o.Log); err != nil {
+		return nil, err
+	}
 	kind, err := store.AccountingFor(o.abilities())
 	if err != nil {
 		return nil, fmt.Errorf("workers: %w", err)
@@ -120,7 +125,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 
 // processor picks who works the jobs, and the engine's options for it.
 func (o AccountingOptions) processor() (engine.Processor, engine.Options, error) {
-	eo := engine.Options{PickInterval: o.PickInterval, RetryBase: o.Settings.RetryBase(), Log: o.Log}
+	eo := engine.Options{PickInterval: o.PickInterval, RetryBase: o.Settings.RetryBase(), Owner: o.Owner, Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
 		if po := o.ProcessorOptions; po.ChunkSize != 0 || po.Parallel != 0 || po.Timeout != 0 || len(po.Sources) > 0 {
 			return nil, eo, errors.New("workers: ProcessorOptions are for a Processor or JobProcessor, and neither is set: set one, or leave the options out")

@@ -72,9 +72,14 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	sink, err := observers(o.Log)
+	if err != nil {
+		return nil, err
+	}
 	s := store.NewQueue(o.Pool, store.Jobs)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
-	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Log: o.Log}), fatal: make(chan error, 1)}
+	w := &Worker{pool: o.Pool, log: o.Log, fatal: make(chan error, 1)}
+	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Log: o.Log})
 	id := rand.Text()
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {

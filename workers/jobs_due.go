@@ -48,9 +48,13 @@ func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (
 	if log == nil {
 		log = slog.Default()
 	}
+	sink, err := observers(log)
+	if err != nil {
+		return nil, err
+	}
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
-		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Log: log}), log: log, worker: turns.ProcessName() + "/due",
+		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Log: log}), log: log, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.

@@ -71,12 +71,16 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		return nil, err
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
+	sink, err := observers(o.Log)
+	if err != nil {
+		return nil, err
+	}
 	o.Registry.Started()
 	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
 	queue.GuardSchema(o.verify, o.Log)
 	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
 	w := &Worker{pool: o.Pool, log: o.Log, verify: o.verify, fatal: make(chan error, 1)}
-	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Log: o.Log})
+	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Log: o.Log})
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TasksTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
 	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))

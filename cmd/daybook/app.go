@@ -25,6 +25,8 @@ type environment struct {
 	// TasksDatabaseURL is the database as the worker of tasks sees it; empty: DatabaseURL.
 	TasksDatabaseURL string `env:"DAYBOOK_TASKS_DATABASE_URL"`
 	LogLevel         string `env:"DAYBOOK_LOG_LEVEL"`
+	// LogEnqueue is "1" to log each request that enqueues.
+	LogEnqueue string `env:"DAYBOOK_LOG_ENQUEUE"`
 	NoColor          string `env:"NO_COLOR"`
 	Term             string `env:"TERM"`
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // run executes the command line and returns its exit code.
@@ -43,7 +44,15 @@ func newRoot(a *app) *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.setUp() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := a.setUp(); err != nil {
+				return err
+			}
+			if a.environment.LogEnqueue == "1" {
+				c.SetContext(queue.WithLog(c.Context(), a.log))
+			}
+			return nil
+		},
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

@@ -121,9 +121,7 @@ func (a *accounting) attempt(j store.Job, err error) Attempt {
 
 // Failed implements Handlers.
 func (a *accounting) Failed(j store.Job, err error) Attempt {
-	ended := a.attempt(j, err)
-	a.options.Log.Info("job not completed", "org", j.OrgID, "document", j.DocumentID, "attempt", j.Attempt, "code", ended.Code, "error", ended.Message)
-	return ended
+	return a.attempt(j, err)
 }
 
 // jobsOf are jobs as a processor sees them.
