@@ -8,12 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+	"github.com/daybook-dev/daybook/migrations"
 )
 
 // rights looks whether Daybook's roles have what `daybook migrate up --roles` gives them.
 func (p *probe) rights(ctx context.Context, tx pgx.Tx) (found []Finding, err error) {
 	const named = 5
-	lacking, err := diagnosis.LackingRights(ctx, tx)
+	lacking, err := migrations.VerifyRoles(ctx, tx)
 	for _, l := range lacking {
 		f := Finding{Code: RoleLacksRights, Severity: Warning, Count: int64(len(l.Rights)), Example: l.Role}
 		if l.Connected {
@@ -23,7 +24,7 @@ func (p *probe) rights(ctx context.Context, tx pgx.Tx) (found []Finding, err err
 		if more := len(l.Rights) - named; more > 0 {
 			rest = fmt.Sprintf(" and %d more", more)
 		}
-		f.Says = fmt.Sprintf("The role %s lacks %s%s. A worker whose role loses rights pauses.", l.Role, strings.Join(l.Rights[:min(named, len(l.Rights))], ", "), rest)
+		f.Says = fmt.Sprintf("The role %s lacks %s%s; a worker whose role loses rights pauses.", l.Role, strings.Join(l.Rights[:min(named, len(l.Rights))], ", "), rest)
 		f.Todo = "Grant them again: `daybook migrate up --roles` as the schema's owner. Running workers go on by themselves."
 		found = append(found, f)
 	}
