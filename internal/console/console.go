@@ -66,7 +66,7 @@ func New(o Options) http.Handler {
 	c.accounting()
 	c.tasks()
 	c.search()
-	c.documents()
+	c.ledger()
 
 	c.menu = groupMenu(c.pages.menu)
 	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))

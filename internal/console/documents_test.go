@@ -35,14 +35,6 @@ func (s *site) work() {
 	queuetest.DrainAccounting(s.t, s.Pool, queuetest.AccountingOptions{})
 }
 
-// page is a page that must be there.
-func (s *site) page(path string) string {
-	s.t.Helper()
-	status, body := s.get(path)
-	require.Equal(s.t, http.StatusOK, status, body)
-	return body
-}
-
 const markup = `<img src=x onerror="alert('x')">`
 
 // attackingInvoice is an invoice with markup in each of its fields that takes any text.
@@ -62,7 +54,7 @@ func TestDocumentsAreListed(t *testing.T) {
 	s.work()
 	s.write(fixture.Invoice("acme", "new/1", 1000))
 
-	body := s.page("/console/documents")
+	body := s.see("/console/documents")
 	for _, id := range []string{"inv-1", "inv-2", "off-1", "new/1", "UNBALANCED", "posted"} {
 		assert.Contains(t, body, id)
 	}
@@ -78,7 +70,7 @@ func TestDocumentsAreListed(t *testing.T) {
 		"type=payment":                    {"No document matches", "inv-1<"},
 		"after=inv-2&org=acme&id=&state=": {"off-1", "inv-1<"},
 	} {
-		body := s.page("/console/documents?" + query)
+		body := s.see("/console/documents?" + query)
 		assert.Contains(t, body, want[0], query)
 		assert.NotContains(t, body, want[1], query)
 	}
@@ -99,7 +91,7 @@ func TestADocumentsPageExplainsIt(t *testing.T) {
 	s.write(changed)
 	s.work()
 
-	body := s.page("/console/documents?document=inv%2F1&org=acme")
+	body := s.see("/console/documents?document=inv%2F1&org=acme")
 	for _, want := range []string{
 		"Two chairs", "2\u202f000.00", "200000 minor units", "19\u202f%", // what it says
 		"sale", "rule set version 1", `/console/accounting/`, // explanation
@@ -122,8 +114,8 @@ func TestADocumentOfTheApplicationsOwnTables(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Pool.Exec(t.Context(), `UPDATE daybook.organizations SET source = 'shop' WHERE id = 'acme'`)
 	require.NoError(t, err)
-	assert.Contains(t, s.page("/console/documents?org=acme"), "own table")
-	body := s.page("/console/documents?org=acme&document=own-1")
+	assert.Contains(t, s.see("/console/documents?org=acme"), "own table")
+	body := s.see("/console/documents?org=acme&document=own-1")
 	assert.Contains(t, body, "<code>shop</code>")
 	assert.Contains(t, body, "version 3")
 	assert.Contains(t, body, "Nothing of this document was ever posted")
@@ -140,11 +132,11 @@ func TestABigDocumentIsShownInParts(t *testing.T) {
 	}
 	s.write(d)
 	s.work()
-	body := s.page("/console/documents?document=big&org=acme")
+	body := s.see("/console/documents?document=big&org=acme")
 	assert.Contains(t, body, "1 to 100 of 3\u202f000")
 	assert.Contains(t, body, "100 of 3\u202f001 entries")
 	assert.Less(t, len(body), 100<<10, "bytes of the page")
-	assert.Contains(t, s.page("/console/documents?document=big&org=acme&line=2901"), "2901 to 3000 of 3\u202f000")
+	assert.Contains(t, s.see("/console/documents?document=big&org=acme&line=2901"), "2901 to 3000 of 3\u202f000")
 }
 
 func TestHostileDocumentsAreShownAsText(t *testing.T) {
@@ -161,15 +153,18 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 		"/console/documents?org=acme", "/console/documents?org=acme&type=" + url.QueryEscape(markup) + "&id=" + url.QueryEscape(markup) + "&after=" + url.QueryEscape(markup),
 		"/console/documents?org=acme&document=" + url.QueryEscape(id), "/console/documents?org=acme&document=type",
 	} {
-		body := s.page(path)
+		body := s.see(path)
 		assert.NotContains(t, body, markup, path)
 		assert.NotContains(t, body, "<script>alert", path)
 	}
-	assert.Contains(t, s.page("/console/documents?org=acme&document="+url.QueryEscape(id)), "&lt;img src=x")
+	assert.Contains(t, s.see("/console/documents?org=acme&document="+url.QueryEscape(id)), "&lt;img src=x")
 }
 
 // ledgerPages are the addresses of the pages about documents and books, each with what it shows of acme.
-var ledgerPages = map[string]string{"documents": "inv-1", "documents?document=inv-1": "SECRET"}
+var ledgerPages = map[string]string{
+	"documents": "inv-1", "documents?document=inv-1": "SECRET", "entries": "inv-1", "entries?document=inv-1": "11.90", "trial-balance": "11.90",
+	"accounts": "SECRET", "accounts?account=1200": "inv-1",
+}
 
 func TestAnotherOrganizationSeesNothingOfTheLedger(t *testing.T) {
 	t.Parallel()
@@ -178,6 +173,7 @@ func TestAnotherOrganizationSeesNothingOfTheLedger(t *testing.T) {
 	d.Content.Counterparty = "SECRET"
 	s.write(d)
 	s.work()
+	s.exec(`UPDATE daybook.accounts SET name = 'SECRET' WHERE code = '1200'`)
 	fixture.Organization(t, s.Pool, "other")
 	of := func(path, org string) string {
 		u, err := url.Parse("/console/" + path)
@@ -188,7 +184,7 @@ func TestAnotherOrganizationSeesNothingOfTheLedger(t *testing.T) {
 		return u.String()
 	}
 	for path, secret := range ledgerPages {
-		assert.Contains(t, s.page(of(path, "acme")), secret, path)
+		assert.Contains(t, s.see(of(path, "acme")), secret, path)
 	}
 	s.signIn("other", tokens.ScopeRead, tokens.ScopeOperate)
 	for path, secret := range ledgerPages {
@@ -208,8 +204,8 @@ func TestAnOrganizationIsChosen(t *testing.T) {
 	t.Parallel()
 	s := books(t)
 	fixture.Organization(t, s.Pool, "other & more")
-	body := s.page("/console/documents")
+	body := s.see("/console/documents")
 	assert.Contains(t, body, "Choose one here")
 	assert.Contains(t, body, "%26")
-	assert.Contains(t, s.page("/console/documents?org=other+%26+more"), "There is no document yet")
+	assert.Contains(t, s.see("/console/documents?org=other+%26+more"), "There is no document yet")
 }

@@ -23,6 +23,14 @@ func wrongParameter(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errParameter, fmt.Sprintf(format, args...))
 }
 
+// ledger adds the pages about documents, books and rules.
+func (c *console) ledger() {
+	c.documents()
+	c.entries()
+	c.trialBalance()
+	c.accounts()
+}
+
 // ledgerPage adds a page about one organization's documents, books or rules. Where neither the address nor the token names one, it asks
 // for one, unless there is only one.
 func (c *console) ledgerPage(pattern string, page view, handle func(ctx context.Context, r *request, org string) (*view, error)) {

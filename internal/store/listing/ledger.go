@@ -57,6 +57,9 @@ type EntryFilter struct {
 	OrgID      string
 	DocumentID string
 	Account    string
+	Currency   string
+	// From and To are the first and the last posting date.
+	From, To models.Date
 	// Limit is how many are listed at most; default DefaultLimit.
 	Limit int
 }
@@ -75,7 +78,13 @@ func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
 	if f.DocumentID != "" {
 		q = q.Where("i.document_id = ? AND i.org_id = ?", f.DocumentID, f.OrgID)
 	}
-	return where(q, "e.account_code = ?", f.Account)
+	if !f.From.IsZero() {
+		q = q.Where("i.org_id = ? AND i.posting_date >= ?", f.OrgID, f.From)
+	}
+	if !f.To.IsZero() {
+		q = q.Where("i.org_id = ? AND i.posting_date <= ?", f.OrgID, f.To)
+	}
+	return where(where(q, "e.account_code = ?", f.Account), "e.currency = ?", f.Currency)
 }
 
 // Organizations lists the organizations that Daybook knows.

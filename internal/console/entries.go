@@ -1,0 +1,74 @@
+package console
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+)
+
+// entriesListed is how many entries a page of the list has.
+const entriesListed = 100
+
+var entriesPage = view{Title: "Entries", Template: "entries", Nav: "entries", Lead: "What was posted, line by line, the newest impact first."}
+
+// entries adds the list of entries.
+func (c *console) entries() {
+	c.addToMenu(menuEntry{Group: "Ledger", Name: "Entries", Path: "entries"})
+	c.ledgerPage("GET "+Root+"entries", entriesPage, c.entryList)
+}
+
+// postedLine is an entry in a list.
+type postedLine struct {
+	ledgerdb.EntryLine
+	Line entryLine
+}
+
+func (c *console) entryList(ctx context.Context, r *request, org string) (*view, error) {
+	f := listing.EntryFilter{
+		OrgID: org, DocumentID: r.FormValue("document"), Account: r.FormValue("account"), Currency: r.FormValue("currency"), Limit: entriesListed + 1,
+	}
+	var err error
+	if f.From, f.To, err = spanParameters(r); err != nil {
+		return nil, err
+	}
+	var found []ledgerdb.EntryLine
+	p := pager{}
+	if after := r.FormValue("after"); after == "" {
+		found, err = c.Listing.Entries(ctx, f)
+	} else {
+		var place listing.EntryPlace
+		if _, err := fmt.Sscanf(after, "%d.%d", &place.ImpactID, &place.LineNo); err != nil {
+			return nil, wrongParameter("after is %q: take the address from the page before", after)
+		}
+		p.First = r.here("after", "")
+		found, err = c.Listing.EntriesAfter(ctx, f, place)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > entriesListed {
+		found = found[:entriesListed]
+		last := found[entriesListed-1]
+		p.Next = r.here("after", fmt.Sprintf("%d.%d", last.ImpactID, last.LineNo))
+	}
+	lines := make([]postedLine, len(found))
+	for i, l := range found {
+		lines[i] = postedLine{l, entryLine{Account: l.Account, Side: l.Side, Amount: l.Amount, Currency: l.Currency}}
+	}
+	return &view{Data: map[string]any{
+		"Lines": lines,
+		"Pager": p,
+		"Filters": filters{
+			Action: Root + "entries", Hidden: r.keptOrg(), Clear: r.withoutFilters("document", "account", "currency", "from", "to", "after"),
+			Fields: []field{
+				{Name: "account", Label: "Account", Value: f.Account},
+				{Name: "document", Label: "Document", Value: f.DocumentID},
+				{Name: "currency", Label: "Currency", Value: f.Currency, Placeholder: "EUR"},
+				{Name: "from", Label: "Posted from", Value: f.From.String(), Type: "date"},
+				{Name: "to", Label: "to", Value: f.To.String(), Type: "date"},
+			},
+		},
+	}}, nil
+}
