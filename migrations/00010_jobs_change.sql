@@ -205,6 +205,7 @@ COMMENT ON FUNCTION daybook.cancel_jobs IS 'cancel_job for many: those in one of
 -- in one transaction, so that an interrupted request can be continued.
 CREATE TABLE daybook.bulk_operations (
     id            text COLLATE "C" PRIMARY KEY DEFAULT daybook.new_id(),
+    kind          text NOT NULL DEFAULT 'jobs' CHECK (kind IN ('jobs', 'accounting')),
     org_id        text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
     action        text NOT NULL CHECK (action IN ('retry', 'cancel')),
     mode          text CHECK (mode IN ('now', 'later', 'reset')),
@@ -216,7 +217,9 @@ CREATE TABLE daybook.bulk_operations (
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at   timestamptz,
-    CHECK ((action = 'retry') = (mode IS NOT NULL))
+    CHECK ((action = 'retry') = (mode IS NOT NULL)),
+    -- Accounting jobs are tried again as mark_accounting_job_pending does it, which counts their attempts from 0.
+    CHECK (kind = 'jobs' OR action = 'retry' AND mode IN ('now', 'later'))
 );
 COMMENT ON COLUMN daybook.bulk_operations.org_id IS 'The organization whose jobs are changed; null: all organizations';
 -- Operations that are not finished.
@@ -228,6 +231,22 @@ CREATE TABLE daybook.bulk_batches (
     job_ids      text[] NOT NULL,
     PRIMARY KEY (operation_id, n)
 );
+
+-- mark_accounting_job_pending for many: those in one of the states that no other transaction has locked. Returns how many there were.
+CREATE FUNCTION daybook.retry_accounting_jobs(job_ids text[], states text[], delay_seconds double precision DEFAULT NULL) RETURNS integer
+    LANGUAGE sql
+AS $$
+    WITH matching AS MATERIALIZED (
+        SELECT q.org_id, q.document_id
+          FROM daybook.accounting_work_queue q
+         WHERE q.id = ANY (job_ids) AND q.state::text = ANY (states) AND q.state IN ('failed', 'cancelled')
+         ORDER BY q.org_id, q.document_id
+           FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT count(r.job_id)::integer
+      FROM matching m
+     CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, coalesce(retry_accounting_jobs.delay_seconds, 0)) r
+$$;
 
 -- Changes the next batch of jobs of a bulk operation that no other transaction works, and counts them with it. Returns whether there
 -- was one; when none is left the operation is finished.
@@ -255,8 +274,9 @@ BEGIN
         RETURN false;
     END IF;
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
-    done := CASE operation.action
-        WHEN 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
+    done := CASE
+        WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
+        WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
        SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
@@ -268,6 +288,6 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION daybook.work_bulk_batch;
+DROP FUNCTION daybook.work_bulk_batch, daybook.retry_accounting_jobs;
 DROP TABLE daybook.bulk_batches, daybook.bulk_operations;
 DROP FUNCTION daybook.cancel_jobs, daybook.cancel_job, daybook.retry_jobs, daybook.retry_job, daybook.retry_due;

@@ -1446,6 +1446,23 @@ BEGIN
 END
 $$;
 
+-- Name: retry_accounting_jobs(text[], text[], double precision); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_accounting_jobs(job_ids text[], states text[], delay_seconds double precision DEFAULT NULL::double precision) RETURNS integer
+    LANGUAGE sql
+    AS $$
+    WITH matching AS MATERIALIZED (
+        SELECT q.org_id, q.document_id
+          FROM daybook.accounting_work_queue q
+         WHERE q.id = ANY (job_ids) AND q.state::text = ANY (states) AND q.state IN ('failed', 'cancelled')
+         ORDER BY q.org_id, q.document_id
+           FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT count(r.job_id)::integer
+      FROM matching m
+     CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, coalesce(retry_accounting_jobs.delay_seconds, 0)) r
+$$;
+
 -- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.retry_due(mode text, delay_seconds double precision) RETURNS timestamp with time zone
@@ -1784,8 +1801,9 @@ BEGIN
         RETURN false;
     END IF;
     SELECT * INTO operation FROM daybook.bulk_operations o WHERE o.id = work_bulk_batch.operation_id;
-    done := CASE operation.action
-        WHEN 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
+    done := CASE
+        WHEN operation.kind = 'accounting' THEN daybook.retry_accounting_jobs(ids, operation.states, operation.delay_seconds)
+        WHEN operation.action = 'retry' THEN daybook.retry_jobs(ids, operation.states, operation.mode, operation.delay_seconds)
         ELSE daybook.cancel_jobs(ids, operation.states) END;
     UPDATE daybook.bulk_operations o
        SET changed = o.changed + done, left_alone = o.left_alone + cardinality(ids) - done, updated_at = clock_timestamp()
@@ -3500,6 +3518,7 @@ CREATE TABLE daybook.bulk_batches (
 
 CREATE TABLE daybook.bulk_operations (
     id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    kind text DEFAULT 'jobs'::text NOT NULL,
     org_id text COLLATE pg_catalog."C",
     action text NOT NULL,
     mode text,
@@ -3513,6 +3532,8 @@ CREATE TABLE daybook.bulk_operations (
     finished_at timestamp with time zone,
     CONSTRAINT bulk_operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text]))),
     CONSTRAINT bulk_operations_check CHECK (((action = 'retry'::text) = (mode IS NOT NULL))),
+    CONSTRAINT bulk_operations_check1 CHECK (((kind = 'jobs'::text) OR ((action = 'retry'::text) AND (mode = ANY (ARRAY['now'::text, 'later'::text]))))),
+    CONSTRAINT bulk_operations_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'accounting'::text]))),
     CONSTRAINT bulk_operations_mode_check CHECK ((mode = ANY (ARRAY['now'::text, 'later'::text, 'reset'::text]))),
     CONSTRAINT bulk_operations_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255)))
 );

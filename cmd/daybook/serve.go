@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/console"
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -110,7 +111,13 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	background.Go(func() { httpapi.ResumeBulk(resuming, db.Pool, a.log) })
 	defer background.Wait()
 	defer stop()
-	pages := console.New(console.Options{Pool: db.Pool, Listing: db.Listing, Log: a.log, Version: readVersion().Version})
+	pages := console.New(console.Options{Pool: db.Pool, Listing: db.Listing, Log: a.log, Version: readVersion().Version, GoOn: func(operation string) {
+		background.Go(func() {
+			if err := store.RunBulk(resuming, db.Pool, operation); err != nil && resuming.Err() == nil {
+				a.log.Warn("a bulk operation stopped; it is gone on with later", "operation", operation, "error", err)
+			}
+		})
+	}})
 	handler := httpapi.New(httpapi.Options{
 		Console: pages, ConsoleRoot: console.Root,
 		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,

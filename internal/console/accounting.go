@@ -53,10 +53,14 @@ func (c *console) accountingList(ctx context.Context, r *request) (*view, error)
 	if set(r, "state", "code", "documentId", "since") {
 		form.Clear = r.link("accounting")
 	}
+	many := ""
+	if f.State == models.JobFailed && len(found.Jobs) > 0 && value(r, "documentId") == "" {
+		many = r.link("dead-letters/retry", append(keep(r, "code", "since"), "kind", "accounting")...)
+	}
 	return &view{
 		Title: "Accounting jobs", Template: "accounting", Nav: "accounting", Live: cursor == "", Data: map[string]any{
 			"Filters": form, "Jobs": found.Jobs, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
-			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed,
+			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many,
 		},
 	}, nil
 }
@@ -121,8 +125,8 @@ func documentAddress(org, document string) string {
 // accountingChoices are the actions that make sense for an accounting job as it is.
 func accountingChoices(j *models.AccountingJob) []choice {
 	at := Root + "accounting/" + url.PathEscape(j.ID)
-	retry := choice{at + "/retry", "Retry now", "It is due at once, and its attempts are counted from 0. Mend the cause first, or it fails again.", "", queue.RetryNow, false}
-	later := choice{at + "/retry", "Retry later", "The same, after this many minutes.", "quiet", queue.RetryLater, true}
+	retry := choice{Action: at + "/retry", Label: "Retry now", Says: "It is due at once, and its attempts are counted from 0. Mend the cause first, or it fails again.", Tone: "", Mode: queue.RetryNow, Minutes: false}
+	later := choice{Action: at + "/retry", Label: "Retry later", Says: "The same, after this many minutes.", Tone: "quiet", Mode: queue.RetryLater, Minutes: true}
 	cancel := choice{Action: at + "/cancel", Label: "Cancel", Tone: "danger", Says: "The document is not posted, unless it is asked for again. What is posted already stays."}
 	switch j.State {
 	case models.JobPending:

@@ -30,6 +30,8 @@ type Options struct {
 	Temporal client.Client
 	// TemporalUI is the address of Temporal's own pages, to which runs are linked; empty: they are not.
 	TemporalUI string
+	// GoOn works a bulk operation to its end in the background; nil: httpapi.ResumeBulk, of this process or another one, goes on with it.
+	GoOn func(operation string)
 	// Log is told of what fails; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's; empty: "dev".
@@ -65,6 +67,7 @@ func New(o Options) http.Handler {
 	c.jobs()
 	c.accounting()
 	c.tasks()
+	c.deadLetters()
 	c.search()
 	c.ledger()
 

@@ -102,6 +102,8 @@ type choice struct {
 	// Mode is that of a retry; Minutes has the page ask for a delay.
 	Mode    queue.RetryMode
 	Minutes bool
+	// Hidden are further fields of the form.
+	Hidden []field
 }
 
 // jobChoices are the actions that make sense for a job as it is.
@@ -112,9 +114,9 @@ func jobChoices(j *models.Job) []choice {
 		counted = "It was not tried yet."
 	}
 	retry := []choice{
-		{at + "/retry", "Retry now", "It is due at once. " + counted, "", queue.RetryNow, false},
-		{at + "/retry", "Retry later", "It is due after this many minutes. " + counted, "quiet", queue.RetryLater, true},
-		{at + "/retry", "Retry from the first attempt", "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is cleared. The attempts below stay.", "quiet", queue.RetryReset, false},
+		{Action: at + "/retry", Label: "Retry now", Says: "It is due at once. " + counted, Tone: "", Mode: queue.RetryNow, Minutes: false},
+		{Action: at + "/retry", Label: "Retry later", Says: "It is due after this many minutes. " + counted, Tone: "quiet", Mode: queue.RetryLater, Minutes: true},
+		{Action: at + "/retry", Label: "Retry from the first attempt", Says: "It is due at once, as if it had never been tried: attempts are counted from 0, and the last error is cleared. The attempts below stay.", Tone: "quiet", Mode: queue.RetryReset, Minutes: false},
 	}
 	cancel := choice{Action: at + "/cancel", Label: "Cancel", Tone: "danger", Says: "It is not worked any more. It stays listed as cancelled, and can be retried."}
 	switch {
@@ -123,7 +125,7 @@ func jobChoices(j *models.Job) []choice {
 	case j.State == models.JobCancelled:
 		return retry
 	case j.State == models.JobLeased && j.CancelRequested:
-		return []choice{{at + "/retry", "Withdraw the cancellation", "The running attempt goes on and may complete the job.", "quiet", queue.RetryNow, false}}
+		return []choice{{Action: at + "/retry", Label: "Withdraw the cancellation", Says: "The running attempt goes on and may complete the job.", Tone: "quiet", Mode: queue.RetryNow, Minutes: false}}
 	case j.State == models.JobLeased:
 		cancel.Says = "An attempt that runs is the last and commits nothing. What its handler did outside of the database stays done."
 		return []choice{cancel}

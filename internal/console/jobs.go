@@ -106,6 +106,15 @@ func set(r *request, names ...string) bool {
 	return false
 }
 
+// keep are the parameters with a value, as names and values.
+func keep(r *request, names ...string) []string {
+	var pairs []string
+	for _, n := range names {
+		pairs = append(pairs, n, value(r, n))
+	}
+	return pairs
+}
+
 // fields makes fields whose values are those of the address.
 func fields(r *request, list ...field) []field {
 	for i := range list {
@@ -138,10 +147,14 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	if set(r, names...) {
 		form.Clear = r.link("jobs")
 	}
+	many := ""
+	if f.State == models.JobFailed && len(found.Jobs) > 0 {
+		many = r.link("dead-letters/retry", append(keep(r, names[1:]...), "kind", "jobs")...)
+	}
 	return &view{
 		Title: "Jobs", Template: "jobs", Nav: "jobs", Live: cursor == "", Data: map[string]any{
 			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
-			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed,
+			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many,
 		},
 	}, nil
 }

@@ -70,6 +70,9 @@ func (s *site) see(path string) string {
 	return body
 }
 
+// unescape is the text of an attribute.
+func unescape(s string) string { return html.UnescapeString(s) }
+
 // links are the addresses of a page's links whose text holds something.
 func links(body, text string) []string {
 	var found []string

@@ -17,8 +17,8 @@ type AccountingJobFilter struct {
 	State models.JobState
 	// Code is the last error's.
 	Code models.ErrorCode
-	// Since leaves out what was last changed before.
-	Since time.Time
+	// Since leaves out what was last changed before, Until what was last changed at or after it.
+	Since, Until time.Time
 	// Limit is how many are listed at most; default DefaultLimit.
 	Limit int
 }
@@ -35,6 +35,9 @@ func (l *Listing) accountingJobs(ctx context.Context, f AccountingJobFilter) *go
 	q = where(q, "last_error_code = ?", f.Code)
 	if !f.Since.IsZero() {
 		q = q.Where("updated_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		q = q.Where("updated_at < ?", f.Until)
 	}
 	return q
 }

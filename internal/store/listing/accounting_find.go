@@ -43,7 +43,7 @@ func (l *Listing) FindAccountingJobs(ctx context.Context, f AccountingJobFilter,
 	case document != "":
 	case open:
 		q = q.Where("id IN (WITH open AS MATERIALIZED (SELECT o.id FROM daybook.accounting_work_queue o WHERE o.state = ?) SELECT id FROM open)", string(f.State))
-	case f.OrgID == "" && f.Code == "" && f.Since.IsZero() && (byFailure || f.State == ""):
+	case f.OrgID == "" && f.Code == "" && f.Since.IsZero() && f.Until.IsZero() && (byFailure || f.State == ""):
 	default:
 		if floor, err = l.accountingFloor(ctx, byFailure, cursor); err != nil {
 			return found, err

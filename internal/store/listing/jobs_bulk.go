@@ -72,7 +72,7 @@ func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, o
 // StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and delay are RetryJob's. With
 // DryRun they are counted, and the operation has no id.
 func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
-	op := models.BulkOperation{Action: models.BulkRetry, Mode: &mode}
+	op := models.BulkOperation{Kind: models.AttemptJobs, Action: models.BulkRetry, Mode: &mode}
 	if seconds := delay.Seconds(); seconds > 0 {
 		op.DelaySeconds = &seconds
 	}
@@ -85,7 +85,7 @@ func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay
 
 // StartCancel is StartRetry for jobs that are to be cancelled.
 func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOperation, error) {
-	return l.startBulk(ctx, r, models.BulkOperation{Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
+	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.AttemptJobs, Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
 }
 
 // startBulk chooses the jobs of an operation, which may have one of the states, or the one that the filter names.
@@ -116,16 +116,16 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		inside := *l
 		inside.db = tx
-		return inside.chooseBulk(ctx, r.Filter, &op)
+		return inside.chooseBulk(inside.jobs(ctx, r.Filter), &op)
 	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	return op, store.Wrap("choose jobs", err)
 }
 
-// chooseBulk writes an operation and its batches of 500 jobs, and forgets operations that ended a month ago.
-func (l *Listing) chooseBulk(ctx context.Context, f JobFilter, op *models.BulkOperation) error {
+// chooseBulk writes an operation and its batches of 500 of the jobs that a query means, and forgets operations that ended a month ago.
+func (l *Listing) chooseBulk(jobs *gorm.DB, op *models.BulkOperation) error {
 	const forget = `DELETE FROM daybook.bulk_operations WHERE finished_at < clock_timestamp() - interval '30 days'`
 	const begin = `
-INSERT INTO daybook.bulk_operations (org_id, action, mode, delay_seconds, states) VALUES (@org, @action, @mode, @delay, string_to_array(@states, ' '))
+INSERT INTO daybook.bulk_operations (kind, org_id, action, mode, delay_seconds, states) VALUES (@kind, @org, @action, @mode, @delay, string_to_array(@states, ' '))
 RETURNING id, created_at, updated_at`
 	const choose = `
 INSERT INTO daybook.bulk_batches (operation_id, n, job_ids)
@@ -141,11 +141,11 @@ RETURNING matched`
 		return err
 	}
 	if err := l.db.Raw(begin, map[string]any{
-		"org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds, "states": strings.Join(op.States, " "),
+		"kind": string(op.Kind), "org": op.OrgID, "action": string(op.Action), "mode": op.Mode, "delay": op.DelaySeconds, "states": strings.Join(op.States, " "),
 	}).Row().Scan(&op.ID, &op.CreatedAt, &op.UpdatedAt); err != nil {
 		return err
 	}
-	if err := l.db.Exec(choose, op.ID, l.jobs(ctx, f).Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
+	if err := l.db.Exec(choose, op.ID, jobs.Where("state IN ?", []string(op.States)).Select("id")).Error; err != nil {
 		return err
 	}
 	return l.db.Raw(count, op.ID).Row().Scan(&op.Matched)

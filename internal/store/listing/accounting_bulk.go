@@ -1,0 +1,39 @@
+package listing
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// StartAccountingRetry chooses the failed accounting jobs that f means, in batches that store.RunBulk makes pending as
+// store.MarkAccountingJobPending does, after a delay. f.State and f.Limit are not looked at. With dryRun they are counted, and the operation
+// has no id.
+func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilter, delay time.Duration, dryRun bool) (models.BulkOperation, error) {
+	mode := "now"
+	op := models.BulkOperation{Kind: models.AttemptAccounting, Action: models.BulkRetry, Mode: &mode, States: models.Words{string(models.JobFailed)}}
+	if seconds := delay.Seconds(); seconds > 0 {
+		mode, op.DelaySeconds = "later", &seconds
+	}
+	if f.OrgID != "" {
+		op.OrgID = &f.OrgID
+	}
+	f.State, f.Limit = models.JobFailed, -1
+	if dryRun {
+		var n int64
+		err := l.accountingJobs(ctx, f).Model(&models.AccountingJob{}).Count(&n).Error
+		op.Matched = int(n)
+		return op, store.Wrap("count jobs", err)
+	}
+	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		inside := *l
+		inside.db = tx
+		return inside.chooseBulk(inside.accountingJobs(ctx, f).Model(&models.AccountingJob{}), &op)
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return op, store.Wrap("choose jobs", err)
+}
