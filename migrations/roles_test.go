@@ -94,6 +94,11 @@ func TestRoles(t *testing.T) {
 		"domain code removes tasks":         {domain, `SELECT queues.remove_completed_tasks(now())`},
 		"the reader enqueues a task":        {reader, `SELECT queues.enqueue('email', '{}')`},
 		"the reader samples":                {reader, `INSERT INTO daybook.gauges (kind, holder) VALUES ('tasks', 'r')`},
+		"the worker changes the log":        {worker, `UPDATE daybook.actions SET actor = ''`},
+		"domain code empties the log":       {domain, `DELETE FROM daybook.actions`},
+		"domain code logs as another role":  {domain, `INSERT INTO daybook.actions (via, action, actor, outcome, db_role) VALUES ('cli', 'a', 'b', 'done', 'postgres')`},
+		"the reader logs an action":         {reader, `INSERT INTO daybook.actions (via, action, actor, outcome) VALUES ('cli', 'a', 'b', 'done')`},
+		"the reader looks at sessions":      {reader, `SELECT hash FROM daybook.console_sessions`},
 		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
 	} {
 		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -81,8 +82,10 @@ func putAccounts(ctx context.Context, db *database, org string, accounts []model
 	var done ledgerdb.Activated
 	err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 		var err error
-		done, err = ledgerdb.PutAccounts(ctx, tx, org, accounts)
-		return err
+		if done, err = ledgerdb.PutAccounts(ctx, tx, org, accounts); err != nil {
+			return err
+		}
+		return actions.Note(ctx, tx, org, "", map[string]any{"accounts": len(accounts), "changed": done.Changed, "returned": done.Returned})
 	})
 	return activated{OrgID: org, Changed: done.Changed, Returned: done.Returned}, err
 }

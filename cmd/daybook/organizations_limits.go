@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
 // changedLimits is what holds an organization's jobs back after a change, for programs.
@@ -112,8 +113,10 @@ func (a *app) changeLimitsOf(ctx context.Context, orgs *organizationFlags, chang
 		r := changedLimits{OrgID: id}
 		err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 			var err error
-			r.Limits, err = change(ctx, tx, id)
-			return err
+			if r.Limits, err = change(ctx, tx, id); err != nil {
+				return err
+			}
+			return actions.Note(ctx, tx, id, "", map[string]any{"changed": r.Changed})
 		})
 		if err != nil {
 			return changed, fmt.Errorf("organization %s: %w", id, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
 // changedNeeds is what a change of an organization's source or hooks led to, for programs. OrgID is empty for the default.
@@ -128,8 +129,10 @@ func (a *app) changeNeeds(ctx context.Context, orgs *needsFlags, change func(ctx
 		r := changedNeeds{OrgID: id}
 		err := store.Begin(ctx, db.Pool, func(tx pgx.Tx) error {
 			var err error
-			r.NeedsSet, err = change(ctx, tx, id)
-			return err
+			if r.NeedsSet, err = change(ctx, tx, id); err != nil {
+				return err
+			}
+			return actions.Note(ctx, tx, id, "", map[string]any{"changed": r.Changed, "returned": r.Returned})
 		})
 		if err != nil {
 			return err

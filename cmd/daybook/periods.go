@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -103,7 +104,12 @@ func periodsAddCommand(a *app) *cobra.Command {
 			if err := requireKnown(c.Context(), db, org); err != nil {
 				return err
 			}
-			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error { return ledgerdb.AddPeriods(c.Context(), tx, org, periods) })
+			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
+				if err := ledgerdb.AddPeriods(c.Context(), tx, org, periods); err != nil {
+					return err
+				}
+				return actions.Note(c.Context(), tx, org, "", map[string]any{"periods": len(periods)})
+			})
 			if err != nil {
 				return err
 			}
@@ -177,8 +183,10 @@ func periodsChangeCommand(a *app, name, short, long string, change periodChange)
 					return err
 				}
 				p.Returned = done.Returned
-				p.Period, err = periodOf(c.Context(), tx, org, wanted)
-				return err
+				if p.Period, err = periodOf(c.Context(), tx, org, wanted); err != nil {
+					return err
+				}
+				return actions.Note(c.Context(), tx, org, p.StartsOn.String(), map[string]any{"returned": p.Returned})
 			})
 			if err != nil {
 				return err
@@ -253,8 +261,10 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 			var done ledgerdb.Activated
 			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 				var err error
-				done, err = ledgerdb.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0]))
-				return err
+				if done, err = ledgerdb.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0])); err != nil {
+					return err
+				}
+				return actions.Note(c.Context(), tx, org, "", map[string]any{"returned": done.Returned})
 			})
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -116,6 +117,9 @@ func (a *app) limitTasks(c *cobra.Command, of *tasksOf, change store.TaskChange)
 	err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
 		for i, t := range types {
 			if results[i], err = store.LimitTasks(c.Context(), tx, t, change); err != nil {
+				return err
+			}
+			if err = actions.Note(c.Context(), tx, "", t, map[string]any{"changed": results[i].Changed}); err != nil {
 				return err
 			}
 		}

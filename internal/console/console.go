@@ -64,6 +64,7 @@ func New(o Options) http.Handler {
 	c.pages = parsePages()
 	c.session()
 	c.overview()
+	c.actionsPage()
 	c.jobs()
 	c.accounting()
 	c.tasks()

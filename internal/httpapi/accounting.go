@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -63,11 +64,12 @@ func (s *server) accounting() {
 	}, s.getAccountingJob, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/retry", Tags: []string{tagAccounting},
-		Summary: "Make a document's job due again, whatever became of it",
+		Summary: "Make a document's job due again, whatever became of it", Metadata: map[string]any{actionKey: "accounting.retry"},
 	}, s.retryAccountingJob, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelAccountingJob", Method: http.MethodPost, Path: "/api/accounting/jobs/{documentId}/cancel", Tags: []string{tagAccounting},
 		Summary: "Ask that a document not be posted", Description: "A running attempt commits nothing. What is posted already stays.",
+		Metadata: map[string]any{actionKey: "accounting.cancel"},
 	}, s.cancelAccountingJob, http.StatusNotFound, http.StatusConflict)
 }
 
@@ -181,7 +183,9 @@ func (s *server) retryAccountingJob(ctx context.Context, in *retryAccountingJobI
 	if in.Body != nil {
 		p.Delay = seconds(in.Body.DelaySeconds)
 	}
-	return requested(queue.MarkAccountingJobPending(ctx, s.pool, p))
+	return s.changed(ctx, org, in.DocumentID, map[string]any{"delay_seconds": p.Delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
+		return queue.MarkAccountingJobPending(ctx, tx, p)
+	})
 }
 
 func (s *server) cancelAccountingJob(ctx context.Context, in *DocumentInput) (*changeOutput, error) {
@@ -189,5 +193,7 @@ func (s *server) cancelAccountingJob(ctx context.Context, in *DocumentInput) (*c
 	if err != nil {
 		return nil, err
 	}
-	return requested(queue.CancelAccountingJob(ctx, s.pool, queue.Document{OrgID: org, ID: in.DocumentID}))
+	return s.changed(ctx, org, in.DocumentID, nil, func(tx pgx.Tx) (queue.Response, error) {
+		return queue.CancelAccountingJob(ctx, tx, queue.Document{OrgID: org, ID: in.DocumentID})
+	})
 }

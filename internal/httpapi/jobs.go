@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -103,11 +104,12 @@ func (s *server) jobs() {
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "retryJob", Method: http.MethodPost, Path: "/api/jobs/{id}/retry", Tags: []string{tagJobs},
 		Summary:  "Make a dead letter or a cancelled job due again, or move a pending one",
-		Metadata: map[string]any{exampleKey: `{"mode": "now"}, or as mode "later" or "reset"`},
+		Metadata: map[string]any{exampleKey: `{"mode": "now"}, or as mode "later" or "reset"`, actionKey: "jobs.retry"},
 	}, s.retryJob, http.StatusNotFound, http.StatusConflict)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelJob", Method: http.MethodPost, Path: "/api/jobs/{id}/cancel", Tags: []string{tagJobs},
 		Summary: "Cancel a job", Description: "One that runs is cancelled after its attempt.",
+		Metadata: map[string]any{actionKey: "jobs.cancel"},
 	}, s.cancelJob, http.StatusNotFound, http.StatusConflict)
 }
 
@@ -247,14 +249,16 @@ func (s *server) retryJob(ctx context.Context, in *retryJobInput) (*changeOutput
 	if err := s.visible(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return requested(queue.RetryJob(ctx, s.pool, in.ID, queue.RetryMode(in.Body.Mode), delay))
+	return s.changed(ctx, text(caller(ctx).OrgID), in.ID, map[string]any{"mode": in.Body.Mode, "delay_seconds": delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
+		return queue.RetryJob(ctx, tx, in.ID, queue.RetryMode(in.Body.Mode), delay)
+	})
 }
 
 func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, error) {
 	if err := s.visible(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return requested(queue.CancelJob(ctx, s.pool, in.ID))
+	return s.changed(ctx, text(caller(ctx).OrgID), in.ID, nil, func(tx pgx.Tx) (queue.Response, error) { return queue.CancelJob(ctx, tx, in.ID) })
 }
 
 // visible returns ErrJobNotFound for a job that the token does not reach.

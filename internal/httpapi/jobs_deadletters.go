@@ -30,14 +30,14 @@ func (s *server) deadLetters() {
 		Summary:     "Try all jobs again that match",
 		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
 		Responses:   s.goesOn(),
-		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`},
+		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`, actionKey: "jobs.retry-all"},
 	}, s.retryJobs, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
 		Summary:     "Cancel all jobs that match",
 		Description: "Dead letters, unless the filter names another state.",
 		Responses:   s.goesOn(),
-		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true}`},
+		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true}`, actionKey: "jobs.cancel-all"},
 	}, s.cancelJobs, http.StatusNotFound)
 }
 
@@ -130,6 +130,7 @@ func (s *server) retryJobs(ctx context.Context, in *retryJobsInput) (*bulkOutput
 		return nil, err
 	}
 	op, err := s.Listing.StartRetry(ctx, r, b.Mode, delay)
+	aboutBulk(ctx, &r, &op, map[string]any{"mode": b.Mode, "delay_seconds": delay.Seconds()})
 	return s.runBulk(ctx, op, b.DryRun, err)
 }
 
@@ -159,5 +160,6 @@ func (s *server) cancelJobs(ctx context.Context, in *cancelJobsInput) (*bulkOutp
 		return nil, err
 	}
 	op, err := s.Listing.StartCancel(ctx, r)
+	aboutBulk(ctx, &r, &op, nil)
 	return s.runBulk(ctx, op, b.DryRun, err)
 }

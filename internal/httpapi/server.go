@@ -103,6 +103,7 @@ func New(o Options) http.Handler {
 	s.tasks()
 	s.ledger()
 	s.stats()
+	s.actions()
 	s.plain(mux)
 	if o.Console != nil {
 		mux.Handle(o.ConsoleRoot, o.Console)
@@ -175,6 +176,7 @@ func (s *server) config() huma.Config {
 		{Name: tagAccounting, Description: "Jobs of the accounting queue, one a document"},
 		{Name: tagTasks, Description: "Tasks that are supervised in SQL"},
 		{Name: tagLedger, Description: "Documents and what was posted of them"},
+		{Name: tagOperators, Description: "What operators did"},
 		{Name: tagServer, Description: "The server itself"},
 	}
 	// The document is served by plain, made once. Pages that load scripts from elsewhere, and links in answers, are left out.
@@ -204,11 +206,14 @@ const (
 	scopeKey   = "scope"
 	limitKey   = "limit"
 	exampleKey = "example"
+	// actionKey names the operation in the log of actions; one without it is not in the log.
+	actionKey = "action"
 
 	tagJobs       = "jobs"
 	tagAccounting = "accounting"
 	tagTasks      = "tasks"
 	tagLedger     = "ledger"
+	tagOperators  = "operators"
 	tagServer     = "server"
 )
 
@@ -216,7 +221,8 @@ const (
 // with, beyond those that every operation may.
 func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handle func(context.Context, *I) (*O, error), statuses ...int) {
 	limit, _ := op.Metadata[limitKey].(time.Duration)
-	op.Metadata = map[string]any{scopeKey: scope, exampleKey: op.Metadata[exampleKey]}
+	action, _ := op.Metadata[actionKey].(string)
+	op.Metadata = map[string]any{scopeKey: scope, exampleKey: op.Metadata[exampleKey], actionKey: action}
 	op.Security = []map[string][]string{{bearer: {string(scope)}}}
 	op.MaxBodyBytes = MaxBodyBytes + 1 // huma refuses a body that reaches its limit
 	op.BodyReadTimeout = bodyTimeout
@@ -228,7 +234,9 @@ func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handl
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeout(ctx, cmp.Or(limit, answerTimeout))
 		defer cancel()
+		ctx, end := s.recorded(ctx, action)
 		out, err := handle(ctx, in)
+		end(err)
 		if err != nil {
 			return nil, problemOf(err)
 		}

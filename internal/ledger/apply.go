@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
@@ -62,8 +63,10 @@ func ApplyRules(ctx context.Context, db store.Beginner, r RulesRequest, source [
 			}
 			c.Changed, c.Returned = done.Changed, done.Returned
 		}
-		c.MissingAccounts, err = MissingAccounts(ctx, tx, r.OrgID, rules)
-		return err
+		if c.MissingAccounts, err = MissingAccounts(ctx, tx, r.OrgID, rules); err != nil {
+			return err
+		}
+		return c.note(ctx, tx, rules)
 	})
 	return c, rules, err
 }
@@ -85,10 +88,17 @@ func ActivateRules(ctx context.Context, db store.Beginner, r RulesRequest, set m
 			return err
 		}
 		c.Changed, c.Returned = done.Changed, done.Returned
-		c.MissingAccounts, err = MissingAccounts(ctx, tx, r.OrgID, rules)
-		return err
+		if c.MissingAccounts, err = MissingAccounts(ctx, tx, r.OrgID, rules); err != nil {
+			return err
+		}
+		return c.note(ctx, tx, rules)
 	})
 	return c, rules, err
+}
+
+// note writes the change into the log of actions, if the context has an action: in the transaction of the change.
+func (c Change) note(ctx context.Context, tx pgx.Tx, rules *posting.RuleSet) error {
+	return actions.Note(ctx, tx, c.OrgID, "", map[string]any{"name": rules.Name(), "version": c.Version, "changed": c.Changed, "returned": c.Returned})
 }
 
 // check compares the active version with the expected one, and keeps it from changing.

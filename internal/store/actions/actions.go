@@ -75,6 +75,8 @@ type Taken struct {
 	details map[string]any
 	// noted says that a transaction wrote it; when that one is rolled back, its error leads to a row of its own.
 	noted bool
+	// dropped says that it turned out to change nothing, as a dry run.
+	dropped bool
 }
 
 type takenKey struct{}
@@ -101,6 +103,13 @@ func About(ctx context.Context, org, subject string, details map[string]any) {
 	}
 }
 
+// Drop has the action of the context not be written: it only counted, or looked.
+func Drop(ctx context.Context) {
+	if t, ok := ctx.Value(takenKey{}).(*Taken); ok {
+		t.dropped = true
+	}
+}
+
 // Note writes the action of the context as done, in the transaction of its change: it is in the log if and only if the change is committed. A
 // request that changes several organizations notes each. Without an action in the context it does nothing.
 func Note(ctx context.Context, tx store.Querier, org, subject string, details map[string]any) error {
@@ -118,13 +127,16 @@ func Note(ctx context.Context, tx store.Querier, org, subject string, details ma
 	return nil
 }
 
+// Written reports whether nothing is left for End to write of an action that ended with err.
+func (t *Taken) Written(err error) bool { return t.dropped || err == nil && t.noted }
+
 // writeWithin is how long the row of an action may take that is written after the change.
 const writeWithin = 5 * time.Second
 
 // End writes the action with its outcome, unless Note has written it: err is nil when it was done. The row is written also when the
 // context has ended.
 func (t *Taken) End(ctx context.Context, q store.Querier, err error) error {
-	if err == nil && t.noted {
+	if t.Written(err) {
 		return nil
 	}
 	t.action.Outcome = Done

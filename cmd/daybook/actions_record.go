@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/daybook-dev/daybook/internal/store/actions"
+)
+
+// recordedCommands are the commands that change something, by what the log of actions calls them. Enqueuing and importing are not among them:
+// that is what applications do, and the rows that they write say when.
+var recordedCommands = map[string]string{
+	"accounting cancel":    "accounting.cancel",
+	"accounting repost":    "accounting.repost",
+	"accounting retry":     "accounting.retry",
+	"accounts import":      "accounts.import",
+	"jobs cancel":          "jobs.cancel",
+	"jobs resume":          "jobs.resume",
+	"jobs retry":           "jobs.retry",
+	"leases release":       "leases.release",
+	"organizations cap":    "organizations.cap",
+	"organizations hooks":  "organizations.hooks",
+	"organizations pause":  "organizations.pause",
+	"organizations resume": "organizations.resume",
+	"organizations source": "organizations.source",
+	"periods add":          "periods.add",
+	"periods close":        "periods.close",
+	"periods open":         "periods.open",
+	"periods policy":       "periods.policy",
+	"rules activate":       "rules.activate",
+	"rules apply":          "rules.apply",
+	"schedules create":     "schedules.create",
+	"schedules delete":     "schedules.delete",
+	"schedules pause":      "schedules.pause",
+	"schedules resume":     "schedules.resume",
+	"schedules trigger":    "schedules.trigger",
+	"tasks archive":        "tasks.archive",
+	"tasks cap":            "tasks.cap",
+	"tasks pause":          "tasks.pause",
+	"tasks resume":         "tasks.resume",
+	"tokens create":        "tokens.create",
+	"tokens revoke":        "tokens.revoke",
+	"workflow cancel":      "workflow.cancel",
+	"workflow configure":   "workflow.configure",
+	"workflow pause":       "workflow.pause",
+	"workflow resume":      "workflow.resume",
+	"workflow start":       "workflow.start",
+}
+
+// unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what was asked for.
+var unrecordedFlags = map[string]bool{"payload": true, "json": true, "database-url": true, "log-level": true, "org": true}
+
+// recordActions has the commands of recordedCommands write what they did into the log of actions.
+func recordActions(a *app, root *cobra.Command) {
+	for _, command := range root.Commands() {
+		recordActions(a, command)
+	}
+	name := strings.TrimPrefix(root.CommandPath(), "daybook ")
+	action, inner := recordedCommands[name], root.RunE
+	if action == "" || inner == nil {
+		return
+	}
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if dry, err := c.Flags().GetBool("dry-run"); err == nil && dry {
+			return inner(c, args)
+		}
+		ctx, taken := actions.Begin(c.Context(), actions.Action{Via: actions.CLI, Action: action, Actor: systemUser()})
+		taken.About(soleOrganization(c), strings.Join(args, " "), givenFlags(c))
+		c.SetContext(ctx)
+		err := inner(c, args)
+		if !errors.Is(err, errUsage) && !errors.Is(err, errNoDatabaseURL) && !errors.Is(err, errBadDatabaseURL) {
+			a.record(ctx, taken, err)
+		}
+		return err
+	}
+}
+
+// record writes an action. What keeps it from the log is told, and changes nothing of what was done.
+func (a *app) record(ctx context.Context, taken *actions.Taken, err error) {
+	if taken.Written(err) {
+		return
+	}
+	if a.databaseURL == "" {
+		a.say("This is not in the log of actions: set DAYBOOK_DATABASE_URL to have it there.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	pool, noted := a.pool(ctx, 1)
+	if noted == nil {
+		defer pool.Close()
+		noted = taken.End(ctx, pool, err)
+	}
+	if noted != nil && err == nil { // an error that is told already is most often the same
+		a.log.Warn("what was done is not in the log of actions", "error", noted)
+	}
+}
+
+// givenFlags are the flags that were given, with their values.
+func givenFlags(c *cobra.Command) map[string]any {
+	given := map[string]any{}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if !unrecordedFlags[f.Name] {
+			given[f.Name] = f.Value.String()
+		}
+	})
+	return given
+}
+
+// soleOrganization is the organization that the command names, if it names one.
+func soleOrganization(c *cobra.Command) string {
+	if many, err := c.Flags().GetStringArray("org"); err == nil {
+		if len(many) == 1 {
+			return many[0]
+		}
+		return ""
+	}
+	one, err := c.Flags().GetString("org")
+	if err != nil {
+		return ""
+	}
+	return one
+}
+
+// systemUser is who runs the command, as far as the operating system says.
+func systemUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return "unknown"
+	}
+	return cmp.Or(u.Username, u.Uid, "unknown")
+}

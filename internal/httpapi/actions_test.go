@@ -1,0 +1,77 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+)
+
+// TestActionsOfTheAPI: what a caller of the API changes is in the log with the token, what is refused with its code, and what only counts
+// is not.
+func TestActionsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.enqueue(object{"idempotencyKey": "k"})
+	b.fail(id, "TIMEOUT")
+	for _, request := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/api/jobs/" + id + "/retry", `{"mode":"reset"}`, http.StatusOK},
+		{"/api/jobs/nothing/cancel", ``, http.StatusNotFound},
+		{"/api/jobs/retry", `{"mode":"now","dryRun":true}`, http.StatusOK},
+		{"/api/jobs/cancel", `{"all":true,"filter":{"state":"pending","code":"TIMEOUT"}}`, http.StatusOK},
+	} {
+		var body any
+		if request.body != "" {
+			body = request.body
+		}
+		a := b.send(b.everything, http.MethodPost, request.path, body)
+		require.Equal(t, request.status, a.status, "%s: %s", request.path, a.body)
+	}
+	list, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	assert.Equal(t, "jobs.cancel-all", list[0].Action)
+	assert.Contains(t, string(list[0].Details), `"TIMEOUT"`)
+	assert.Equal(t, "jobs.cancel", list[1].Action)
+	assert.Equal(t, "JOB_NOT_FOUND", list[1].Code)
+	assert.Equal(t, actions.Refused, list[1].Outcome)
+	assert.Equal(t, "jobs.retry", list[2].Action)
+	assert.Equal(t, id, list[2].Subject)
+	assert.Equal(t, actions.API, list[2].Via)
+	assert.NotNil(t, list[2].TokenID)
+
+	read := b.token("", tokens.ScopeRead)
+	a := b.send(read, http.MethodGet, "/api/actions?limit=2&via=api", nil)
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	assert.Equal(t, 2, strings.Count(string(a.body), `"outcome"`))
+	assert.Contains(t, string(a.body), "nextCursor")
+	a = b.send(b.token("other", tokens.ScopeRead), http.MethodGet, "/api/actions", nil)
+	assert.NotContains(t, string(a.body), `"outcome"`, "another organization's token sees none of it")
+}
+
+// TestAnActionIsOfItsTransaction: the row and the change are committed together, or neither is.
+func TestAnActionIsOfItsTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.enqueue(nil)
+	b.fail(id, "TIMEOUT")
+	_, err := b.Pool.Exec(t.Context(), `ALTER TABLE daybook.actions ADD CONSTRAINT refused CHECK (outcome <> 'done')`)
+	require.NoError(t, err)
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/"+id+"/retry", `{"mode":"reset"}`)
+	require.Equal(t, http.StatusInternalServerError, a.status)
+	var state string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT state FROM daybook.jobs WHERE id = $1`, id).Scan(&state))
+	assert.Equal(t, "failed", state, "what cannot be recorded is not done")
+	list, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, actions.Failed, list[0].Outcome)
+}
