@@ -77,8 +77,11 @@ func TestOtherSitesPostNothing(t *testing.T) {
 func TestASessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *site, id string){
-		"signing out":    func(s *site, _ string) { _, _ = s.post("/console/sign-out", nil) },
-		"being revoked":  func(s *site, id string) { _, err := tokens.Revoke(s.t.Context(), s.Pool, id); require.NoError(s.t, err) },
+		"signing out": func(s *site, _ string) { _, _ = s.post("/console/sign-out", nil) },
+		"being revoked": func(s *site, id string) {
+			_, err := tokens.Revoke(s.t.Context(), s.Pool, id)
+			require.NoError(s.t, err)
+		},
 		"the time being over": func(s *site, _ string) {
 			_, err := s.Pool.Exec(s.t.Context(), `UPDATE daybook.console_sessions SET expires_at = clock_timestamp()`)
 			require.NoError(s.t, err)
