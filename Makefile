@@ -90,6 +90,10 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 	scripts/prometheus.sh promtool check config deploy/compose/prometheus.yml
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
+.PHONY: test-browser
+test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes the pictures of docs/
+	SCREENSHOTS='$(SCREENSHOTS)' scripts/browser.sh $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (10s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
