@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -36,6 +37,7 @@ func functions() template.FuncMap {
 		"money":  money,
 
 		"basispoints": basisPoints,
+		"previewmost": func() int { return ledger.DefaultPreviewDocuments },
 	}
 }
 

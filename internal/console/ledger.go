@@ -29,12 +29,16 @@ func (c *console) ledger() {
 	c.entries()
 	c.trialBalance()
 	c.accounts()
+	c.rules()
 }
 
 // ledgerPage adds a page about one organization's documents, books or rules. Where neither the address nor the token names one, it asks
 // for one, unless there is only one.
 func (c *console) ledgerPage(pattern string, page view, handle func(ctx context.Context, r *request, org string) (*view, error)) {
 	c.page(pattern, tokens.ScopeRead, func(ctx context.Context, r *request) (*view, error) {
+		if err := r.ParseForm(); err != nil {
+			return nil, wrongParameter("%v", err)
+		}
 		org, err := r.org()
 		if err != nil {
 			return nil, err

@@ -19,7 +19,8 @@ const (
 	sessionCookie = "daybook_session"
 	// hostPrefix has browsers keep a cookie only if this very host set it over TLS.
 	hostPrefix = "__Host-"
-	maxForm    = 64 << 10
+	// maxForm is how many bytes of a form are read; the source of a rule set is the largest.
+	maxForm = 1 << 20
 )
 
 // session adds signing in and out.
