@@ -25,6 +25,8 @@ var (
 	errOutOfBalance        = failure.New(failure.OutOfBalance, "debits and credits differ")
 	errTemporalUnavailable = failure.New(failure.TemporalUnavailable, "Temporal cannot be reached")
 	errTemporalSetup       = failure.New(failure.TemporalRefuses, "Temporal refuses the worker")
+	errNoWorkflow          = failure.New(failure.WorkflowNotRunning, "the workflow does not run")
+	errNoWorkerAnswers     = failure.New(failure.NoWorker, "no worker answers")
 	errNotEmpty            = failure.New(failure.NotEmpty, "the database is in use")
 	errFileExists          = failure.New(failure.FileExists, "the file exists already")
 	errNotSound            = failure.New(failure.NotSound, "the ledger is not sound")

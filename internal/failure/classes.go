@@ -43,6 +43,7 @@ var (
 	AccountNotFound      = row(Class{Code: "ACCOUNT_NOT_FOUND", Title: "No such account", Status: http.StatusNotFound, Exit: ExitNotFound})
 	TokenNotFound        = row(Class{Code: "TOKEN_NOT_FOUND", Title: "No such token", Status: http.StatusNotFound, Exit: ExitNotFound})
 	ScheduleNotFound     = row(Class{Code: "SCHEDULE_NOT_FOUND", Title: "No such schedule", Status: http.StatusNotFound, Exit: ExitNotFound})
+	WorkflowNotRunning   = row(Class{Code: "WORKFLOW_NOT_RUNNING", Title: "The workflow does not run", Status: http.StatusNotFound, Exit: ExitNotFound})
 	NoRuleSet            = row(Class{Code: "NO_RULE_SET", Title: "No active rule set", Status: http.StatusNotFound, Exit: ExitNotFound})
 	FileNotFound         = row(Class{Code: "FILE_NOT_FOUND", Title: "No such file", Status: http.StatusInternalServerError, Exit: ExitNotFound, Instead: internalDetail})
 )
@@ -69,6 +70,10 @@ var (
 	TemporalUnavailable = row(Class{
 		Code: "TEMPORAL_UNAVAILABLE", Title: "Temporal is unavailable", Status: http.StatusServiceUnavailable, Exit: ExitUnavailable, Retryable: true,
 		Instead: "Temporal cannot be reached: the same request may succeed later",
+	})
+	NoWorker = row(Class{
+		Code: "NO_WORKER", Title: "No worker answers", Status: http.StatusServiceUnavailable, Exit: ExitUnavailable, Retryable: true,
+		Instead: "no worker answers for the workflow: the same request may succeed later",
 	})
 	LeaseLost = row(Class{
 		Code: "LEASE_LOST", Title: "What was held was reclaimed", Status: http.StatusServiceUnavailable, Exit: ExitUnavailable, Retryable: true,

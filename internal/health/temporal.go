@@ -9,10 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workflows"
@@ -56,6 +58,11 @@ type WorkflowState struct {
 	ClosedAt  *time.Time `json:"closed_at,omitempty"`
 	Ended     string     `json:"ended,omitempty"`
 	Failure   string     `json:"failure,omitempty"`
+	// Paused says that no turn begins, PausedSince since when, and Settings what the run works with: as a worker answers, or else as the run's memo has it,
+	// which is there also while no worker runs.
+	Paused      bool                `json:"paused,omitempty"`
+	PausedSince *time.Time          `json:"paused_since,omitempty"`
+	Settings    *workflows.Settings `json:"settings,omitempty"`
 	// Answered says that a worker answered for the workflow: then Status is its answer. Silent is why none did.
 	Answered bool              `json:"answered"`
 	Status   *workflows.Status `json:"status,omitempty"`
@@ -202,6 +209,7 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 	}
 	if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		s.State = Running
+		s.remember(info.GetMemo().GetFields())
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetLastFailure() == nil || a.GetAttempt() < 2 {
@@ -225,6 +233,25 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 	}
 }
 
+// remember takes over what the run's memo says. A run of an earlier version has none.
+func (s *WorkflowState) remember(memo map[string]*common.Payload) {
+	read := func(name string, to any) bool {
+		field, ok := memo[name]
+		return ok && converter.GetDefaultDataConverter().FromPayload(field, to) == nil
+	}
+	var state, since string
+	var settings workflows.Settings
+	s.Paused = read(workflows.MemoState, &state) && state == workflows.MemoStatePaused
+	if read(workflows.MemoPausedSince, &since) && s.Paused {
+		if at, err := time.Parse(time.RFC3339, since); err == nil {
+			s.PausedSince = &at
+		}
+	}
+	if read(workflows.MemoSettings, &settings) {
+		s.Settings = &settings
+	}
+}
+
 var endWords = map[enums.WorkflowExecutionStatus]string{
 	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
 	enums.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",
@@ -242,6 +269,7 @@ func (s *WorkflowState) query(ctx context.Context, c client.Client, timeout time
 		var status workflows.Status
 		if err = answer.Get(&status); err == nil {
 			s.Answered, s.Status = true, &status
+			s.Paused, s.PausedSince, s.Settings = status.Paused, status.PausedSince, &status.Settings
 			return
 		}
 	}

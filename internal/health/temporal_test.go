@@ -129,6 +129,7 @@ func TestWhetherWorkIsDone(t *testing.T) {
 
 	stop()
 	r = s.check()
+	assert.NotNil(t, ofJobs(r, health.WorkflowPaused).Since, "the pause is known though no worker answers")
 	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity, "its last poll is a moment ago, but no worker answers")
 	assert.Contains(t, ofJobs(r, health.NoWorker).Says, "w1")
 

@@ -108,12 +108,16 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		return []Finding{f}
 	}
 	var found []Finding
-	if s.Status != nil && s.Status.Paused {
-		f.Code = WorkflowPaused
+	if s.Paused {
+		f.Code, f.Since = WorkflowPaused, s.PausedSince
+		since := ""
+		if s.PausedSince != nil {
+			since = ", since " + Age(p.Now().Sub(*s.PausedSince))
+		}
 		if f.Severity == Info {
 			f.Severity = Warning
 		}
-		f.Says = fmt.Sprintf("The workflow of %s is paused.", s.Kind)
+		f.Says = fmt.Sprintf("The workflow of %s is paused%s.", s.Kind, since)
 		f.Todo = "Resume it when its jobs may be worked: `daybook workflow resume --kind " + s.Kind + "`."
 		found = append(found, f)
 	}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+func workflowPauseCommand(a *app) *cobra.Command {
+	return signalCommand(a, "pause", "Let running turns end, and begin no other until `resume`", workflows.SignalPause,
+		"Pauses the workflow of each kind, or of those that are named, and waits until running turns have ended, which takes about five seconds.\n"+
+			"Jobs that are due wait, and can be enqueued as usual. A pause outlives restarts.",
+		func(s workflows.Status) bool { return s.Paused && s.Lanes == 0 })
+}
+
+func workflowResumeCommand(a *app) *cobra.Command {
+	return signalCommand(a, "resume", "Begin turns again after a pause", workflows.SignalResume,
+		"Ends the pause of the workflow of each kind, or of those that are named.",
+		func(s workflows.Status) bool { return !s.Paused })
+}
+
+// signalCommand sends a signal to workflows and waits until it has taken effect.
+func signalCommand(a *app, name, short, signal, long string, effective func(workflows.Status) bool) *cobra.Command {
+	var of workflowsOf
+	command := &cobra.Command{
+		Use:     name + " [KIND…]",
+		Short:   short,
+		Long:    long,
+		Example: "  daybook workflow " + name + "\n  daybook workflow " + name + " --kind jobs",
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.forEach(c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (workflowChange, error) {
+				began := time.Now()
+				if err := temporal.SignalWorkflow(ctx, s.ID, "", signal, nil); err != nil {
+					return workflowChange{}, gone(s, err)
+				}
+				if of.noWait {
+					return change(s, "sent", "the signal "+signal+" is sent; it takes effect at the end of each running turn."), nil
+				}
+				return awaitStatus(ctx, temporal, s, signal, of.wait, began, effective)
+			})
+		},
+	}
+	of.add(command, true)
+	return command
+}
+
+// gone says of a workflow that has ended meanwhile that it does not run.
+func gone(s health.WorkflowState, err error) error {
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
+		return tagged(errNoWorkflow, "the workflow of %s does not run: start it with `daybook workflow start --kind %s`", s.Kind, s.Kind)
+	}
+	return err
+}
+
+// askEvery is the pause between two questions whether something has taken effect.
+const askEvery = 200 * time.Millisecond
+
+// awaitStatus asks the workflow for its status until it is as it was asked to be.
+func awaitStatus(ctx context.Context, c client.Client, s health.WorkflowState, signal string, wait time.Duration, began time.Time, effective func(workflows.Status) bool) (workflowChange, error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	answered := false
+	for {
+		status, err := queryStatus(waiting, c, s.ID)
+		answered = answered || err == nil
+		if err == nil && effective(status) {
+			break
+		}
+		select {
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return workflowChange{}, ctx.Err()
+			}
+			if !answered {
+				return change(s, "sent", fmt.Sprintf("the signal %s is sent, but no worker answers: it takes effect when one runs. Start `daybook worker`.", signal)), nil
+			}
+			return change(s, "sent", fmt.Sprintf("the signal %s is sent, but has not taken effect after %s: a turn still runs (`daybook workflow show --kind %s`).", signal, wait, s.Kind)), nil
+		case <-time.After(askEvery):
+		}
+	}
+	now, took := time.Now(), time.Since(began)
+	result, word := "paused", "paused"
+	if signal == workflows.SignalResume {
+		result, word = "running", "resumed"
+	}
+	done := change(s, result, fmt.Sprintf("%s; it took effect at %s, after %s.", word, formatTime(now), health.Age(took)))
+	done.Since, done.TookMS = &now, took.Milliseconds()
+	return done, nil
+}
+
+// queryStatus asks a worker for the workflow's status.
+func queryStatus(ctx context.Context, c client.Client, id string) (status workflows.Status, err error) {
+	asking, cancel := context.WithTimeout(ctx, askedFor)
+	defer cancel()
+	answer, err := c.QueryWorkflow(asking, id, "", workflows.QueryStatus)
+	if err != nil {
+		return status, err
+	}
+	err = answer.Get(&status)
+	return status, err
+}
+
+func workflowConfigureCommand(a *app) *cobra.Command {
+	var of workflowsOf
+	var settings queueSettings
+	command := &cobra.Command{
+		Use:     "configure [KIND…]",
+		Short:   "Change the settings of running workflows; what is left out stays as it is",
+		Long:    "Changes the settings of the workflow of each kind that runs, or of those that are named, from the next turn on. A worker must run to take them in.",
+		Example: "  daybook workflow configure --kind jobs --batch-size 200 --concurrency 6",
+		RunE: func(c *cobra.Command, args []string) error {
+			in, err := settings.read(c)
+			if err != nil {
+				return err
+			}
+			if in == (workflows.ConfigureInput{}) {
+				return usagef("nothing to configure: give --batch-size, --poll-interval or --concurrency")
+			}
+			return a.forEach(c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (workflowChange, error) {
+				return configureWorkflow(ctx, temporal, s, in, of.wait)
+			})
+		},
+	}
+	of.add(command, true)
+	_ = command.Flags().MarkHidden("no-wait")
+	settings.add(command, "", "")
+	return command
+}
+
+func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowState, in workflows.ConfigureInput, wait time.Duration) (workflowChange, error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	update, err := c.UpdateWorkflow(waiting, client.UpdateWorkflowOptions{
+		WorkflowID: s.ID, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	var now workflows.Settings
+	if err == nil {
+		err = update.Get(waiting, &now)
+	}
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return workflowChange{}, usagef("%s", application.Message())
+	}
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return workflowChange{}, tagged(errNoWorkerAnswers, "no worker took in the settings of %s within %s: start `daybook worker`, then try again", s.Kind, wait)
+	}
+	if err != nil {
+		return workflowChange{}, gone(s, err)
+	}
+	done := change(s, "configured", fmt.Sprintf("batches of %d, %d s between polls, %d lanes, from the next turn on.", now.BatchSize, now.PollIntervalSeconds, now.Concurrency))
+	return done, nil
+}
+
+func workflowCancelCommand(a *app) *cobra.Command {
+	var of workflowsOf
+	var all bool
+	command := &cobra.Command{
+		Use:   "cancel KIND…|--all",
+		Short: "End workflows: running turns end, leases are given back; `start` starts them anew",
+		Long: "Cancels the workflows of the kinds that are named and waits until they have ended: running turns end first, and what they hold is given\n" +
+			"back. Jobs stay as they are. To stop for a while, pause instead.",
+		Example: "  daybook workflow cancel --kind tasks",
+		RunE: func(c *cobra.Command, args []string) error {
+			if (len(of.kinds)+len(args) > 0) == all {
+				return usagef("give either the kinds or --all")
+			}
+			return a.forEach(c, &of, args, func(ctx context.Context, temporal client.Client, s health.WorkflowState) (workflowChange, error) {
+				return cancelWorkflow(ctx, temporal, s, of)
+			})
+		},
+	}
+	of.add(command, true)
+	command.Flags().BoolVar(&all, "all", false, "of every kind that runs")
+	return command
+}
+
+func cancelWorkflow(ctx context.Context, c client.Client, s health.WorkflowState, of workflowsOf) (workflowChange, error) {
+	began := time.Now()
+	if err := c.CancelWorkflow(ctx, s.ID, ""); err != nil {
+		return workflowChange{}, gone(s, err)
+	}
+	if of.noWait {
+		return change(s, "sent", "it is told to end; running turns end first."), nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, of.wait)
+	defer cancel()
+	err := c.GetWorkflow(waiting, s.ID, "").Get(waiting, nil)
+	if waiting.Err() != nil {
+		if ctx.Err() != nil {
+			return workflowChange{}, ctx.Err()
+		}
+		return change(s, "sent", fmt.Sprintf("it is told to end, and has not ended after %s: running turns end first, and a worker must run. `daybook workflow show --kind %s` says more.", of.wait, s.Kind)), nil
+	}
+	if _, cancelled := errors.AsType[*temporal.CanceledError](err); err != nil && !cancelled {
+		return workflowChange{}, fmt.Errorf("workflow %s: %w", s.ID, err)
+	}
+	now, took := time.Now(), time.Since(began)
+	done := change(s, "cancelled", fmt.Sprintf("ended at %s, after %s. Its jobs stay as they are; `daybook workflow start --kind %s` starts it anew.", formatTime(now), health.Age(took), s.Kind))
+	done.Since, done.TookMS = &now, took.Milliseconds()
+	return done, nil
+}

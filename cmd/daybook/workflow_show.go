@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/health"
+)
+
+func workflowShowCommand(a *app) *cobra.Command {
+	var of workflowsOf
+	command := &cobra.Command{
+		Use:   "show [KIND…]",
+		Short: "Show how the workflows stand, and which workers poll for them",
+		Long: "Shows the workflow of each kind, or of those that are named: whether it runs or is paused, its settings, what it did since it was started, activities that fail,\n" +
+			"and the workers that poll its task queue. What only a worker can answer is left out while none runs.",
+		RunE: func(c *cobra.Command, args []string) error {
+			which, _, err := of.resolve(args)
+			if err != nil {
+				return err
+			}
+			return a.withTemporal(c.Context(), func(temporal client.Client) error {
+				states, err := health.Workflows(c.Context(), temporal, which, askedFor)
+				if err != nil {
+					return err
+				}
+				return a.emit(map[string]any{"workflows": states}, func(w io.Writer) error {
+					for i, s := range states {
+						if i > 0 {
+							_, _ = fmt.Fprintln(w)
+						}
+						if err := a.printWorkflow(w, s); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			})
+		},
+	}
+	of.add(command, false)
+	return command
+}
+
+func (a *app) printWorkflow(w io.Writer, s health.WorkflowState) error {
+	lines := []string{a.bold(w, s.Kind+": "+stateText(s)), "  workflow    " + s.ID}
+	add := func(name, format string, args ...any) {
+		lines = append(lines, fmt.Sprintf("  %-11s ", name)+oneLine(fmt.Sprintf(format, args...)))
+	}
+	add("task queue", "%s", s.TaskQueue)
+	if s.RunID != "" {
+		add("run", "%s, since %s", s.RunID, optionalTime(s.StartedAt))
+	}
+	if s.Settings != nil {
+		add("settings", "batches of %d, %d s between polls, %d lanes", s.Settings.BatchSize, s.Settings.PollIntervalSeconds, s.Settings.Concurrency)
+	}
+	if q := s.Status; q != nil {
+		add("lanes", "%d at work", q.Lanes)
+		n := q.Counts
+		add("done", "in %d turns since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d given back", n.Turns, formatTime(q.StartedAt), n.Completed, n.Retried,
+			n.Rescheduled, n.Failed, n.Cancelled, n.Lost, n.Released)
+		if t := q.LastTurn; t != nil {
+			add("last turn", "lane %d, %s: %d leased, %d completed", t.Lane, formatTime(t.At), t.Report.Leased, t.Report.Completed)
+		}
+	} else if s.State == health.Running {
+		add("lanes", "not known: no worker answers")
+	}
+	for _, r := range s.Retrying {
+		add("fails", "%s, attempt %d: %s", r.Type, r.Attempt, r.Failure)
+	}
+	for _, p := range s.Workers {
+		add("worker", "%s, polled %s ago", p.Name, health.Age(time.Since(p.LastPoll)))
+	}
+	if len(s.Workers) == 0 {
+		add("worker", "none polls: start `daybook worker`")
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// stateText says in a few words how a workflow stands.
+func stateText(s health.WorkflowState) string {
+	switch {
+	case s.State == health.NeverStarted:
+		return "never started; `daybook workflow start --kind " + s.Kind + "` starts it"
+	case s.State == health.Ended:
+		return s.Ended + " at " + optionalTime(s.ClosedAt)
+	case s.Paused && s.PausedSince != nil:
+		return "paused since " + formatTime(*s.PausedSince)
+	case s.Paused:
+		return "paused"
+	case s.Status != nil && s.Status.Draining:
+		return "draining: running turns end"
+	default:
+		return "running"
+	}
+}

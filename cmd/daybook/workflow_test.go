@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/health"
+)
+
+// changesOf calls a workflow command that must succeed, and returns what it did by kind.
+func changesOf(t *testing.T, args ...string) map[string]workflowChange {
+	t.Helper()
+	r := call(t.Context(), "", append(append([]string{"workflow"}, args...), "--json")...)
+	require.Zero(t, r.exit, "%v: %s", args, r.err)
+	var said struct{ Workflows []workflowChange }
+	require.NoError(t, json.Unmarshal([]byte(r.out), &said))
+	changes := map[string]workflowChange{}
+	for _, c := range said.Workflows {
+		changes[c.Kind] = c
+	}
+	return changes
+}
+
+// shown returns how a kind's workflow stands.
+func shown(t *testing.T, kind string) health.WorkflowState {
+	t.Helper()
+	r := call(t.Context(), "", "workflow", "show", kind, "--json")
+	require.Zero(t, r.exit, r.err)
+	var said struct{ Workflows []health.WorkflowState }
+	require.NoError(t, json.Unmarshal([]byte(r.out), &said))
+	require.Len(t, said.Workflows, 1)
+	return said.Workflows[0]
+}
+
+// TestWorkflowCommands goes through the life of a workflow, with a worker that runs as the documented roles.
+func TestWorkflowCommands(t *testing.T) {
+	server := temporaltest.Shared(t)
+	inNamespace(t, server, server.Namespace(t))
+	b := setup(t)
+	b.ok("migrate", "up", "--roles")
+
+	assert.Equal(t, failure.ExitNotFound, call(t.Context(), "", "workflow", "pause").exit, "none runs")
+	assert.Equal(t, health.NeverStarted, shown(t, "jobs").State)
+	started := changesOf(t, "start")
+	require.Len(t, started, 3)
+	assert.Equal(t, "started", started["jobs"].Result)
+	assert.Equal(t, "job-queue-worker-production", started["jobs"].WorkflowID)
+	assert.Contains(t, started["jobs"].Says, "No worker polls job-queue yet")
+	again := changesOf(t, "start", "jobs", "--batch-size", "7")
+	assert.Equal(t, "already_running", again["jobs"].Result)
+	assert.Equal(t, started["jobs"].RunID, again["jobs"].RunID)
+	assert.Contains(t, again["jobs"].Says, "daybook workflow configure")
+	assert.Equal(t, "sent", changesOf(t, "resume", "--kind", "tasks", "--wait", "10ms")["tasks"].Result, "no worker answers")
+	r := call(t.Context(), "", "workflow", "configure", "jobs", "--concurrency", "2", "--wait", "10ms")
+	assert.Equal(t, failure.ExitUnavailable, r.exit, r.err)
+	assert.Contains(t, r.err, "start `daybook worker`")
+
+	t.Setenv("DAYBOOK_TASKS_DATABASE_URL", b.As(t, "worker_service_user").Config().ConnString())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan result, 1)
+	go func() { ended <- call(ctx, "", "--database-url", b.As(t, "daybook_worker").Config().ConnString(), "worker", "--name", "w1") }()
+	configured := changesOf(t, "configure", "jobs", "--concurrency", "2", "--poll-interval", "1")
+	assert.Contains(t, configured["jobs"].Says, "batches of 50, 1 s between polls, 2 lanes")
+	paused := changesOf(t, "pause")
+	require.Len(t, paused, 3)
+	assert.Equal(t, "paused", paused["jobs"].Result)
+	assert.NotNil(t, paused["jobs"].Since)
+	s := shown(t, "jobs")
+	assert.True(t, s.Paused)
+	assert.Equal(t, "w1", s.Workers[0].Name)
+	assert.Contains(t, b.ok("workflow", "show"), "jobs: paused since")
+	assert.Equal(t, "running", changesOf(t, "resume", "jobs")["jobs"].Result)
+
+	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "workflow", "cancel").exit, "nothing is ended by leaving a word out")
+	assert.Equal(t, "cancelled", changesOf(t, "cancel", "jobs")["jobs"].Result)
+	assert.Contains(t, b.ok("workflow", "show", "jobs"), "jobs: was cancelled at")
+	assert.Equal(t, failure.ExitNotFound, call(t.Context(), "", "workflow", "resume", "jobs").exit)
+	assert.Equal(t, "sent", changesOf(t, "cancel", "--all", "--no-wait")["tasks"].Result)
+
+	other := changesOf(t, "start", "jobs", "--id", "mine", "--task-queue", "elsewhere")
+	assert.Equal(t, "mine", other["jobs"].WorkflowID)
+	assert.Eventually(t, func() bool { return shown(t, "jobs").ID == "mine" }, time.Minute, 100*time.Millisecond, "it is found under its id")
+	assert.Equal(t, "elsewhere", shown(t, "jobs").TaskQueue)
+	stop()
+	assert.Zero(t, (<-ended).exit)
+}
+
+func TestWorkflowUsage(t *testing.T) {
+	t.Setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
+	for _, args := range [][]string{
+		{"start", "job"}, {"start", "--batch-size", "0"}, {"start", "--batch-size", "100000"}, {"start", "--id", "x"}, {"start", "--task-queue", "x"}, {"configure", "jobs"},
+		{"configure", "--poll-interval", "9999999"}, {"pause", "--kind", "documents"}, {"cancel", "jobs", "--all"}, {"pause", "--wait", "-1s"},
+	} {
+		r := call(t.Context(), "", append([]string{"workflow"}, args...)...)
+		assert.Equal(t, failure.ExitUsage, r.exit, "%v: %s", args, r.err)
+	}
+}
