@@ -101,6 +101,7 @@ func addFinding(k *figures.Kind, f health.Finding) {
 		if i >= 0 {
 			k.Types[i].Unhandled += f.Count
 		}
+	default: // it is about no jobs that wait
 	}
 }
 
