@@ -103,7 +103,7 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	for i := range attempts {
 		rows[i] = c.attemptRow(&attempts[i])
 	}
-	explained, err := c.Listing.Explain(ctx, job.OrgID, job.DocumentID)
+	explained, err := c.Listing.ExplainPart(ctx, job.OrgID, job.DocumentID, listing.ExplainLimits{Impacts: jobImpacts, Entries: jobEntries})
 	if err != nil && !errors.Is(err, store.ErrDocumentNotFound) {
 		return nil, err
 	}
@@ -112,9 +112,34 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open, Trail: []trail{{"Accounting jobs", r.link("accounting")}}, Data: map[string]any{
 			"Job": job, "Story": told, "Error": payload.MaskText(text(job.LastError)), "Priority": priorityName(job.Priority),
 			"Attempts": rows, "Timeline": drawAttempts(rows, runningSince(job.State, job.AttemptStartedAt), dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
-			"Explained": explained, "DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
+			"Explained": explained, "Impacts": postings(explained), "DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
 		},
 	}, nil
+}
+
+// jobImpacts is how many of a document's last impacts its job's page shows, and jobEntries how many entries of each: the document's own page
+// shows more.
+const (
+	jobImpacts = 2
+	jobEntries = 50
+)
+
+// postedImpact is an impact with its entries.
+type postedImpact struct {
+	*listing.ExplainedImpact
+	Lines []entryLine
+	// More is how many entries are not shown.
+	More int
+}
+
+// postings are a document's last impacts, the last one first.
+func postings(e listing.Explanation) []postedImpact {
+	list := make([]postedImpact, 0, len(e.Impacts))
+	for i := len(e.Impacts) - 1; i >= 0; i-- {
+		m := &e.Impacts[i]
+		list = append(list, postedImpact{m, linesOfEntries(m.Entries), m.EntryCount - len(m.Entries)})
+	}
+	return list
 }
 
 // documentAddress is the address of a document's own page.

@@ -62,7 +62,7 @@ func TestAccountingJobPage(t *testing.T) {
 	assert.Contains(t, body, "no rule matches kind=x")
 	assert.Contains(t, body, "No rule, or no row of an account map, matches the document.")
 	assert.Contains(t, body, "Nothing of the document was ever posted.")
-	require.NotEmpty(t, links(body, "Rules"), "it leads to where the cause is mended")
+	require.NotEmpty(t, links(body, "Mend the rules"), "it leads to where the cause is mended")
 
 	_, body = s.post(page+"/retry", url.Values{"mode": {"now"}})
 	assert.Contains(t, body, "The job is pending again.")
