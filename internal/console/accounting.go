@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -110,7 +110,7 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	open := job.State == models.JobPending || job.State == models.JobLeased
 	return &view{
 		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open, Trail: []trail{{"Accounting jobs", r.link("accounting")}}, Data: map[string]any{
-			"Job": job, "Story": told, "Error": payload.MaskText(text(job.LastError)), "Priority": priorityName(job.Priority),
+			"Job": job, "Story": told, "Error": redact.Text(text(job.LastError)), "Priority": priorityName(job.Priority),
 			"Attempts": rows, "Timeline": drawAttempts(rows, runningSince(job.State, job.AttemptStartedAt), dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
 			"Explained": explained, "Impacts": postings(explained), "DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
 		},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -31,7 +31,7 @@ type attemptRow struct {
 func (c *console) attemptRow(a *models.Attempt) attemptRow {
 	return attemptRow{
 		Number: a.Attempt, Version: a.Version, Times: a.Times, First: a.FirstStartedAt, Outcome: a.Outcome, Started: a.StartedAt, Took: a.EndedAt.Sub(a.StartedAt),
-		Code: text(a.ErrorCode), Error: payload.MaskText(text(a.Error)), Worker: a.Worker, RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
+		Code: text(a.ErrorCode), Error: redact.Text(text(a.Error)), Worker: a.Worker, RunID: a.WorkflowRunID, Run: c.runAddress(a.WorkflowRunID),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -47,7 +47,7 @@ func (c *console) deadLetterGroups(ctx context.Context, r *request) (*view, erro
 	}
 	rows := make([]letterRow, len(all.Groups))
 	for i, g := range all.Groups {
-		g.Error = payload.MaskText(g.Error)
+		g.Error = redact.Text(g.Error)
 		row := letterRow{DeadLetters: g, Todo: reasons[g.Code].Todo}
 		code := string(g.Code)
 		switch g.Kind {

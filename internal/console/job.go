@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -62,9 +62,9 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
-			"Job": d.Job, "Links": d.Links, "Story": told, "Error": payload.MaskText(text(d.LastError)),
+			"Job": d.Job, "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
 			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
-			"Payload": payload.MaskJSON(d.Type, d.Payload), "Result": payload.MaskJSON(d.Type, d.Result), "Progress": payload.MaskJSON(d.Type, d.Progress),
+			"Payload": redact.JSON(d.Type, d.Payload), "Result": redact.JSON(d.Type, d.Result), "Progress": redact.JSON(d.Type, d.Progress),
 			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),
 		},
 	}, nil

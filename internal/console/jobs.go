@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -170,7 +170,7 @@ func maskedErrors(jobs []models.Job) []models.Job {
 // maskError masks secrets in an error's text.
 func maskError(e **string) {
 	if *e != nil {
-		masked := payload.MaskText(**e)
+		masked := redact.Text(**e)
 		*e = &masked
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -59,7 +59,7 @@ func (c *console) taskList(ctx context.Context, r *request) (*view, error) {
 		return nil, err
 	}
 	for i := range found.Tasks {
-		found.Tasks[i].LastError = payload.MaskText(found.Tasks[i].LastError)
+		found.Tasks[i].LastError = redact.Text(found.Tasks[i].LastError)
 	}
 	form := filters{Action: Root + "tasks", Hidden: hiddenOrg(r), Fields: fields(r,
 		field{Name: "state", Label: "State", Options: taskStates()},
@@ -118,12 +118,12 @@ func (c *console) taskPage(ctx context.Context, r *request) (*view, error) {
 		return nil, err
 	}
 	for i := range history.Events {
-		history.Events[i].Error = payload.MaskText(history.Events[i].Error)
+		history.Events[i].Error = redact.Text(history.Events[i].Error)
 	}
 	return &view{
 		Title: "Task " + strconv.FormatInt(id, 10), Template: "task", Nav: "tasks", Live: d.State != models.TaskDone && cursor == "", Trail: []trail{{"Tasks", r.link("tasks")}},
 		Data: map[string]any{
-			"Task": d, "Story": taskStory(&d, r.now), "Error": payload.MaskText(d.LastError), "Payload": payload.MaskJSON(d.Type, d.Payload),
+			"Task": d, "Story": taskStory(&d, r.now), "Error": redact.Text(d.LastError), "Payload": redact.JSON(d.Type, d.Payload),
 			"Events": history.Events, "Pager": pagerOf(r, history.Next),
 		},
 	}, nil

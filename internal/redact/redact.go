@@ -44,7 +44,8 @@ func Know(secret string) {
 	known.Store(&values)
 }
 
-// forms are how texts carry secrets: the password in an address, what follows the name of a secret, a bearer token.
+// forms are how texts carry secrets: the password in an address, what follows the name of a secret, a bearer token, a token whose beginning
+// says that it is one.
 var forms = []struct {
 	form *regexp.Regexp
 	with string
@@ -52,10 +53,11 @@ var forms = []struct {
 	{regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s@"']+@`), "${1}" + Mask + "@"},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[a-z0-9+/=._~-]{6,}`), "${1} " + Mask},
 	{regexp.MustCompile(`(?i)((?:password|passwd|secret|api[_-]?key|access[_-]?key|access[_-]?token|auth[_-]?token|authorization|signature|token)["']?\s*[=:]\s*["']?)[^\s"'&;,)}\[]{3,}`), "${1}" + Mask},
+	{regexp.MustCompile(`\b(dbk_|whsec_|sk_live_|sk_test_|xox[abpr]-|gh[pousr]_)[A-Za-z0-9+/=_-]{8,}`), "${1}" + Mask},
 }
 
 // mayHave says cheaply that a text has none of the forms.
-var mayHave = regexp.MustCompile(`(?i)://|bearer|basic|passw|secret|key|token|authorization|signature`)
+var mayHave = regexp.MustCompile(`(?i)://|bearer|basic|passw|secret|key|token|authorization|signature|dbk_|whsec_|sk_|xox|gh[pousr]_`)
 
 // Text is a text without the secrets that are found in it.
 func Text(s string) string {

@@ -22,6 +22,7 @@ func TestTextTakesSecretsOut(t *testing.T) {
 		"GET https://api.example/v1?token=abcdef&page=2: 401":       "GET https://api.example/v1?token=[redacted]&page=2: 401",
 		`{"api_key": "k-123456", "ok": false}`:                      `{"api_key": "[redacted]", "ok": false}`,
 		"header Authorization: Bearer eyJhbGciOi.J9.x refused":      "header Authorization: [redacted] [redacted] refused",
+		"the token dbk_0123456789ab was revoked":                    "the token dbk_[redacted] was revoked",
 		"the key of the document is unknown":                        "the key of the document is unknown",
 		"duplicate key value violates unique constraint \"x_pkey\"": "duplicate key value violates unique constraint \"x_pkey\"",
 	} {

@@ -1,14 +1,10 @@
-package payload
+package redact
 
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 )
-
-// Masked stands where a secret stood.
-const Masked = "••••••"
 
 // secretParts are what names of members that hold a secret have in them, in small letters and without separators.
 var secretParts = []string{
@@ -24,15 +20,6 @@ var secretNames = map[string]bool{
 // secretMembers are the members of payloads of the built-in types of which every value may be a secret, whatever its name.
 var secretMembers = map[string][]string{"webhook": {"headers"}}
 
-// Secrets within texts: the password of an address, parameters of an address with a secret's name, and what follows the name of a scheme of
-// the header Authorization.
-var (
-	secretOfAddress = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
-	secretParameter = regexp.MustCompile(`([?&;]([^=&;\s?#]+)=)([^&;\s#"']+)`)
-	secretOfScheme  = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9+/=._~-]{8,}`)
-	secretByPrefix  = regexp.MustCompile(`\b(dbk_|whsec_|sk_live_|sk_test_|xox[abpr]-|gh[pousr]_)[A-Za-z0-9+/=_-]{8,}`)
-)
-
 // IsSecretName reports whether the value of a member with that name is masked.
 func IsSecretName(name string) bool {
 	plain := strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(name))
@@ -47,26 +34,10 @@ func IsSecretName(name string) bool {
 	return false
 }
 
-// MaskText masks what looks like a secret in a text: an error, or a value of a payload.
-func MaskText(s string) string {
-	if strings.Contains(s, "://") {
-		s = secretOfAddress.ReplaceAllString(s, "${1}:"+Masked+"@")
-	}
-	s = secretOfScheme.ReplaceAllString(s, "${1} "+Masked)
-	s = secretByPrefix.ReplaceAllString(s, "${1}"+Masked)
-	return secretParameter.ReplaceAllStringFunc(s, func(found string) string {
-		name, _, _ := strings.Cut(found[1:], "=")
-		if !IsSecretName(name) {
-			return found
-		}
-		return found[:1] + name + "=" + Masked
-	})
-}
-
-// MaskJSON returns a payload, a result or the progress of a job of a type as indented text in which secrets are masked: the values of members whose
-// names say that they are one, what a built-in type declares, and what MaskText finds in other texts. secrets are names of further members,
-// at any level. What is no JSON is masked whole.
-func MaskJSON(jobType string, raw json.RawMessage, secrets ...string) string {
+// JSON is a payload, a result or the progress of a job of a type, as indented text without secrets: Mask stands for the values of members whose names
+// say that they are one, for those that a built-in type declares, and for what Text finds in other texts. secrets are names of further members, at any
+// level. Of what is no JSON nothing is shown.
+func JSON(jobType string, raw json.RawMessage, secrets ...string) string {
 	if len(raw) == 0 {
 		return ""
 	}
@@ -74,7 +45,7 @@ func MaskJSON(jobType string, raw json.RawMessage, secrets ...string) string {
 	decoder.UseNumber()
 	var v any
 	if decoder.Decode(&v) != nil {
-		return Masked
+		return Mask
 	}
 	more := make(map[string]bool, len(secrets))
 	for _, name := range secrets {
@@ -89,7 +60,7 @@ func MaskJSON(jobType string, raw json.RawMessage, secrets ...string) string {
 	encoder.SetEscapeHTML(false) // a template escapes it
 	encoder.SetIndent("", "  ")
 	if encoder.Encode(masked(v, more, whole)) != nil {
-		return Masked
+		return Mask
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
@@ -113,7 +84,7 @@ func masked(v any, secrets, whole map[string]bool) any {
 			v[i] = masked(v[i], secrets, nil)
 		}
 	case string:
-		return MaskText(v)
+		return Text(v)
 	}
 	return v
 }
@@ -123,7 +94,7 @@ func hidden(v any) any {
 	if v == nil || v == "" {
 		return v
 	}
-	return Masked
+	return Mask
 }
 
 // maskedAll keeps the names of an object's members and masks every value.
