@@ -163,7 +163,7 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 // ledgerPages are the addresses of the pages about documents and books, each with what it shows of acme.
 var ledgerPages = map[string]string{
 	"documents": "inv-1", "documents?document=inv-1": "SECRET", "entries": "inv-1", "entries?document=inv-1": "11.90", "trial-balance": "11.90",
-	"rules": "SECRET", "rules/1": "SECRET", "rules/1/preview": "SECRET", "rules/edit": "SECRET", "accounts": "SECRET", "accounts?account=1200": "inv-1",
+	"periods": "2031-01-01", "rules": "SECRET", "rules/1": "SECRET", "rules/1/preview": "SECRET", "rules/edit": "SECRET", "accounts": "SECRET", "accounts?account=1200": "inv-1",
 }
 
 func TestAnotherOrganizationSeesNothingOfTheLedger(t *testing.T) {
@@ -174,6 +174,7 @@ func TestAnotherOrganizationSeesNothingOfTheLedger(t *testing.T) {
 	s.write(d)
 	s.work()
 	s.exec(`UPDATE daybook.accounts SET name = 'SECRET' WHERE code = '1200'`)
+	s.exec(`INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('acme', '2031-01-01', '2031-01-31')`)
 	s.exec(`UPDATE daybook.rule_sets SET name = 'SECRET', source = replace(source, 'ruleset: sample', 'ruleset: SECRET')`)
 	fixture.Organization(t, s.Pool, "other")
 	of := func(path, org string) string {

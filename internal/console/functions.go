@@ -35,6 +35,7 @@ func functions() template.FuncMap {
 		"clip":   clip,
 		"add":    add,
 		"money":  money,
+		"int64":  func(n int) int64 { return int64(n) },
 
 		"basispoints": basisPoints,
 		"previewmost": func() int { return ledger.DefaultPreviewDocuments },

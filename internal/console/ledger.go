@@ -30,6 +30,7 @@ func (c *console) ledger() {
 	c.trialBalance()
 	c.accounts()
 	c.rules()
+	c.periods()
 }
 
 // ledgerPage adds a page about one organization's documents, books or rules. Where neither the address nor the token names one, it asks

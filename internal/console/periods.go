@@ -1,0 +1,190 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/days"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// closedOutShown is how many of the documents are shown that failed because a period is closed.
+const closedOutShown = 50
+
+var periodsPage = view{Title: "Periods", Template: "periods", Nav: "periods", Lead: "Spans of posting dates. Nothing is posted into a closed one; a date in no period is open."}
+
+// periods adds the page of an organization's periods, and the actions on them.
+func (c *console) periods() {
+	c.addToMenu(menuEntry{Group: "Ledger", Name: "Periods", Path: "periods"})
+	c.ledgerPage("GET "+Root+"periods", periodsPage, c.periodList)
+	c.action(Root+"periods/add", tokens.ScopeOperate, "periods.add", c.addPeriods)
+	c.action(Root+"periods/close", tokens.ScopeOperate, "periods.close", c.closePeriod)
+	c.action(Root+"periods/open", tokens.ScopeOperate, "periods.open", c.openPeriod)
+	c.action(Root+"periods/policy", tokens.ScopeOperate, "periods.policy", c.setPeriodPolicy)
+}
+
+// shownPeriod is a period with the button that changes it.
+type shownPeriod struct {
+	models.Period
+	Change button
+}
+
+// policyOptions are the choices for documents with a date in a closed period.
+var policyOptions = []option{
+	{string(models.PolicyFail), "Fail until the period is opened"},
+	{string(models.PolicyFirstOpenDay), "Are posted on the first open day after it"},
+}
+
+func (c *console) periodList(ctx context.Context, r *request, org string) (*view, error) {
+	o, err := c.Listing.Organization(ctx, org)
+	if err != nil {
+		return nil, err
+	}
+	periods, err := ledgerdb.Periods(ctx, c.Pool, org)
+	if err != nil {
+		return nil, err
+	}
+	closedOut := []models.ErrorCode{models.CodePeriodClosed}
+	counts, err := ledgerdb.CountFailures(ctx, c.Pool, org, closedOut)
+	if err != nil {
+		return nil, err
+	}
+	failed, err := ledgerdb.FailedDocuments(ctx, c.Pool, org, closedOut, closedOutShown)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(periods)
+	shown := make([]shownPeriod, len(periods))
+	for i, p := range periods {
+		shown[i] = shownPeriod{p, periodButton(r, org, p, o.ClosedPeriodPolicy)}
+	}
+	data := map[string]any{
+		"Org": org, "Periods": shown, "Policy": o.ClosedPeriodPolicy, "Failed": failed, "FailedJobs": int64(0), "Most": int64(ledgerdb.MaxFailures),
+		"Add": button{
+			Action: Root + "periods/add", Label: "Add", Hidden: []field{{Name: "org", Value: org}}, Next: r.URL.RequestURI(),
+			Fields: []field{{Name: "span", Label: "A month, or the twelve months of a year", Placeholder: "2026-03"}},
+		},
+		"SetPolicy": button{
+			Action: Root + "periods/policy", Label: "Set", Tone: "quiet", Hidden: []field{{Name: "org", Value: org}}, Next: r.URL.RequestURI(),
+			Fields: []field{{Name: "policy", Label: "Documents with a date in a closed period", Value: string(o.ClosedPeriodPolicy), Options: policyOptions}},
+		},
+	}
+	if len(counts) > 0 {
+		data["FailedJobs"] = counts[0].Jobs
+	}
+	return &view{Data: data}, nil
+}
+
+// periodButton opens a closed period, or closes an open one after a question.
+func periodButton(r *request, org string, p models.Period, policy models.ClosedPeriodPolicy) button {
+	b := button{
+		Action: Root + "periods/open", Label: "Open", Tone: "quiet", Next: r.URL.RequestURI(),
+		Hidden:  []field{{Name: "org", Value: org}, {Name: "from", Value: p.StartsOn.String()}},
+		Confirm: fmt.Sprintf("Documents are posted into %s to %s again, and jobs that failed because it is closed are tried again.", p.StartsOn, p.EndsOn),
+	}
+	if p.State == models.PeriodOpen {
+		b.Action, b.Label, b.Tone = Root+"periods/close", "Close", "danger"
+		then := "Documents with a date in it fail with PERIOD_CLOSED until it is opened."
+		if policy == models.PolicyFirstOpenDay {
+			then = "Documents with a date in it are posted on the first open day after it."
+		}
+		b.Confirm = fmt.Sprintf("Nothing is posted into %s to %s any more. %s What is being posted now is waited for.", p.StartsOn, p.EndsOn, then)
+	}
+	return b
+}
+
+// ofLedger reads which organization a form is about; it must be known.
+func (c *console) ofLedger(ctx context.Context, r *request) (string, error) {
+	org, err := r.org()
+	if err == nil && org == "" {
+		err = wrongParameter("the organization is missing")
+	}
+	if err == nil {
+		_, err = c.Listing.Organization(ctx, org)
+	}
+	return org, err
+}
+
+// changePeriods runs a change of an organization's periods in its own transaction.
+func (c *console) changePeriods(ctx context.Context, r *request, change func(tx pgx.Tx, org string) (done, error)) (done, error) {
+	org, err := c.ofLedger(ctx, r)
+	if err != nil {
+		return done{}, err
+	}
+	var d done
+	err = store.Begin(ctx, c.Pool, func(tx pgx.Tx) error {
+		var err error
+		d, err = change(tx, org)
+		return err
+	})
+	d.Org = org
+	return d, err
+}
+
+func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
+	span := r.PostFormValue("span")
+	periods, err := days.Year(span)
+	if err != nil {
+		var month models.Period
+		if month, err = days.Month(span); err != nil {
+			return done{}, wrongParameter("%q: want a month such as 2026-03, or a year such as 2026", span)
+		}
+		periods = []models.Period{month}
+	}
+	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
+		return done{Subject: span, Text: plural(len(periods), "open period", "open periods") + " added."}, ledgerdb.AddPeriods(ctx, tx, org, periods)
+	})
+}
+
+func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
+	day, err := periodOf(r)
+	if err != nil {
+		return done{}, err
+	}
+	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
+		return done{Subject: day.String(), Text: "The period that begins on " + day.String() + " is closed."}, ledgerdb.ClosePeriod(ctx, tx, org, day)
+	})
+}
+
+func (c *console) openPeriod(ctx context.Context, r *request) (done, error) {
+	day, err := periodOf(r)
+	if err != nil {
+		return done{}, err
+	}
+	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
+		a, err := ledgerdb.OpenPeriod(ctx, tx, org, day)
+		return done{
+			Subject: day.String(), Text: "The period that begins on " + day.String() + " is open." + broughtBack(a.Returned), Details: map[string]any{"returned": a.Returned},
+		}, err
+	})
+}
+
+func (c *console) setPeriodPolicy(ctx context.Context, r *request) (done, error) {
+	policy := models.ClosedPeriodPolicy(r.PostFormValue("policy"))
+	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
+		a, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, policy)
+		return done{Subject: string(policy), Text: "The policy is set." + broughtBack(a.Returned), Details: map[string]any{"returned": a.Returned}}, err
+	})
+}
+
+// periodOf reads the first day of the period that a form names.
+func periodOf(r *request) (models.Date, error) {
+	day, err := dayParameter("the period's first day", r.PostFormValue("from"))
+	if err == nil && day.IsZero() {
+		err = wrongParameter("the period's first day is missing")
+	}
+	return day, err
+}
+
+func broughtBack(jobs int) string {
+	if jobs == 0 {
+		return ""
+	}
+	return " " + plural(jobs, "failed job is", "failed jobs are") + " pending again."
+}
