@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	// shownCommand is a line of an indented block that calls daybook; namedCommand is a span of code that names a command.
+	shownCommand = regexp.MustCompile(`(?m)^ {4,6}(daybook .+)$`)
+	namedCommand = regexp.MustCompile("`(daybook [^`]+)`")
+	// word is a word of a command line, in quotes or not.
+	word = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)
+	// filledIn is what Prometheus fills in.
+	filledIn = regexp.MustCompile(`\{\{[^}]*\}\}`)
+)
+
+// TestRunbookNamesCommandsThatExist: each command of the runbook, and of the alerts, is one of the program with flags that it has. A line that is to be typed
+// has the arguments that the command takes, too.
+func TestRunbookNamesCommandsThatExist(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../deploy/prometheus/*.yml")
+	require.NoError(t, err)
+	count := 0
+	for _, file := range append(files, "../../docs/runbook.md") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		plain := filledIn.ReplaceAllString(string(text), "jobs")
+		for _, m := range shownCommand.FindAllStringSubmatch(plain, -1) {
+			line, _, _ := strings.Cut(m[1], " #")
+			assertCommand(t, file, line, true)
+			count++
+		}
+		for _, m := range namedCommand.FindAllStringSubmatch(plain, -1) {
+			assertCommand(t, file, m[1], false)
+			count++
+		}
+	}
+	assert.Greater(t, count, 60, "commands that were found")
+}
+
+// assertCommand fails unless the program has the command and its flags and, when it is whole, takes its arguments.
+func assertCommand(t *testing.T, file, line string, whole bool) {
+	t.Helper()
+	var args []string
+	for _, w := range word.FindAllString(strings.ReplaceAll(line, " N", " 6"), -1)[1:] {
+		args = append(args, strings.Trim(w, `"'`))
+	}
+	a, err := newApp(strings.NewReader(""), io.Discard, io.Discard)
+	require.NoError(t, err)
+	root := newRoot(a)
+	command, rest, err := root.Find(args)
+	if !assert.NoError(t, err, "%s: %s", file, line) {
+		return
+	}
+	if command.HasSubCommands() && command.HasParent() && len(rest) > 0 {
+		assert.True(t, strings.HasPrefix(rest[0], "-"), "%s: %s: there is no command %s %s", file, line, command.CommandPath(), rest[0])
+	}
+	assert.NotEqual(t, root, command, "%s: %s", file, line)
+	assert.NoError(t, command.ParseFlags(rest), "%s: %s", file, line)
+	if whole {
+		assert.NoError(t, command.ValidateArgs(command.Flags().Args()), "%s: %s", file, line)
+		assert.NoError(t, command.ValidateRequiredFlags(), "%s: %s", file, line)
+		assert.NotNil(t, command.RunE, "%s: %s", file, line)
+	}
+}
