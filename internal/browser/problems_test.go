@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 )
 
@@ -23,6 +24,8 @@ func (p *problems) note(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
 		p.texts = append(p.texts, e.ExceptionDetails.Text)
+	case *page.EventJavascriptDialogOpening:
+		p.texts = append(p.texts, "a script ran: "+e.Message)
 	case *cdplog.EventEntryAdded:
 		// A page of an error is reported as a failed request as well; its status is the tests' own matter.
 		if e.Entry.Level == cdplog.EntryLevelError && e.Entry.Source != cdplog.EntrySourceNetwork {

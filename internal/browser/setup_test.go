@@ -74,7 +74,12 @@ type tab struct {
 // open starts a console and returns a page of it that has loaded nothing yet. The test fails when a page has errors of scripts or styles.
 func open(t *testing.T, temporal client.Client) *tab {
 	t.Helper()
-	db := pgtest.New(t)
+	return openOn(t, pgtest.New(t), temporal)
+}
+
+// openOn is open on a database that is there.
+func openOn(t *testing.T, db *pgtest.DB, temporal client.Client) *tab {
+	t.Helper()
 	list, err := listing.New(db.Pool)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, list.Close()) })
