@@ -185,12 +185,12 @@ func (b *tab) fill(selector, value string) {
 	b.do(chromedp.SetValue(chromedp.CSS(selector), value))
 }
 
-// as shows the page as a screen of this size does, in light or dark.
+// as shows the page as a screen of this size does, in light or dark, for a person who wants nothing to move.
 func (b *tab) as(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 		})
 		return chromedp.Void{}, err
 	}, chromedp.EmulateViewport(width, height))

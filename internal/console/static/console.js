@@ -30,6 +30,16 @@ document.addEventListener("click", async (e) => {
 });
 showCopy();
 
+// A table that is wider than its place is scrolled with the keyboard as well.
+function reachScrolled() {
+  for (const s of document.querySelectorAll(".scroll")) {
+    if (s.scrollWidth > s.clientWidth) { s.tabIndex = 0; s.setAttribute("role", "region"); s.setAttribute("aria-label", "Table"); }
+    else for (const name of ["tabindex", "role", "aria-label"]) s.removeAttribute(name);
+  }
+}
+window.addEventListener("resize", reachScrolled);
+reachScrolled();
+
 // become makes an element what another one is, and leaves alone what is the same already: so the keyboard's place, the selection, what is
 // typed, opened and scrolled stays.
 function become(now, next) {
@@ -69,7 +79,7 @@ if (live) {
       if (!answer.ok) throw new Error(answer.status);
       const page = new DOMParser().parseFromString(`<div id="content">${await answer.text()}</div>`, "text/html").body.firstChild;
       for (const name of live.getAttributeNames()) page.setAttribute(name, live.getAttribute(name));
-      if (!paused) { become(live, page); tick(); showCopy(); show("Live", "on"); }
+      if (!paused) { become(live, page); tick(); showCopy(); reachScrolled(); show("Live", "on"); }
     } catch { show("The server does not answer: this is from before", "bad"); } finally { asking = false; }
   }
   setInterval(refresh, 5000);
