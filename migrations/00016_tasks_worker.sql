@@ -330,6 +330,18 @@ BEGIN
 END
 $$;
 
+-- Puts the types on record that a worker has processors for (chapter 20).
+CREATE FUNCTION queues.note_task_types(_worker text, _types text[], _owners text[], _timeouts double precision[], _parallel integer[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
+    PERFORM daybook.note_job_types('tasks', _worker, _types, array_fill(''::text, ARRAY[cardinality(_types)]), _owners, array_fill(0, ARRAY[cardinality(_types)]),
+        _timeouts, _parallel, array_fill(false, ARRAY[cardinality(_types)]));
+END
+$$;
+
 -- Locks those of the tasks that the turn holds until the transaction ends.
 CREATE FUNCTION queues.lock_tasks(_turn text, _fence bigint, _task_ids bigint[]) RETURNS TABLE (task_id bigint, attempt integer)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -402,11 +414,11 @@ AS $$ SELECT coalesce((SELECT o.put_off FROM queues.open_task o WHERE o.task_id 
 
 REVOKE ALL ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn, queues.turns_with_tasks,
     queues.prolong_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over, queues.give_tasks_of_turn_back,
-    queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off FROM PUBLIC;
+    queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.note_task_types, queues.lock_tasks, queues.end_tasks, queues.task_put_off FROM PUBLIC;
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION queues.task_put_off, queues.end_tasks, queues.lock_tasks, queues.reclaim_expired_tasks, queues.reclaim_tasks_of_turns, queues.give_tasks_of_turn_back;
+DROP FUNCTION queues.task_put_off, queues.end_tasks, queues.lock_tasks, queues.note_task_types, queues.reclaim_expired_tasks, queues.reclaim_tasks_of_turns, queues.give_tasks_of_turn_back;
 DROP FUNCTION queues.hand_tasks_over, queues.begin_tasks, queues.mark_tasks_waiting, queues.renew_tasks_of_turn, queues.prolong_tasks, queues.turns_with_tasks;
 DROP FUNCTION queues.tasks_of_turn, queues.has_other_tasks, queues.lease_tasks, queues.next_fence, queues.require_table;

@@ -101,7 +101,7 @@ BEGIN
     -- What Daybook's worker asks (chapter 16).
     GRANT EXECUTE ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn,
         queues.turns_with_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over,
-        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off
+        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.note_task_types, queues.lock_tasks, queues.end_tasks, queues.task_put_off
         TO worker_service_user;
     RETURN true;
 END
@@ -144,7 +144,7 @@ BEGIN
         queues.give_back_tasks(bigint[], bigint[]), queues.complete_tasks(bigint[], bigint[]), queues.fail_tasks(bigint[], text[]),
         queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn,
         queues.turns_with_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over,
-        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off
+        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.note_task_types, queues.lock_tasks, queues.end_tasks, queues.task_put_off
         FROM worker_service_user;
     FOREACH name IN ARRAY ARRAY['queues', 'internal'] LOOP
         IF obj_description(to_regnamespace(name), 'pg_namespace') = 'Made by Daybook' THEN

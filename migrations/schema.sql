@@ -1378,6 +1378,24 @@ $$;
 
 COMMENT ON FUNCTION daybook.new_ids(total integer) IS 'UUIDs version 7 as text, in ascending order';
 
+-- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO daybook.job_types AS t (kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker)
+    SELECT _kind, x.type, x.alias_of, x.owner, x.attempts, x.timeout, x.parallel, x.bulk, _worker
+      FROM unnest(_types, _aliases, _owners, _attempts, _timeouts, _parallel, _bulk) AS x (type, alias_of, owner, attempts, timeout, parallel, bulk)
+     ORDER BY x.type COLLATE "C"
+    ON CONFLICT (kind, type) DO UPDATE
+       SET alias_of = excluded.alias_of, owner = coalesce(nullif(excluded.owner, ''), t.owner), max_attempts = excluded.max_attempts,
+           timeout_seconds = excluded.timeout_seconds, parallel = excluded.parallel, bulk = excluded.bulk, worker = excluded.worker, last_seen = clock_timestamp();
+    DELETE FROM daybook.job_types t WHERE t.last_seen < clock_timestamp() - interval '90 days';
+END
+$$;
+
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.refuse_change() RETURNS trigger
@@ -2405,7 +2423,7 @@ BEGIN
     -- What Daybook's worker asks (chapter 16).
     GRANT EXECUTE ON FUNCTION queues.require_table, queues.next_fence, queues.lease_tasks, queues.has_other_tasks, queues.tasks_of_turn,
         queues.turns_with_tasks, queues.renew_tasks_of_turn, queues.mark_tasks_waiting, queues.begin_tasks, queues.hand_tasks_over,
-        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.lock_tasks, queues.end_tasks, queues.task_put_off
+        queues.give_tasks_of_turn_back, queues.reclaim_tasks_of_turns, queues.reclaim_expired_tasks, queues.note_task_types, queues.lock_tasks, queues.end_tasks, queues.task_put_off
         TO worker_service_user;
     RETURN true;
 END
@@ -2807,6 +2825,19 @@ BEGIN
         due := least(due, ready, (SELECT min(b.scheduled_at) FROM queues.ready_before(c, nullif(kind, '*'), without, 1) b));
     END LOOP;
     RETURN due;
+END
+$$;
+
+-- Name: note_task_types(text, text[], text[], double precision[], integer[]); Type: FUNCTION; Schema: queues; Owner: -
+
+CREATE FUNCTION queues.note_task_types(_worker text, _types text[], _owners text[], _timeouts double precision[], _parallel integer[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
+    PERFORM daybook.note_job_types('tasks', _worker, _types, array_fill(''::text, ARRAY[cardinality(_types)]), _owners, array_fill(0, ARRAY[cardinality(_types)]),
+        _timeouts, _parallel, array_fill(false, ARRAY[cardinality(_types)]));
 END
 $$;
 
@@ -3828,6 +3859,56 @@ CREATE VIEW daybook.job_status AS
 
 COMMENT ON VIEW daybook.job_status IS 'Background jobs by type and state';
 
+-- Name: job_types; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_types (
+    kind text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL COLLATE pg_catalog."C",
+    alias_of text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    owner text DEFAULT ''::text NOT NULL,
+    max_attempts integer DEFAULT 0 NOT NULL,
+    timeout_seconds double precision DEFAULT 0 NOT NULL,
+    parallel integer DEFAULT 0 NOT NULL,
+    bulk boolean DEFAULT false NOT NULL,
+    worker text NOT NULL,
+    first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT job_types_check CHECK (((kind = 'accounting'::text) = (type = ''::text))),
+    CONSTRAINT job_types_kind_check CHECK ((kind = ANY (ARRAY['accounting'::text, 'jobs'::text, 'tasks'::text]))),
+    CONSTRAINT job_types_max_attempts_check CHECK ((max_attempts >= 0)),
+    CONSTRAINT job_types_parallel_check CHECK ((parallel >= 0)),
+    CONSTRAINT job_types_timeout_seconds_check CHECK ((timeout_seconds >= (0)::double precision))
+)
+WITH (fillfactor='70');
+
+-- Name: TABLE job_types; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_types IS 'Types that workers have handlers for: each worker writes its own every minute; what no worker has written for 90 days is removed';
+
+-- Name: COLUMN job_types.type; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.type IS 'As jobs are enqueued; empty for the kind accounting';
+
+-- Name: COLUMN job_types.alias_of; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.alias_of IS 'The type whose handler works it, if this is another name of it; else empty';
+
+-- Name: COLUMN job_types.owner; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.owner IS 'The team or contact responsible; empty: no worker has said';
+
+-- Name: COLUMN job_types.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.max_attempts IS 'How many attempts a job has that says nothing else; 0: that is the kind''s rule';
+
+-- Name: COLUMN job_types.parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.parallel IS 'How many a worker works side by side, or how many share a call of a bulk handler';
+
+-- Name: COLUMN job_types.worker; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.worker IS 'The worker that wrote the row last';
+
 -- Name: job_workers; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_workers (
@@ -4347,6 +4428,11 @@ ALTER TABLE ONLY daybook.impacts
 
 ALTER TABLE ONLY daybook.job_links
     ADD CONSTRAINT job_links_pkey PRIMARY KEY (kind, id, job_id);
+
+-- Name: job_types job_types_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_types
+    ADD CONSTRAINT job_types_pkey PRIMARY KEY (kind, type);
 
 -- Name: job_workers job_workers_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 

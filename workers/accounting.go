@@ -112,6 +112,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	w := &Worker{pool: o.Pool, log: o.Log, engine: engine.New(s, processor, engineOptions), fatal: make(chan error, 1)}
 	left := &leftovers{store: s, log: o.Log, can: o.abilities()}
 	w.tend = func(ctx context.Context) error {
+		noteTypes(ctx, s, o.Name, accountingType(o.Owner), o.Log)
 		if err := left.tell(ctx); err != nil && ctx.Err() == nil {
 			o.Log.Debug("what is left to other workers could not be read", "error", err)
 		}

@@ -85,6 +85,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		if err := o.Registry.Started(); err != nil {
 			return err
 		}
+		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
 		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, turns.ProcessName()), Types: o.Registry.Names()}
 		return tendTypes(ctx, s, me, o.Log)
 	}

@@ -85,6 +85,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	if err != nil {
 		return DueReport{}, err
 	}
+	noteTypes(ctx, d.store, d.worker, typesOf(d.registry), d.log)
 	me := store.JobWorker{ID: d.id, Name: d.worker, Types: d.registry.Names()}
 	if err := d.store.NoteJobWorker(ctx, me); err != nil {
 		return DueReport{}, err

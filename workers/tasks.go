@@ -81,6 +81,10 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
 	w := &Worker{pool: o.Pool, log: o.Log, verify: o.verify, fatal: make(chan error, 1)}
 	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Log: o.Log})
+	w.tend = func(ctx context.Context) error {
+		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
+		return nil
+	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TasksTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
 	w.worker.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
 	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))

@@ -1,9 +1,15 @@
 package main
 
-import "github.com/daybook-dev/daybook/workers"
+import (
+	"cmp"
+
+	"github.com/daybook-dev/daybook/handlers"
+	"github.com/daybook-dev/daybook/workers"
+)
 
 // accountingWorker is the worker of the accounting queue.
 func (a *app) accountingWorker(options workers.AccountingOptions) (*workers.Worker, func() error, error) {
+	options.Owner = cmp.Or(a.environment.AccountingOwner, handlers.DefaultOwner)
 	w, err := workers.NewAccounting(options)
 	return w, nil, err
 }

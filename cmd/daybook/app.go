@@ -25,10 +25,12 @@ type environment struct {
 	// TasksDatabaseURL is the database as the worker of tasks sees it; empty: DatabaseURL.
 	TasksDatabaseURL string `env:"DAYBOOK_TASKS_DATABASE_URL"`
 	LogLevel         string `env:"DAYBOOK_LOG_LEVEL"`
+	// AccountingOwner owns the accounting jobs.
+	AccountingOwner string `env:"DAYBOOK_ACCOUNTING_OWNER"`
 	// LogEnqueue is "1" to log each request that enqueues.
 	LogEnqueue string `env:"DAYBOOK_LOG_ENQUEUE"`
-	NoColor          string `env:"NO_COLOR"`
-	Term             string `env:"TERM"`
+	NoColor    string `env:"NO_COLOR"`
+	Term       string `env:"TERM"`
 }
 
 // app is what every command shares: streams, global flags and what follows from them.

@@ -18,7 +18,7 @@ import (
 func jobsCommand(a *app) *cobra.Command {
 	command := &cobra.Command{Use: "jobs", Short: "Enqueue, search, show, retry, cancel and count jobs"}
 	command.AddCommand(jobsEnqueueCommand(a), jobsListCommand(a), jobsShowCommand(a), jobsRetryCommand(a),
-		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a))
+		jobsCancelCommand(a), jobsResumeCommand(a), jobsStatsCommand(a), jobsTypesCommand(a))
 	return command
 }
 
@@ -106,7 +106,7 @@ func jobsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(newJobsPage(page), func(w io.Writer) error {
-				if err := a.printJobs(w, page.Jobs); err != nil {
+				if err := a.printJobs(w, page.Jobs, page.Owners); err != nil {
 					return err
 				}
 				if page.Next != "" {
@@ -127,6 +127,7 @@ func jobsListCommand(a *app) *cobra.Command {
 // listedJob is a background job of a list, for programs: without payload and result.
 type listedJob struct {
 	models.Job
+	Owner   string           `json:"owner,omitempty"`
 	Payload *struct{}        `json:"payload,omitempty"`
 	Links   []models.JobLink `json:"links"`
 }
@@ -139,7 +140,7 @@ type jobsPage struct {
 func newJobsPage(p listing.JobPage) jobsPage {
 	out := jobsPage{Jobs: make([]listedJob, len(p.Jobs)), Next: p.Next}
 	for i, j := range p.Jobs {
-		out.Jobs[i] = listedJob{Job: j, Links: p.Links[j.ID]}
+		out.Jobs[i] = listedJob{Job: j, Owner: p.Owners[j.Type], Links: p.Links[j.ID]}
 		if out.Jobs[i].Links == nil {
 			out.Jobs[i].Links = []models.JobLink{}
 		}
@@ -147,16 +148,16 @@ func newJobsPage(p listing.JobPage) jobsPage {
 	return out
 }
 
-func (a *app) printJobs(w io.Writer, jobs []models.Job) error {
-	t := newTable("JOB", "ORGANIZATION", "TYPE", "STATE", "ATTEMPTS", "ENQUEUED", "DUE", "FINISHED", "CODE", "ERROR")
-	t.right = []int{4}
+func (a *app) printJobs(w io.Writer, jobs []models.Job, owners map[string]string) error {
+	t := newTable("JOB", "ORGANIZATION", "TYPE", "OWNER", "STATE", "ATTEMPTS", "ENQUEUED", "DUE", "FINISHED", "CODE", "ERROR")
+	t.right = []int{5}
 	for i := range jobs {
 		j := &jobs[i]
 		due := ""
 		if j.State == models.JobPending {
 			due = formatTime(j.ReadyAt)
 		}
-		t.add(j.ID, j.OrgID, j.Type, string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
+		t.add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
 			text(j.LastErrorCode), text(j.LastError))
 	}
 	return a.print(w, t)
@@ -198,6 +199,7 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
 		{"job", d.ID},
 		{"organization", d.OrgID},
 		{"type", d.Type},
+		{"owner", d.Owner},
 		{"state", string(d.State)},
 		{"attempts", attempts},
 		{"priority", priorityName(d.Priority)},

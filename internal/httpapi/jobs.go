@@ -28,6 +28,7 @@ type Job struct {
 	ID             string `json:"id"`
 	OrgID          string `json:"orgId"`
 	Type           string `json:"type"`
+	Owner          string `json:"owner,omitempty" doc:"Who owns the type, as a worker put it on record"`
 	State          string `json:"state" enum:"pending,leased,completed,failed,cancelled" doc:"failed is the dead letter"`
 	Priority       string `json:"priority" enum:"high,normal,low"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
@@ -297,6 +298,7 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 	out := &jobOutput{}
 	b := &out.Body
 	b.Job, b.Payload, b.Links = job(&d.Job), object(d.Payload), convert(d.Links, link)
+	b.Owner = d.Owner
 	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
 	b.HistoryCount = d.AttemptRows
 	if d.Older > 0 {
@@ -348,7 +350,9 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 	out := &listJobsOutput{}
 	out.Body.NextCursor = page.Next
 	out.Body.Jobs = convert(page.Jobs, func(j *models.Job) ListedJob {
-		return ListedJob{Job: job(j), Links: convert(page.Links[j.ID], link)}
+		listed := ListedJob{Job: job(j), Links: convert(page.Links[j.ID], link)}
+		listed.Owner = page.Owners[j.Type]
+		return listed
 	})
 	return out, nil
 }

@@ -44,6 +44,8 @@ type JobPage struct {
 	Jobs []models.Job
 	// Links are those of Jobs, by the job's id.
 	Links map[string][]models.JobLink
+	// Owners are who owns the types of Jobs, as workers put it on record.
+	Owners map[string]string
 	// Next is the cursor of the next part; empty: this is the last one.
 	Next string
 }
@@ -51,6 +53,8 @@ type JobPage struct {
 // JobDetail is a background job with all that is known of it.
 type JobDetail struct {
 	models.Job
+	// Owner owns the type, as a worker put it on record; empty: none has said.
+	Owner string           `json:"owner,omitempty"`
 	Links []models.JobLink `json:"links"`
 	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each of which may stand for several
 	// attempts; Older is the id before which the next page begins, 0: this is the last one.
@@ -84,6 +88,9 @@ func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit
 	ids := make([]string, len(page.Jobs))
 	for i := range page.Jobs {
 		ids[i] = page.Jobs[i].ID
+	}
+	if page.Owners, err = l.ownersOf(ctx, page.Jobs); err != nil {
+		return page, err
 	}
 	links, err := l.jobLinks(ctx, ids...)
 	for _, link := range links {
@@ -135,6 +142,11 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 	if d.Links, err = l.jobLinks(ctx, id); err != nil {
 		return d, err
 	}
+	owners, err := l.ownersOf(ctx, []models.Job{d.Job})
+	if err != nil {
+		return d, err
+	}
+	d.Owner = owners[d.Type]
 	db := l.db.WithContext(ctx)
 	if err := db.Model(&models.JobAttempt{}).Where("job_id = ?", id).Count(&d.AttemptRows).Error; err != nil {
 		return d, store.Wrap("count attempts", err)

@@ -1,0 +1,56 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/tasks"
+)
+
+// typesOf are the types of a registry of jobs, and their aliases, as they are put on record.
+func typesOf(r *jobs.Registry) (types []store.TypeOnRecord) {
+	for _, registration := range r.Registrations() {
+		p := registration.Policy
+		t := store.TypeOnRecord{
+			Type: registration.Type, Owner: p.Owner, MaxAttempts: p.MaxAttempts, Timeout: p.Timeout, Parallel: p.Parallel, Bulk: registration.Bulk,
+		}
+		types = append(types, t)
+		for _, alias := range p.Aliases {
+			other := t
+			other.Type, other.AliasOf = alias, t.Type
+			types = append(types, other)
+		}
+	}
+	return types
+}
+
+// typesOfTasks are those of a registry of tasks.
+func typesOfTasks(r *tasks.Registry) (types []store.TypeOnRecord) {
+	for _, registration := range r.Registrations() {
+		p := registration.Policy
+		types = append(types, store.TypeOnRecord{Type: registration.Type, Owner: p.Owner, Timeout: p.Timeout, Parallel: p.Parallel})
+	}
+	return types
+}
+
+// accountingType is the one type of accounting jobs.
+func accountingType(owner string) []store.TypeOnRecord {
+	return []store.TypeOnRecord{{Owner: owner, MaxAttempts: models.MaxAttempts, Bulk: true}}
+}
+
+// typeNoter puts types on record: a store or a queue of tasks.
+type typeNoter interface {
+	NoteTypes(ctx context.Context, worker string, types []store.TypeOnRecord) error
+}
+
+// noteTypes puts a worker's types on record. The worker works without: what fails is logged.
+func noteTypes(ctx context.Context, s typeNoter, worker string, types []store.TypeOnRecord, log *slog.Logger) {
+	if err := s.NoteTypes(ctx, cmp.Or(worker, turns.ProcessName()), types); err != nil && ctx.Err() == nil {
+		log.Warn("the worker's types and their owners could not be put on record; trying again in a minute", "error", err)
+	}
+}
