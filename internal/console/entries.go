@@ -3,15 +3,17 @@ package console
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // entriesListed is how many entries a page of the list has.
 const entriesListed = 100
 
-var entriesPage = view{Title: "Entries", Template: "entries", Nav: "entries", Lead: "What was posted, line by line, the newest impact first."}
+var entriesPage = view{Title: "Entries", Template: "entries", Nav: "entries", Lead: "What was posted, line by line, the latest posting date first."}
 
 // entries adds the list of entries.
 func (c *console) entries() {
@@ -33,25 +35,22 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 	if f.From, f.To, err = spanParameters(r); err != nil {
 		return nil, err
 	}
-	var found []ledgerdb.EntryLine
 	p := pager{}
-	if after := r.FormValue("after"); after == "" {
-		found, err = c.Listing.Entries(ctx, f)
-	} else {
-		var place listing.EntryPlace
-		if _, err := fmt.Sscanf(after, "%d.%d", &place.ImpactID, &place.LineNo); err != nil {
-			return nil, wrongParameter("after is %q: take the address from the page before", after)
+	var place listing.DatedPlace
+	if after := r.FormValue("after"); after != "" {
+		if place, err = readPlace(after); err != nil {
+			return nil, err
 		}
 		p.First = r.here("after", "")
-		found, err = c.Listing.EntriesAfter(ctx, f, place)
 	}
+	found, err := c.Listing.EntriesByDate(ctx, f, place)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) > entriesListed {
 		found = found[:entriesListed]
 		last := found[entriesListed-1]
-		p.Next = r.here("after", fmt.Sprintf("%d.%d", last.ImpactID, last.LineNo))
+		p.Next = r.here("after", fmt.Sprintf("%s.%d.%d", last.PostingDate, last.ImpactID, last.LineNo))
 	}
 	lines := make([]postedLine, len(found))
 	for i, l := range found {
@@ -71,4 +70,18 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 			},
 		},
 	}}, nil
+}
+
+// readPlace reads the place after which a list of entries goes on, as its address has it.
+func readPlace(text string) (listing.DatedPlace, error) {
+	var place listing.DatedPlace
+	day, line, _ := strings.Cut(text, ".")
+	_, err := fmt.Sscanf(line, "%d.%d", &place.ImpactID, &place.LineNo)
+	if err == nil {
+		place.Day, err = models.ParseDate(day)
+	}
+	if err != nil {
+		return place, wrongParameter("after is %q: take the address from the page before", text)
+	}
+	return place, nil
 }

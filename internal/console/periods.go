@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/days"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
@@ -120,8 +121,10 @@ func (c *console) changePeriods(ctx context.Context, r *request, change func(tx 
 	var d done
 	err = store.Begin(ctx, c.Pool, func(tx pgx.Tx) error {
 		var err error
-		d, err = change(tx, org)
-		return err
+		if d, err = change(tx, org); err != nil {
+			return err
+		}
+		return actions.Note(ctx, tx, org, d.Subject, d.Details)
 	})
 	d.Org = org
 	return d, err

@@ -69,12 +69,36 @@ func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]ledgerdb.EntryL
 	return find[ledgerdb.EntryLine]("list entries", l.entries(ctx, f))
 }
 
+// DatedPlace is where a list of EntriesByDate goes on: after this line.
+type DatedPlace struct {
+	Day models.Date
+	EntryPlace
+}
+
+// EntriesByDate lists entries from a place on, those with the latest posting date first, the last posted impact of a day first; the zero place:
+// from the beginning. An index has this order, so that a page reads few entries of any span of days.
+func (l *Listing) EntriesByDate(ctx context.Context, f EntryFilter, after DatedPlace) ([]ledgerdb.EntryLine, error) {
+	q := l.entriesOf(ctx, f).Where("i.org_id = ?", f.OrgID).Order("i.posting_date DESC, i.id DESC, e.line_no")
+	if f.Account != "" {
+		// Beside an account this leads to an index; alone it would only lead to all entries of the organization.
+		q = q.Where("e.org_id = ?", f.OrgID)
+	}
+	if !after.Day.IsZero() {
+		q = q.Where("(i.posting_date, i.id) <= (?, ?) AND ((i.posting_date, i.id) < (?, ?) OR e.line_no > ?)", after.Day, after.ImpactID, after.Day, after.ImpactID, after.LineNo)
+	}
+	return find[ledgerdb.EntryLine]("list entries", q)
+}
+
 func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
+	return l.entriesOf(ctx, f).Where("e.org_id = ?", f.OrgID).Order("e.impact_id DESC, e.line_no")
+}
+
+func (l *Listing) entriesOf(ctx context.Context, f EntryFilter) *gorm.DB {
 	q := l.db.WithContext(ctx).Table("daybook.entries AS e").
 		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.document_date, i.rule_set_version, i.rule_id, i.epoch, "+
 			"i.job_id, i.attempt, i.workflow_run_id").
 		Joins("JOIN daybook.impacts i ON i.id = e.impact_id").
-		Where("e.org_id = ?", f.OrgID).Order("e.impact_id DESC, e.line_no").Limit(cmp.Or(f.Limit, store.DefaultLimit))
+		Limit(cmp.Or(f.Limit, store.DefaultLimit))
 	if f.DocumentID != "" {
 		q = q.Where("i.document_id = ? AND i.org_id = ?", f.DocumentID, f.OrgID)
 	}
