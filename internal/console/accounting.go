@@ -166,6 +166,7 @@ func accountingChoices(j *models.AccountingJob) []choice {
 	case models.JobCompleted:
 		retry.Label, retry.Says = "Check again", "The document is read and posted anew if it, or its rules, differ from what is posted; otherwise nothing changes."
 		return []choice{retry}
+	case models.JobCancelled:
 	}
 	return []choice{retry}
 }

@@ -102,6 +102,6 @@ func TestHostileFieldsOfAccountingJobsAreText(t *testing.T) {
 	for _, path := range []string{"/console/accounting", "/console/accounting/" + id, "/console/accounting?documentId=" + bad + "&code=" + bad + "&org=" + bad} {
 		body := s.see(path)
 		assert.False(t, strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x"), path)
-		assert.True(t, strings.Contains(body, "&lt;script&gt;"), path)
+		assert.Contains(t, body, "&lt;script&gt;", path)
 	}
 }

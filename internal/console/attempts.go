@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,8 +96,7 @@ func drawAttempts(rows []attemptRow, running, due *time.Time, now time.Time) *ti
 		t.Bars = append(t.Bars, bar{x, width, class, title})
 	}
 	outcomes := map[models.Outcome]int{}
-	for i := len(rows) - 1; i >= 0; i-- {
-		r := rows[i]
+	for _, r := range slices.Backward(rows) {
 		outcomes[r.Outcome] += max(r.Times, 1)
 		from := r.Started
 		title := fmt.Sprintf("Attempt %d: %s, took %s", r.Number, r.Outcome, span(r.Took))

@@ -32,7 +32,7 @@ type letterRow struct {
 	List, Example string
 	// Retry and Cancel lead to the pages that ask first; empty: there is no such action.
 	Retry, Cancel string
-	// Todo is what helps.
+	// What helps.
 	Todo string
 }
 
@@ -114,8 +114,12 @@ func (m *many) hidden() []field {
 	f := m.jobs
 	fields := []field{{Name: "kind", Value: m.kind}, {Name: "until", Value: m.until.UTC().Format(time.RFC3339Nano)}}
 	for _, one := range []field{
-		{Name: "org", Value: f.OrgID}, {Name: "type", Value: f.Type}, {Name: "code", Value: string(f.Code)}, {Name: "linkKind", Value: f.Link.Kind},
-		{Name: "linkId", Value: f.Link.ID}, {Name: "idempotencyKey", Value: f.Key},
+		{Name: "org", Value: f.OrgID},
+		{Name: "type", Value: f.Type},
+		{Name: "code", Value: string(f.Code)},
+		{Name: "linkKind", Value: f.Link.Kind},
+		{Name: "linkId", Value: f.Link.ID},
+		{Name: "idempotencyKey", Value: f.Key},
 	} {
 		if one.Value != "" {
 			fields = append(fields, one)

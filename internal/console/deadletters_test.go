@@ -179,6 +179,6 @@ func TestHostileFieldsOfDeadLettersAreText(t *testing.T) {
 	for _, path := range []string{"/console/dead-letters", "/console/dead-letters?org=" + bad, "/console/dead-letters/retry" + filter, "/console/dead-letters/cancel" + filter} {
 		body := s.see(path)
 		assert.False(t, strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x"), path)
-		assert.True(t, strings.Contains(body, "&lt;script&gt;"), path)
+		assert.Contains(t, body, "&lt;script&gt;", path)
 	}
 }

@@ -76,8 +76,9 @@ func priorityName(p models.Priority) string {
 		return "high"
 	case models.PriorityLow:
 		return "low"
+	default:
+		return "normal"
 	}
-	return "normal"
 }
 
 // runningSince is when the running attempt began; nil: none runs.
@@ -181,8 +182,9 @@ func retried(result queue.Result) string {
 		return "The job's time was changed."
 	case queue.Coalesced:
 		return "The running attempt goes on; its cancellation was withdrawn, or another one follows it."
+	default:
+		return "Nothing was changed: the job runs, or another one with the same payload is open and they are to be unique."
 	}
-	return "Nothing was changed: the job runs, or another one with the same payload is open and they are to be unique."
 }
 
 func (c *console) cancelJob(ctx context.Context, r *request) (done, error) {
@@ -201,6 +203,7 @@ func cancelled(result queue.Result) string {
 		return "The job is cancelled."
 	case queue.Cancelling:
 		return "The job is cancelled after its running attempt, which commits nothing."
+	default:
+		return "Nothing was changed: the job was cancelled already."
 	}
-	return "Nothing was changed: the job was cancelled already."
 }

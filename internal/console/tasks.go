@@ -93,6 +93,7 @@ func taskStory(d *listing.TaskDetail, now time.Time) story {
 	case models.TaskUnreachable:
 		s.Says = "It is open, and no worker will find it: its row of queues.open_task is missing."
 		s.Todo = "Run `daybook audit`, which says what to do, or SELECT queues.rebuild_open_tasks()."
+	default: // models.TaskStuck and models.TaskFailed are searched for, and are no state
 	}
 	if d.Stuck != "" {
 		s.Next, s.Todo = "It needs a person: "+d.Stuck+".", "Read its last error and the worker's log at the time of its leases. `daybook doctor` says whether workers of tasks run."

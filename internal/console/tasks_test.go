@@ -77,7 +77,7 @@ func TestHostileFieldsOfTasksAreText(t *testing.T) {
 	for _, path := range []string{"/console/tasks", fmt.Sprintf("/console/tasks/%d", id), "/console/tasks?type=" + bad, "/console/search?q=" + bad} {
 		body := s.see(path)
 		assert.False(t, strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x"), path)
-		assert.True(t, strings.Contains(body, "&lt;script&gt;"), path)
+		assert.Contains(t, body, "&lt;script&gt;", path)
 	}
 }
 

@@ -65,12 +65,12 @@ func (c *console) tell(ctx context.Context, r *request, j standing) (story, erro
 			s.Says = "It is a dead letter: with this error trying again cannot help by itself."
 		}
 	}
-	c.addReason(&s, r, j)
+	addReason(&s, j)
 	return s, nil
 }
 
 // addReason says what the last error means, and where its cause is mended.
-func (c *console) addReason(s *story, r *request, j standing) {
+func addReason(s *story, j standing) {
 	why, known := reasons[j.code]
 	if !known || j.state == models.JobCompleted || j.state == models.JobCancelled {
 		return
@@ -120,7 +120,7 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 	if err != nil {
 		return s, err
 	}
-	c.addReason(&s, r, j)
+	addReason(&s, j)
 	hindered(&s, h, j, r.now)
 	return s, nil
 }

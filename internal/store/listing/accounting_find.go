@@ -24,7 +24,15 @@ type FoundAccountingJobs struct {
 
 // FindAccountingJobs lists accounting jobs as FindJobs lists background jobs: failed ones by when they failed, all others by when they were
 // enqueued, the last one first. document is one document's id; empty: any. f.Limit is how many a page has. cursor is a page's Next.
-func (l *Listing) FindAccountingJobs(ctx context.Context, f AccountingJobFilter, document, cursor string) (FoundAccountingJobs, error) {
+func (l *Listing) FindAccountingJobs(ctx context.Context, f AccountingJobFilter, document, cursor string) (found FoundAccountingJobs, err error) {
+	err = l.bounded(ctx, func(l *Listing) error {
+		found, err = l.findAccountingJobs(ctx, f, document, cursor)
+		return err
+	})
+	return found, err
+}
+
+func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter, document, cursor string) (FoundAccountingJobs, error) {
 	var found FoundAccountingJobs
 	limit := cmp.Or(f.Limit, store.DefaultLimit)
 	f.Limit = limit + 1
@@ -83,7 +91,7 @@ SELECT q.id
  CROSS JOIN LATERAL (SELECT q.id FROM daybook.accounting_work_queue q WHERE q.org_id = o.id AND q.document_id = ? OFFSET 0) q`
 
 func (l *Listing) fewOpenAccounting(ctx context.Context, state models.JobState) (bool, error) {
-	stmt := ""
+	var stmt string
 	switch state {
 	case models.JobPending:
 		stmt = `SELECT count(*) FROM (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending' LIMIT ?) o`

@@ -48,7 +48,19 @@ type Groups struct {
 // DeadLetters groups what failed and waits for a person, of an organization, or of all when org is empty; with tasks, the stuck tasks as well.
 // However many dead letters there are, a bounded number of rows is read: the groups are found by stepping through an index, and each is counted
 // up to 100,000. Of an organization the newest MaxScan dead letters are grouped.
-func (l *Listing) DeadLetters(ctx context.Context, org string, tasks bool) (Groups, error) {
+func (l *Listing) DeadLetters(ctx context.Context, org string, tasks bool) (all Groups, err error) {
+	err = store.ReadSnapshot(ctx, l.pool, func(tx pgx.Tx) error {
+		// Each step goes through an index, also where the tables' statistics are old.
+		if _, err := tx.Exec(ctx, byIndex); err != nil {
+			return store.Wrap("plan the groups of dead letters", err)
+		}
+		all, err = l.deadLetters(ctx, tx, org, tasks)
+		return err
+	})
+	return all, err
+}
+
+func (l *Listing) deadLetters(ctx context.Context, tx pgx.Tx, org string, tasks bool) (Groups, error) {
 	var all Groups
 	add := func(kind string, groups []DeadLetters, err error) error {
 		if err != nil {
@@ -66,16 +78,16 @@ func (l *Listing) DeadLetters(ctx context.Context, org string, tasks bool) (Grou
 		}
 		return nil
 	}
-	groups, err := l.failedJobs(ctx, org, &all)
+	groups, err := l.failedJobs(ctx, tx, org, &all)
 	if err := add("jobs", groups, err); err != nil {
 		return all, err
 	}
-	groups, err = l.failedAccounting(ctx, org)
+	groups, err = failedAccounting(ctx, tx, org)
 	if err := add("accounting", groups, err); err != nil {
 		return all, err
 	}
 	if tasks {
-		groups, err = l.stuckTasks(ctx)
+		groups, err = l.stuckTasks(ctx, tx)
 		if err := add("tasks", groups, err); err != nil {
 			return all, err
 		}
@@ -89,7 +101,7 @@ func scanGroup(row pgx.CollectableRow) (g DeadLetters, err error) {
 	return g, err
 }
 
-func (l *Listing) failedJobs(ctx context.Context, org string, all *Groups) ([]DeadLetters, error) {
+func (l *Listing) failedJobs(ctx context.Context, tx pgx.Tx, org string, all *Groups) ([]DeadLetters, error) {
 	const step = `
 WITH RECURSIVE causes AS (
     (SELECT j.last_error_code AS code, j.type FROM daybook.jobs j WHERE j.state = 'failed' ORDER BY j.last_error_code, j.type LIMIT 1)
@@ -119,19 +131,19 @@ SELECT g.type, g.code, '', g.count, g.first, n.finished_at, n.id, n.org_id, '', 
 	const last = `
 SELECT j.finished_at FROM daybook.jobs j WHERE j.state = 'failed' AND j.org_id = $1 ORDER BY j.finished_at DESC, j.id OFFSET $2 LIMIT 1`
 	if org == "" {
-		return store.Collect(ctx, l.pool, scanGroup, step, store.Args{"counted": maxCounted + 1, "groups": maxGroups + 1})
+		return store.Collect(ctx, tx, scanGroup, step, store.Args{"counted": maxCounted + 1, "groups": maxGroups + 1})
 	}
-	times, err := store.Collect(ctx, l.pool, pgx.RowTo[time.Time], last, org, l.scan)
+	times, err := store.Collect(ctx, tx, pgx.RowTo[time.Time], last, org, l.scan)
 	if err != nil {
 		return nil, err
 	}
 	if len(times) > 0 {
 		all.Since = &times[0]
 	}
-	return store.Collect(ctx, l.pool, scanGroup, ofOrg, store.Args{"org": org, "scan": l.scan, "groups": maxGroups + 1})
+	return store.Collect(ctx, tx, scanGroup, ofOrg, store.Args{"org": org, "scan": l.scan, "groups": maxGroups + 1})
 }
 
-func (l *Listing) failedAccounting(ctx context.Context, org string) ([]DeadLetters, error) {
+func failedAccounting(ctx context.Context, tx pgx.Tx, org string) ([]DeadLetters, error) {
 	const ofAll = `
 WITH RECURSIVE causes AS (
     (SELECT q.last_error_code AS code FROM daybook.accounting_work_queue q WHERE q.state = 'failed' ORDER BY q.last_error_code LIMIT 1)
@@ -171,11 +183,11 @@ SELECT '', c.code, '',
 	if org != "" {
 		stmt, args["org"] = ofOrg, org
 	}
-	return store.Collect(ctx, l.pool, scanGroup, stmt, args)
+	return store.Collect(ctx, tx, scanGroup, stmt, args)
 }
 
 // stuckTasks groups the stuck ones among the MaxScan oldest open tasks.
-func (l *Listing) stuckTasks(ctx context.Context) ([]DeadLetters, error) {
+func (l *Listing) stuckTasks(ctx context.Context, tx pgx.Tx) ([]DeadLetters, error) {
 	const stmt = `
 SELECT g.task_type, '', g.reason, g.count, g.first, g.last, g.newest::text, '', '',
        coalesce((SELECT e.error_message FROM queues.error e WHERE e.task_id = g.newest ORDER BY e.error_id DESC LIMIT 1), '')
@@ -185,5 +197,5 @@ SELECT g.task_type, '', g.reason, g.count, g.first, g.last, g.newest::text, '', 
          GROUP BY s.task_type, s.reason
          ORDER BY count(*) DESC, 1, 2
          LIMIT $2) g`
-	return store.Collect(ctx, l.pool, scanGroup, stmt, l.scan, maxGroups+1)
+	return store.Collect(ctx, tx, scanGroup, stmt, l.scan, maxGroups+1)
 }

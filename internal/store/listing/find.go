@@ -2,10 +2,9 @@ package listing
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strconv"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -51,18 +50,9 @@ func (l *Listing) Find(ctx context.Context, org, text string, tasks bool) (Finds
 		return f, err
 	}
 	f.More = f.More || documents.Next != ""
-	f.Accounting = append(byID, documents.Jobs...)
-	id, notNumber := strconv.ParseInt(text, 10, 64)
-	if !tasks || notNumber != nil {
-		return f, nil
+	f.Accounting = slices.Concat(byID, documents.Jobs)
+	if id, notNumber := strconv.ParseInt(text, 10, 64); tasks && notNumber == nil {
+		f.Tasks, err = l.tasks(ctx, []int64{id})
 	}
-	t, err := l.Task(ctx, id)
-	switch {
-	case errors.Is(err, store.ErrTaskNotFound):
-		return f, nil
-	case err != nil:
-		return f, err
-	}
-	f.Tasks = []ListedTask{t.ListedTask}
-	return f, nil
+	return f, err
 }

@@ -3,6 +3,7 @@ package listing
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,15 @@ type FoundJobs struct {
 // FindJobs is Jobs for a person who waits: it reads a bounded number of rows, however many jobs there are and however few match. A key, a
 // link with an id, and an organization's dead letters are found by an index. Open jobs are, too, as long as there are MaxScan at most. Every
 // other filter is looked for among MaxScan jobs in the order of the list, and the page says how far back it has looked.
-func (l *Listing) FindJobs(ctx context.Context, f JobFilter, limit int, cursor string) (FoundJobs, error) {
+func (l *Listing) FindJobs(ctx context.Context, f JobFilter, limit int, cursor string) (found FoundJobs, err error) {
+	err = l.bounded(ctx, func(l *Listing) error {
+		found, err = l.findJobs(ctx, f, limit, cursor)
+		return err
+	})
+	return found, err
+}
+
+func (l *Listing) findJobs(ctx context.Context, f JobFilter, limit int, cursor string) (FoundJobs, error) {
 	byFailure := f.State == models.JobFailed
 	limit = cmp.Or(limit, store.DefaultLimit)
 	q, kind := l.jobs(ctx, f), ""
@@ -66,9 +75,24 @@ func (l *Listing) FindJobs(ctx context.Context, f JobFilter, limit int, cursor s
 	return found, err
 }
 
+// byIndex has a transaction's statements go through indexes.
+const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
+
+// bounded reads by f in one snapshot, with plans that go through indexes: a table whose statistics are old, or that is small, would be read whole.
+func (l *Listing) bounded(ctx context.Context, f func(l *Listing) error) error {
+	return l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		if err := tx.Exec(byIndex).Error; err != nil {
+			return store.Wrap("plan a search", err)
+		}
+		inside := *l
+		inside.db = tx
+		return f(&inside)
+	}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
 // fewOpen reports whether the filter means open jobs, of which there are so few that all can be read.
 func (l *Listing) fewOpen(ctx context.Context, f JobFilter) (bool, error) {
-	stmt := ""
+	var stmt string
 	switch f.State {
 	case models.JobPending:
 		stmt = `SELECT count(*) FROM (SELECT FROM daybook.jobs WHERE state = 'pending' LIMIT ?) o`

@@ -43,7 +43,7 @@ func (l *Listing) FindTasks(ctx context.Context, f TaskFilter, limit int, cursor
 		return found, err
 	}
 	args := []any{from.by, l.scan - 1}
-	stmt := floorOfOpenTasks
+	var stmt string
 	switch f.State {
 	case "":
 		stmt = floorOfTasks
@@ -51,6 +51,8 @@ func (l *Listing) FindTasks(ctx context.Context, f TaskFilter, limit int, cursor
 		stmt = floorOfFailedTasks
 	case models.TaskDone:
 		stmt, args = floorOfCompletedTasks, append(args, timeOrNil(from.at))
+	default:
+		stmt = floorOfOpenTasks
 	}
 	var floor foundTask
 	bounded := stmt == floorOfOpenTasks || f.Type != "" || !f.Since.IsZero() || !f.Until.IsZero()
