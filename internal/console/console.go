@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -28,6 +29,11 @@ type Options struct {
 	Listing *listing.Listing
 	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known here. It stays the caller's to close.
 	Temporal client.Client
+	// TemporalError is why there is no client although one was asked for; TemporalAddress names the server to people.
+	TemporalError   error
+	TemporalAddress string
+	// TemporalNamespace is the client's; empty: "default".
+	TemporalNamespace string
 	// TemporalUI is the address of Temporal's own pages, to which runs are linked; empty: they are not.
 	TemporalUI string
 	// GoOn works a bulk operation to its end in the background; nil: httpapi.ResumeBulk, of this process or another one, goes on with it.
@@ -48,6 +54,7 @@ type console struct {
 	now      func() time.Time
 	attempts throttle
 	orgs     knownOrgs
+	health   remembered[health.Report]
 }
 
 //go:embed static
@@ -65,6 +72,10 @@ func New(o Options) http.Handler {
 	c.session()
 	c.overview()
 	c.actionsPage()
+	c.workers()
+	c.organizations()
+	c.schedules()
+	c.tokens()
 	c.jobs()
 	c.accounting()
 	c.tasks()

@@ -2,10 +2,52 @@ package console
 
 import (
 	"context"
+	"time"
 
+	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
+
+const (
+	// healthTimeout is how long a question of the check of health may take, healthWait how long the page waits for a first answer.
+	healthTimeout = time.Second
+	healthWait    = 3 * time.Second
+)
+
+// span of time that the overview shows.
+type period struct {
+	Name, Label string
+	length      time.Duration
+	step        time.Duration
+	// Address is the overview's with this period; Chosen: it is the one that is shown.
+	Address string
+	Chosen  bool
+}
+
+var periods = []period{
+	{Name: "hour", Label: "Last hour", length: time.Hour, step: time.Minute},
+	{Name: "day", Label: "Last day", length: 24 * time.Hour, step: 30 * time.Minute},
+	{Name: "week", Label: "Last week", length: 7 * 24 * time.Hour, step: 4 * time.Hour},
+}
+
+// overviewData is what the overview shows.
+type overviewData struct {
+	// Known says that the check of health has answered.
+	Known    bool
+	Health   health.Report
+	Findings []findingLine
+	Periods  []period
+	Period   period
+	Queues   []queueCard
+	Failures []failureLine
+	// Sampled is when the gauges were sampled; Stale says that they are too old to stand for now.
+	Sampled time.Time
+	Stale   bool
+	// OneOrg says that the page is about one organization, of which there are only the figures that workers are told to keep apart.
+	OneOrg, Apart bool
+}
 
 // overview adds the first page: whether work gets done.
 func (c *console) overview() {
@@ -15,10 +57,84 @@ func (c *console) overview() {
 		if err != nil {
 			return nil, err
 		}
-		queues, err := store.Status(ctx, c.Pool, org)
+		d, err := c.overviewOf(ctx, r, org)
 		if err != nil {
 			return nil, err
 		}
-		return &view{Title: "Overview", Template: "overview", Live: true, Data: map[string]any{"Queues": queues, "Org": org}}, nil
+		return &view{Title: "Overview", Template: "overview", Live: true, Data: d}, nil
 	})
+}
+
+// overviewOf reads what the overview shows: the gauges, the history and the depths, whose cost does not depend on how many jobs there are, and
+// the remembered answer of the check of health.
+func (c *console) overviewOf(ctx context.Context, r *request, org string) (*overviewData, error) {
+	d := &overviewData{OneOrg: org != ""}
+	for _, p := range periods {
+		p.Address = r.here("range", p.Name)
+		if p.Chosen = p.Name == r.FormValue("range"); p.Chosen {
+			d.Period = p
+		}
+		d.Periods = append(d.Periods, p)
+	}
+	if d.Period.Name == "" {
+		d.Periods[0].Chosen, d.Period = true, d.Periods[0]
+	}
+	c.readHealth(ctx, r, org, d)
+	gauges, err := figures.ReadGauges(ctx, c.Pool)
+	if err != nil {
+		return nil, err
+	}
+	steps := axis{since: c.now().Add(-d.Period.length).Truncate(d.Period.step), step: d.Period.step}
+	steps.n = int(d.Period.length/d.Period.step) + 1
+	filter := figures.Filter{Since: steps.since, Step: steps.step, OrgID: org}
+	bars, err := figures.History(ctx, c.Pool, filter)
+	if err != nil {
+		return nil, err
+	}
+	var depths []figures.Depth
+	if org == "" {
+		d.Sampled, d.Stale = gauges.SampledAt, !gauges.Fresh()
+		if depths, err = figures.Depths(ctx, c.Pool, filter); err != nil {
+			return nil, err
+		}
+	}
+	filter.Step, filter.ByType, filter.ByCode = 0, true, true
+	failed, err := figures.History(ctx, c.Pool, filter)
+	if err != nil {
+		return nil, err
+	}
+	d.Apart = len(bars) > 0
+	for _, q := range store.Queues() {
+		if org != "" && !q.Organizations {
+			continue
+		}
+		d.Queues = append(d.Queues, newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == ""))
+	}
+	d.Failures = failureLines(r, gauges, failed, org == "")
+	return d, nil
+}
+
+// readHealth asks whether work gets done, or takes the answer of a moment ago.
+func (c *console) readHealth(ctx context.Context, r *request, org string, d *overviewData) {
+	ctx, cancel := context.WithTimeout(ctx, healthWait)
+	defer cancel()
+	d.Health, _, d.Known = c.health.get(ctx, org, c.now, func(ctx context.Context) health.Report {
+		return health.Check(ctx, health.Options{
+			Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org, Timeout: healthTimeout,
+		})
+	})
+	for _, f := range d.Health.Findings {
+		if org == "" || concerns(f, org) {
+			d.Findings = append(d.Findings, newFindingLine(r, f))
+		}
+	}
+}
+
+// concerns reports whether a finding is for those who see one organization: what is said of it, and what keeps everything from being worked.
+func concerns(f health.Finding, org string) bool {
+	switch f.Code {
+	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights, health.SourceMissing:
+		return false
+	}
+	return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org
 }

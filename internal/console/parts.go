@@ -24,6 +24,8 @@ type filters struct {
 // field is an input with its label.
 type field struct {
 	Name, Label, Value string
+	// ID is that of the input where a page has several of the name; empty: made of the name.
+	ID string
 	// Type is that of the input (text, search, number, datetime-local …); empty: text, or a select when there are Options.
 	Type        string
 	Placeholder string
@@ -73,7 +75,7 @@ const (
 // tone is the tone of a state, an outcome or a severity.
 func tone(word any) string {
 	switch asText(word) {
-	case string(models.JobFailed), "lost", "critical", "error", "failing":
+	case string(models.JobFailed), "lost", "critical", "error", "failing", "not started", "terminated", "timed out":
 		return toneBad
 	case "retried", "retrying", "warning", "paused", "refused", "stale":
 		return toneWarn

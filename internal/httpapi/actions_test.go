@@ -38,7 +38,7 @@ func TestActionsOfTheAPI(t *testing.T) {
 	list, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 	require.NoError(t, err)
 	require.Len(t, list, 3)
-	assert.Equal(t, "jobs.cancel-all", list[0].Action)
+	assert.Equal(t, "jobs.cancel_many", list[0].Action)
 	assert.Contains(t, string(list[0].Details), `"TIMEOUT"`)
 	assert.Equal(t, "jobs.cancel", list[1].Action)
 	assert.Equal(t, "JOB_NOT_FOUND", list[1].Code)

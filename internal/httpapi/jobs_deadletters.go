@@ -30,14 +30,14 @@ func (s *server) deadLetters() {
 		Summary:     "Try all jobs again that match",
 		Description: "Dead letters, unless the filter names another state. Jobs that fail meanwhile are not tried twice.",
 		Responses:   s.goesOn(),
-		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`, actionKey: "jobs.retry-all"},
+		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true, "mode": "now"}`, actionKey: "jobs.retry_many"},
 	}, s.retryJobs, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "cancelJobs", Method: http.MethodPost, Path: "/api/jobs/cancel", Tags: []string{tagJobs},
 		Summary:     "Cancel all jobs that match",
 		Description: "Dead letters, unless the filter names another state.",
 		Responses:   s.goesOn(),
-		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true}`, actionKey: "jobs.cancel-all"},
+		Metadata:    map[string]any{limitKey: runTimeout, exampleKey: `{"all": true}`, actionKey: "jobs.cancel_many"},
 	}, s.cancelJobs, http.StatusNotFound)
 }
 
