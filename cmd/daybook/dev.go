@@ -22,11 +22,13 @@ const (
 	defaultTemporalPort = 7233
 	defaultUIPort       = 8233
 	defaultPostgresPort = 5433
+	defaultConsolePort  = 8080
 )
 
 func devCommand(a *app) *cobra.Command {
 	var options devstack.Options
 	var noWorker bool
+	var consolePort int
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Run PostgreSQL, Temporal and a worker until Ctrl-C",
@@ -44,14 +46,14 @@ func devCommand(a *app) *cobra.Command {
 				options.Dir = filepath.Join(cache, "daybook", "dev")
 			}
 			for name, port := range map[string]*int{
-				"temporal-port": &options.TemporalPort, "ui-port": &options.UIPort, "postgres-port": &options.PostgresPort,
+				"temporal-port": &options.TemporalPort, "ui-port": &options.UIPort, "postgres-port": &options.PostgresPort, "console-port": &consolePort,
 			} {
 				if !c.Flags().Changed(name) && !portIsFree(c.Context(), *port) {
 					a.say("Port %d is taken: another one is chosen (or give --%s).", *port, name)
 					*port = 0
 				}
 			}
-			return a.dev(c.Context(), options, noWorker)
+			return a.dev(c.Context(), options, devOptions{noWorker: noWorker, consolePort: consolePort})
 		},
 	}
 	flags := command.Flags()
@@ -59,6 +61,7 @@ func devCommand(a *app) *cobra.Command {
 	flags.StringVar(&options.Dir, "dir", "", "where the data is kept (default daybook/dev in the user's cache directory)")
 	flags.IntVar(&options.TemporalPort, "temporal-port", defaultTemporalPort, "Temporal's port")
 	flags.IntVar(&options.UIPort, "ui-port", defaultUIPort, "the port of Temporal's web interface")
+	flags.IntVar(&consolePort, "console-port", defaultConsolePort, "the port of the web console and the HTTP API")
 	flags.IntVar(&options.PostgresPort, "postgres-port", defaultPostgresPort, "PostgreSQL's port")
 	return command
 }
@@ -99,7 +102,13 @@ func (a *app) startStack(ctx context.Context, options devstack.Options) (*devsta
 	return stack, nil
 }
 
-func (a *app) dev(ctx context.Context, options devstack.Options, noWorker bool) (err error) {
+// devOptions say what runs beside the servers.
+type devOptions struct {
+	noWorker    bool
+	consolePort int
+}
+
+func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (err error) {
 	stack, err := a.startStack(ctx, options)
 	if err != nil {
 		return err
@@ -118,7 +127,12 @@ func (a *app) dev(ctx context.Context, options devstack.Options, noWorker bool) 
 	if err := a.announce(stack); err != nil {
 		return err
 	}
-	if noWorker {
+	endConsole, err := a.devConsole(ctx, stack, temporal, o.consolePort)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endConsole()) }()
+	if o.noWorker {
 		a.say("No worker runs here: start yours, with DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS as above.")
 		<-ctx.Done()
 		return nil
@@ -186,7 +200,6 @@ In another terminal, with DAYBOOK_DATABASE_URL set as above:
   daybook jobs stats
   daybook tasks enqueue TYPE --payload JSON
   daybook tasks list
-  daybook serve
 
 Ctrl-C stops everything; a second start finds the data again.
 `, ui, s.TemporalAddress, database, s.Dir, startCommandLines("  "))

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/daybook-dev/daybook/internal/console"
 	"github.com/daybook-dev/daybook/internal/devstack"
@@ -24,12 +29,14 @@ const serveConns = 16
 func serveCommand(a *app) *cobra.Command {
 	var listen string
 	var expose bool
+	var temporalUI string
 	command := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the HTTP API until a signal ends it",
-		Long: "Serves the HTTP API (docs/http-api.md) until SIGINT or SIGTERM; then it accepts no new requests, finishes those that it is\n" +
+		Short: "Serve the HTTP API and the web console until a signal ends it",
+		Long: "Serves the HTTP API (docs/http-api.md) and the web console (docs/console.md), at /console/, until SIGINT or SIGTERM; then it accepts no new requests, finishes those that it is\n" +
 			"answering, and ends. Its OpenAPI document is at /openapi.json; /healthz says that it runs, /readyz that the database answers.\n" +
 			"Every other request needs a token: see `daybook tokens create`.\n\n" +
+			"The console shows workflows, workers and schedules of the Temporal that the environment names; without Temporal all else works.\n\n" +
 			"It answers only this machine, unless --listen names another address and --expose confirms it. It speaks plain HTTP:\n" +
 			"put a proxy that does TLS in front before tokens travel over a network.",
 		Args: cobra.NoArgs,
@@ -37,11 +44,12 @@ func serveCommand(a *app) *cobra.Command {
 			if err := checkListen(c.Context(), listen, expose); err != nil {
 				return err
 			}
-			return a.serve(c.Context(), listen)
+			return a.serve(c.Context(), serveOptions{listen: listen, temporal: a.temporalOptions, temporalUI: temporalUI})
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:8080", "the address to listen on; port 0 is a free one")
+	flags.StringVar(&temporalUI, "temporal-ui", "", "the address of Temporal's own pages, such as http://localhost:8233, to which the console links runs")
 	flags.BoolVar(&expose, "expose", false, "let --listen name an address that other machines reach; what they send, tokens included, is not encrypted")
 	return command
 }
@@ -73,8 +81,18 @@ func checkListen(ctx context.Context, listen string, expose bool) error {
 	return nil
 }
 
+// serveOptions say what a server is to do.
+type serveOptions struct {
+	listen string
+	// temporal are the settings of the client that the console asks.
+	temporal   func() (client.Options, error)
+	temporalUI string
+	// serving is called as soon as the address is listened on; nil: nothing is.
+	serving func(address string)
+}
+
 // serve answers requests until ctx ends. It returns nil after a drain.
-func (a *app) serve(ctx context.Context, listen string) (err error) {
+func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	db, err := a.open(ctx, serveConns)
 	if err != nil {
 		return err
@@ -95,32 +113,57 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 		return err
 	}
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", listen)
+	listener, err := config.Listen(ctx, "tcp", o.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return tagged(devstack.ErrPortTaken, "%s is taken: end what listens there, or give another --listen", listen)
+		return tagged(devstack.ErrPortTaken, "%s is taken: end what listens there, or give another --listen", o.listen)
 	}
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", listen, err)
+		return fmt.Errorf("listen on %s: %w", o.listen, err)
 	}
 	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "console", console.Root, "openapi", "/openapi.json")
 	if len(tokens) == 0 {
 		a.log.Warn("there is no token yet: create one with `daybook tokens create`")
+	}
+	if o.serving != nil {
+		o.serving("http://" + listener.Addr().String())
 	}
 	resuming, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { httpapi.ResumeBulk(resuming, db.Pool, a.log) })
 	defer background.Wait()
 	defer stop()
-	pages := console.New(console.Options{Pool: db.Pool, Listing: db.Listing, Log: a.log, Version: readVersion().Version, GoOn: func(operation string) {
+	options, closeTemporal := a.consoleTemporal(o)
+	defer closeTemporal()
+	options.Pool, options.Listing, options.Log, options.Version = db.Pool, db.Listing, a.log, readVersion().Version
+	options.GoOn = func(operation string) {
 		background.Go(func() {
 			if err := store.RunBulk(resuming, db.Pool, operation); err != nil && resuming.Err() == nil {
 				a.log.Warn("a bulk operation stopped; it is gone on with later", "operation", operation, "error", err)
 			}
 		})
-	}})
+	}
+	pages := console.New(options)
 	handler := httpapi.New(httpapi.Options{
 		Console: pages, ConsoleRoot: console.Root,
 		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
 	})
 	return httpapi.Serve(ctx, listener, handler, a.log)
+}
+
+// consoleTemporal gives the console a client of Temporal, which connects when it is first asked, or says why there is none.
+func (a *app) consoleTemporal(o serveOptions) (options console.Options, closeClient func()) {
+	settings, err := o.temporal()
+	options = console.Options{
+		TemporalUI: strings.TrimSuffix(o.temporalUI, "/"), TemporalAddress: cmp.Or(settings.HostPort, client.DefaultHostPort), TemporalNamespace: settings.Namespace,
+	}
+	if err == nil {
+		settings.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) // pages say what fails
+		options.Temporal, err = client.NewLazyClient(settings)
+	}
+	if err != nil {
+		a.log.Warn("the console has no connection to Temporal", "error", err)
+		options.TemporalError = err
+		return options, func() {}
+	}
+	return options, options.Temporal.Close
 }

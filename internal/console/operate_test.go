@@ -1,0 +1,155 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/figures"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+)
+
+// TestOverview shows what is wrong with where to look, how the queues stand, and what failed, from the gauges and the history.
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	due := time.Now().Add(-time.Minute)
+	require.NoError(t, figures.WriteGauges(t.Context(), s.Pool, figures.Gauges{Holder: "w", Kinds: []figures.Kind{{
+		Kind: "jobs", Counts: figures.Counts{Due: 1234567, Failed: 3}, Estimated: []string{figures.Due}, OldestDueAt: &due, Figures: figures.Figures{
+			Types:       []figures.Type{{Type: "webhook", Owner: "shop team"}},
+			DeadLetters: []figures.DeadLetters{{Type: "webhook", Code: "UPSTREAM_5XX", Count: 3}},
+		},
+	}}}))
+	a := figures.Attempts{Outcome: figures.Outcome{Kind: "jobs", Type: "webhook", Outcome: "completed"}, Count: 42}
+	a.Waited.Observe(2 * time.Second)
+	require.NoError(t, figures.AddHistory(t.Context(), s.Pool, []figures.Attempts{
+		a, {Outcome: figures.Outcome{Kind: "jobs", Type: "webhook", Outcome: "failed", Code: "UPSTREAM_5XX"}, Count: 3},
+	}))
+	s.signIn("", tokens.ScopeRead)
+	for _, span := range []string{"", "?range=hour", "?range=day", "?range=week", "?range=nonsense"} {
+		status, body := s.get("/console/" + span)
+		require.Equal(t, http.StatusOK, status, body)
+		require.Contains(t, body, "≈1\u202f234\u202f567")
+		require.Contains(t, body, "shop team")
+		require.Contains(t, body, `href="/console/jobs?code=UPSTREAM_5XX&amp;state=failed&amp;type=webhook"`)
+		require.Contains(t, body, `class="bar-bad"`)
+		require.Contains(t, body, "<desc")
+		require.Contains(t, body, "in numbers", "the charts' table")
+		require.Less(t, len(body), 60_000)
+	}
+
+	s.signIn("acme", tokens.ScopeRead)
+	_, body := s.get("/console/")
+	require.NotContains(t, body, "UPSTREAM_5XX", "figures of all organizations are not for a token of one")
+	require.NotContains(t, body, "1\u202f234\u202f567")
+	require.Contains(t, body, "DAYBOOK_METRICS_ORGANIZATIONS")
+}
+
+// TestOrganizationsAreHeldBack presses each button of an organization's page; all are in the log of actions.
+func TestOrganizationsAreHeldBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	fixture.Organization(t, s.Pool, "a/b c")
+	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+	_, body := s.get("/console/organizations")
+	require.Contains(t, body, `href="/console/organizations/a%2Fb%20c"`)
+	page := "/console/organizations/a%2Fb%20c"
+	for _, c := range []struct {
+		button string
+		form   url.Values
+		shows  string
+	}{
+		{"/pause", nil, ">paused<"},
+		{"/cap", url.Values{"most": {"20"}}, "20 jobs at a time"},
+		{"/cap", url.Values{"most": {""}}, "any number"},
+		{"/source", url.Values{"source": {"shop"}}, "<code>shop</code>"},
+		{"/hooks", url.Values{"hooks": {"one two"}}, "<code>two</code>"},
+		{"/hooks", url.Values{"hooks": {"-"}}, "<dt>Hooks</dt><dd>none</dd>"},
+		{"/source", url.Values{"source": {""}}, "by default"},
+		{"/resume", nil, "<dt>Held back</dt><dd>no</dd>"},
+	} {
+		form := url.Values{"next": {page}}
+		for name, value := range c.form {
+			form[name] = value
+		}
+		status, body := s.post(page+c.button, form)
+		require.Equal(t, http.StatusOK, status, "%s: %s", c.button, body)
+		require.Contains(t, body, c.shows, c.button)
+	}
+	status, _ := s.post(page+"/cap", url.Values{"most": {"-1"}})
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	list, err := actions.List(t.Context(), s.Pool, actions.Filter{OrgID: "a/b c"})
+	require.NoError(t, err)
+	require.Len(t, list, 9)
+	require.JSONEq(t, `{"changed": true, "max_in_flight": 20}`, string(list[7].Details))
+
+	status, body = s.post("/console/task-limits", url.Values{"type": {"email"}, "paused": {"yes"}, "cap": {"3"}, "next": {"/console/organizations"}})
+	require.Equal(t, http.StatusOK, status, body)
+	limits, err := store.TaskLimits(t.Context(), s.Pool)
+	require.NoError(t, err)
+	require.Len(t, limits, 1)
+	require.Contains(t, body, "<code>email</code>")
+
+	s.signIn("other", tokens.ScopeRead, tokens.ScopeOperate)
+	status, _ = s.get(page)
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = s.post(page+"/pause", nil)
+	require.Equal(t, http.StatusForbidden, status)
+	_, body = s.get("/console/organizations")
+	require.NotContains(t, body, "a/b c")
+}
+
+// TestTokensPage lists tokens without their secrets, and revokes one.
+func TestTokensPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	other, secret, err := tokens.Create(t.Context(), s.Pool, tokens.NewToken{OrgID: "beta", Name: "shop <1>", Scopes: []tokens.Scope{tokens.ScopeEnqueue}})
+	require.NoError(t, err)
+	s.signIn("acme", tokens.ScopeRead, tokens.ScopeOperate)
+	_, body := s.get("/console/tokens")
+	require.NotContains(t, body, other.ID)
+	status, _ := s.post("/console/tokens/"+other.ID+"/revoke", nil)
+	require.Equal(t, http.StatusForbidden, status)
+
+	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+	_, body = s.get("/console/tokens")
+	require.Contains(t, body, "shop &lt;1&gt;")
+	require.NotContains(t, body, strings.TrimPrefix(secret, tokens.Prefix))
+	status, body = s.post("/console/tokens/"+other.ID+"/revoke", url.Values{"next": {"/console/tokens"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "is revoked")
+	_, err = tokens.Find(t.Context(), s.Pool, secret)
+	require.ErrorIs(t, err, tokens.ErrRefused)
+}
+
+// TestPagesWithoutTemporal say that they do not know, and their buttons refuse.
+func TestPagesWithoutTemporal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+	for _, page := range []string{"/console/workers", "/console/schedules"} {
+		status, body := s.get(page)
+		require.Equal(t, http.StatusOK, status, body)
+		require.Contains(t, body, "not known here", page)
+	}
+	for _, button := range []string{"/console/workers/jobs/pause", "/console/schedules/x/trigger"} {
+		status, body := s.post(button, nil)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, body, "TEMPORAL_UNAVAILABLE")
+	}
+	status, _ := s.post("/console/workers/nothing/pause", nil)
+	require.Equal(t, http.StatusNotFound, status)
+	status, body := s.post("/console/leases/release", url.Values{"next": {"/console/workers"}})
+	require.Equal(t, http.StatusOK, status, body)
+
+	s.signIn("acme", tokens.ScopeRead)
+	status, _ = s.get("/console/workers")
+	require.Equal(t, http.StatusForbidden, status)
+}
