@@ -103,6 +103,10 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	for i := range attempts {
 		rows[i] = c.attemptRow(&attempts[i])
 	}
+	owners, err := store.Owners(ctx, c.Pool, "accounting", []string{""})
+	if err != nil {
+		return nil, err
+	}
 	explained, err := c.Listing.ExplainPart(ctx, job.OrgID, job.DocumentID, listing.ExplainLimits{Impacts: jobImpacts, Entries: jobEntries})
 	if err != nil && !errors.Is(err, store.ErrDocumentNotFound) {
 		return nil, err
@@ -110,7 +114,7 @@ func (c *console) accountingPage(ctx context.Context, r *request) (*view, error)
 	open := job.State == models.JobPending || job.State == models.JobLeased
 	return &view{
 		Title: "Document " + job.DocumentID, Template: "accounting-job", Nav: "accounting", Live: open, Trail: []trail{{"Accounting jobs", r.link("accounting")}}, Data: map[string]any{
-			"Job": job, "Story": told, "Error": redact.Text(text(job.LastError)), "Priority": priorityName(job.Priority),
+			"Job": job, "Story": told, "Error": redact.Text(text(job.LastError)), "Priority": priorityName(job.Priority), "Owner": owners[""],
 			"Attempts": rows, "Timeline": drawAttempts(rows, runningSince(job.State, job.AttemptStartedAt), dueNext(job.State, job.ReadyAt), r.now), "Pager": older,
 			"Explained": explained, "Impacts": postings(explained), "DocumentPage": documentAddress(job.OrgID, job.DocumentID), "Choices": accountingChoices(&job),
 		},

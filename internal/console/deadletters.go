@@ -28,6 +28,8 @@ func (c *console) deadLetters() {
 // letterRow is a group of dead letters as the page shows it.
 type letterRow struct {
 	listing.DeadLetters
+	// Owner is who owns the type, as a worker has put it on record; empty: none has.
+	Owner string
 	// List is the address of the group's list, Example that of its newest job.
 	List, Example string
 	// Retry and Cancel lead to the pages that ask first; empty: there is no such action.
@@ -45,10 +47,14 @@ func (c *console) deadLetterGroups(ctx context.Context, r *request) (*view, erro
 	if err != nil {
 		return nil, err
 	}
+	owners, err := c.ownersOf(ctx, all.Groups)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]letterRow, len(all.Groups))
 	for i, g := range all.Groups {
 		g.Error = redact.Text(g.Error)
-		row := letterRow{DeadLetters: g, Todo: reasons[g.Code].Todo}
+		row := letterRow{DeadLetters: g, Owner: owners[g.Kind][g.Type], Todo: reasons[g.Code].Todo}
 		code := string(g.Code)
 		switch g.Kind {
 		case "jobs":
@@ -71,6 +77,22 @@ func (c *console) deadLetterGroups(ctx context.Context, r *request) (*view, erro
 		Lead: "What failed and is not tried again by itself, in groups of the same cause.",
 		Data: map[string]any{"Groups": rows, "More": all.More, "Since": all.Since},
 	}, nil
+}
+
+// ownersOf are the owners of types by kind and type.
+func (c *console) ownersOf(ctx context.Context, groups []listing.DeadLetters) (map[string]map[string]string, error) {
+	types := map[string][]string{}
+	for _, g := range groups {
+		types[g.Kind] = append(types[g.Kind], g.Type)
+	}
+	owners := map[string]map[string]string{}
+	for kind, list := range types {
+		var err error
+		if owners[kind], err = store.Owners(ctx, c.Pool, kind, list); err != nil {
+			return nil, err
+		}
+	}
+	return owners, nil
 }
 
 // many is a request for many dead letters.

@@ -61,7 +61,9 @@ func TestDeadLettersInGroups(t *testing.T) {
 	s.failed("beta", "report", "TIMEOUT", "too slow", 1)
 	s.failAccounting("NO_MATCHING_RULE", "no rule matches", s.document("acme", "inv-1"))
 	s.exec(`SELECT queues.enqueue('email', '{}', now() - interval '1 hour')`)
+	s.owner("mail", "growth")
 	body := s.see("/console/dead-letters")
+	assert.Contains(t, body, "<td>growth</td>", "the owner of the type is named")
 	for _, says := range []string{"the server is away", "too slow", "no rule matches", "inv-1", "no worker has leased it", "Ask those who run that server."} {
 		assert.Contains(t, body, says)
 	}

@@ -62,7 +62,7 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
-			"Job": d.Job, "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
+			"Job": d.Job, "Owner": d.Owner, "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
 			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload), "Result": redact.JSON(d.Type, d.Result), "Progress": redact.JSON(d.Type, d.Progress),
 			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),

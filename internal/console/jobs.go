@@ -153,7 +153,7 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Jobs", Template: "jobs", Nav: "jobs", Live: cursor == "", Data: map[string]any{
-			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
+			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Owners": found.Owners, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
 			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many,
 		},
 	}, nil

@@ -140,6 +140,12 @@ func TestJobsArePagedAndTheFiltersStay(t *testing.T) {
 	assert.Equal(t, 3, pages)
 }
 
+// owner puts the owner of a type of background jobs on record.
+func (s *site) owner(kind, owner string) {
+	s.t.Helper()
+	s.exec(`SELECT daybook.note_job_types('jobs', 'worker-1', ARRAY[$1], ARRAY[''], ARRAY[$2], ARRAY[3], ARRAY[30], ARRAY[1], ARRAY[false])`, kind, owner)
+}
+
 func TestJobPageSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -152,6 +158,9 @@ func TestJobPageSaysWhy(t *testing.T) {
 	assert.Contains(t, body, "&#34;order&#34;: 7")
 	assert.NotContains(t, body, "Retry now", "a token that only reads sees no buttons")
 
+	s.owner("webhook", "growth")
+	assert.Contains(t, s.see("/console/jobs"), "<td>growth</td>", "the owner of the type is in the list")
+
 	s.fail("UPSTREAM_5XX", "the answer to Bearer abcdefgh12345 is 503", id)
 	body = s.see("/console/jobs/" + id)
 	assert.Contains(t, body, "dead letter after 3 attempts")
@@ -160,6 +169,7 @@ func TestJobPageSaysWhy(t *testing.T) {
 	assert.Contains(t, body, `aria-label="Attempts: 2 retried, 1 failed in`)
 	assert.NotContains(t, body, "style=")
 	assert.NotEmpty(t, links(body, "order 7"))
+	assert.Contains(t, body, "<dd>growth</dd>")
 
 	s.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, ready_at = clock_timestamp() + interval '1 hour' WHERE id = $1`, id)
 	assert.Contains(t, s.see("/console/jobs/"+id), "It is tried again in")
@@ -248,6 +258,7 @@ func TestHostileFieldsOfJobsAreText(t *testing.T) {
 	})
 	s.fail("HANDLER_ERROR", hostile, id)
 	s.exec(`UPDATE daybook.jobs SET result = jsonb_build_object('r', $2::text), progress = jsonb_build_object('p', $2::text) WHERE id = $1`, id, hostile)
+	s.owner("mail", hostile)
 	s.exec(`UPDATE daybook.attempts SET worker = $2, workflow_run_id = $2 WHERE job_id = $1`, id, hostile)
 	bad := url.QueryEscape(hostile)
 	for _, path := range []string{"/console/jobs", "/console/jobs/" + id, "/console/jobs?type=" + bad + "&code=" + bad + "&linkId=" + bad + "&idempotencyKey=" + bad + "&org=" + bad} {

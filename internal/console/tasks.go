@@ -113,6 +113,10 @@ func (c *console) taskPage(ctx context.Context, r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	owners, err := store.Owners(ctx, c.Pool, "tasks", []string{d.Type})
+	if err != nil {
+		return nil, err
+	}
 	cursor := r.FormValue("cursor")
 	history, err := c.Listing.TaskHistory(ctx, id, attemptsShown, cursor)
 	if err != nil {
@@ -124,7 +128,7 @@ func (c *console) taskPage(ctx context.Context, r *request) (*view, error) {
 	return &view{
 		Title: "Task " + strconv.FormatInt(id, 10), Template: "task", Nav: "tasks", Live: d.State != models.TaskDone && cursor == "", Trail: []trail{{"Tasks", r.link("tasks")}},
 		Data: map[string]any{
-			"Task": d, "Story": taskStory(&d, r.now), "Error": redact.Text(d.LastError), "Payload": redact.JSON(d.Type, d.Payload),
+			"Task": d, "Owner": owners[d.Type], "Story": taskStory(&d, r.now), "Error": redact.Text(d.LastError), "Payload": redact.JSON(d.Type, d.Payload),
 			"Events": history.Events, "Pager": pagerOf(r, history.Next),
 		},
 	}, nil

@@ -18,5 +18,15 @@ func (l *Listing) ownersOf(ctx context.Context, jobs []models.Job) (map[string]s
 	if types = slices.Compact(types); len(types) == 0 {
 		return map[string]string{}, nil
 	}
-	return store.Owners(ctx, l.pool, store.Jobs.Name, types)
+	// By the listing's own handle, which is the transaction of a search: a second connection might have to be waited for.
+	var rows []struct{ Type, Owner string }
+	const stmt = `SELECT type, owner FROM daybook.job_types WHERE kind = ? AND type IN ? AND owner <> ''`
+	if err := l.db.WithContext(ctx).Raw(stmt, store.Jobs.Name, types).Scan(&rows).Error; err != nil {
+		return nil, store.Wrap("read the owners of types", err)
+	}
+	owners := make(map[string]string, len(rows))
+	for _, r := range rows {
+		owners[r.Type] = r.Owner
+	}
+	return owners, nil
 }
