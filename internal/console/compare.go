@@ -66,8 +66,12 @@ type comparison struct {
 	Changed, Hidden int
 }
 
-// comparedLines is how many lines a comparison shows; of a longer one those that changed come first.
-const comparedLines = 200
+// comparedLines is how many lines a comparison shows, previewedLines how many one of a preview, which has many; of a longer one those that
+// changed are shown.
+const (
+	comparedLines  = 200
+	previewedLines = 20
+)
 
 // sameLine are the ways in which a line stands for another one, the surest first: a line that is equal, one to the same account by the same
 // line of the rule, one by the same line of the rule, one to the same account.
@@ -82,8 +86,8 @@ var sameLine = []func(entryLine) entryLine{
 	func(e entryLine) entryLine { return entryLine{Account: e.Account, Currency: e.Currency} },
 }
 
-// compareLines puts two versions side by side, in the order of the new one.
-func compareLines(before, after []entryLine) comparison {
+// compareLines puts two versions side by side, in the order of the new one, and shows so many lines at most.
+func compareLines(before, after []entryLine, most int) comparison {
 	partner := make([]int, len(after)) // the position from 1 in before; 0: none
 	taken := make([]bool, len(before))
 	for _, key := range sameLine {
@@ -121,11 +125,11 @@ func compareLines(before, after []entryLine) comparison {
 		c.Lines = append(c.Lines, line)
 	}
 	removed(len(before))
-	return c.shorten()
+	return c.shorten(most)
 }
 
-// shorten counts what changed, and leaves out what is past comparedLines: first of the lines that are the same.
-func (c comparison) shorten() comparison {
+// shorten counts what changed, and leaves out what is past most: first of the lines that are the same.
+func (c comparison) shorten(most int) comparison {
 	var changed []comparedLine
 	for _, l := range c.Lines {
 		if l.Mark != "" {
@@ -133,8 +137,8 @@ func (c comparison) shorten() comparison {
 		}
 	}
 	c.Changed = len(changed)
-	if n := len(c.Lines); n > comparedLines {
-		c.Lines = changed[:min(len(changed), comparedLines)]
+	if n := len(c.Lines); n > most {
+		c.Lines = changed[:min(len(changed), most)]
 		c.Hidden = n - len(c.Lines)
 	}
 	return c

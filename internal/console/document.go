@@ -134,7 +134,7 @@ func (d *documentView) chain(wanted string) {
 		d.Compared = pairs[newest]
 	}
 	if p := d.Compared; p != nil {
-		p.Entries = compareLines(linesOfEntries(p.Old.Entries), linesOfEntries(p.New.Entries))
+		p.Entries = compareLines(linesOfEntries(p.Old.Entries), linesOfEntries(p.New.Entries), comparedLines)
 		p.Cut = len(p.Old.Entries) < p.Old.EntryCount || len(p.New.Entries) < p.New.EntryCount
 	}
 }

@@ -2,13 +2,18 @@ package console
 
 import (
 	"context"
+	"time"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// documentsListed is how many documents a page of the list has.
-const documentsListed = 100
+const (
+	// documentsListed is how many documents a page of the list has.
+	documentsListed = 100
+	// documentsSearch is how long a page goes on looking for documents that match its filter.
+	documentsSearch = time.Second
+)
 
 var documentsPage = view{Title: "Documents", Template: "documents", Nav: "documents", Lead: "What was written, and whether it is posted."}
 
@@ -52,12 +57,12 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 			return nil, wrongParameter("state: %v", err)
 		}
 	}
-	page, err := ledgerdb.FindDocuments(ctx, c.Pool, q)
+	page, err := c.findDocuments(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	p := pager{}
-	if q.After != "" {
+	if r.FormValue("after") != "" {
 		p.First = r.here("after", "")
 	}
 	if page.Next != "" {
@@ -66,6 +71,8 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 	return &view{Data: map[string]any{
 		"Documents": page.Documents,
 		"More":      page.Next != "",
+		"Failed":    q.State == models.JobFailed,
+		"Org":       org,
 		"Pager":     p,
 		"Filters": filters{
 			Action: Root + "documents", Hidden: r.keptOrg(), Clear: r.withoutFilters("id", "type", "state", "from", "to", "after"),
@@ -81,4 +88,19 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 			},
 		},
 	}}, nil
+}
+
+// findDocuments reads a page of the list. Where few documents match it looks at some after others, for as long as documentsSearch.
+func (c *console) findDocuments(ctx context.Context, q ledgerdb.DocumentQuery) (ledgerdb.DocumentPage, error) {
+	var found ledgerdb.DocumentPage
+	for began := time.Now(); ; {
+		page, err := ledgerdb.FindDocuments(ctx, c.Pool, q)
+		if err != nil {
+			return found, err
+		}
+		found.Documents, found.Next = append(found.Documents, page.Documents...), page.Next
+		if q.After, q.Limit = page.Next, documentsListed-len(found.Documents); q.After == "" || q.Limit == 0 || time.Since(began) > documentsSearch {
+			return found, nil
+		}
+	}
 }

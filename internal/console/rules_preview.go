@@ -14,7 +14,7 @@ import (
 )
 
 // previewsShown is how many documents of each kind a preview shows; all that were tried are counted.
-const previewsShown = 50
+const previewsShown = 25
 
 // previewView is the form for a change of the rules, and what the change would do.
 type previewView struct {
@@ -168,5 +168,5 @@ func newEffect(name string, p ledger.Preview) *effect {
 }
 
 func compared(d ledger.Previewed) previewed {
-	return previewed{d, compareLines(linesOfImpact(d.Now.Impact), linesOfImpact(d.Then.Impact))}
+	return previewed{d, compareLines(linesOfImpact(d.Now.Impact), linesOfImpact(d.Then.Impact), previewedLines)}
 }

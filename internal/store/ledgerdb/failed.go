@@ -25,13 +25,14 @@ type FailedDocument struct {
 // The statements about failed jobs name a code by its bounds and ask for the order of the codes: so PostgreSQL walks the index that begins
 // with the organization and the code, and not the one of all failed jobs.
 
-// FailedDocuments lists an organization's documents whose jobs failed with one of the codes, in the order of the codes, at most limit.
+// FailedDocuments lists an organization's documents whose jobs failed with one of the codes, in the order of the codes, those of a code that
+// failed last first, at most limit.
 func FailedDocuments(ctx context.Context, q store.Querier, org string, codes []models.ErrorCode, limit int) ([]FailedDocument, error) {
 	const stmt = `
 SELECT document_id, version_hint, last_error_code, coalesce(last_error, ''), updated_at
   FROM daybook.accounting_work_queue
  WHERE org_id = $1 AND state = 'failed' AND last_error_code >= $2 AND last_error_code <= $2
- ORDER BY last_error_code
+ ORDER BY last_error_code, updated_at DESC, id
  LIMIT $3`
 	var failed []FailedDocument
 	for _, code := range codes {
