@@ -36,7 +36,8 @@ func TestCompareLines(t *testing.T) {
 	}{
 		"the same": {before, 0, []string{": 1200 3.00 | 1200 3.00", ": 4400 1.00 | 4400 1.00", ": 4400 2.00 | 4400 2.00", ": 6000 0.05 | 6000 0.05"}},
 		"an amount, another account, one gone and one added": {
-			[]entryLine{debit("1200", 350, "total", 0), debit("4400", 100, "revenue", 1), debit("4500", 200, "revenue", 2), debit("7000", 50, "gift", 0)}, 4,
+			[]entryLine{debit("1200", 350, "total", 0), debit("4400", 100, "revenue", 1), debit("4500", 200, "revenue", 2), debit("7000", 50, "gift", 0)},
+			4,
 			[]string{"changed: 1200 3.00 | 1200 3.50", ": 4400 1.00 | 4400 1.00", "changed: 4400 2.00 | 4500 2.00", "added: - | 7000 0.50", "removed: 6000 0.05 | -"},
 		},
 		"nothing any more":    {nil, 4, []string{"removed: 1200 3.00 | -", "removed: 4400 1.00 | -", "removed: 4400 2.00 | -", "removed: 6000 0.05 | -"}},

@@ -43,6 +43,8 @@ type shownImpact struct {
 	*listing.ExplainedImpact
 	Live  bool
 	Lines []entryLine
+	// Run is the address of the workflow run in Temporal's own UI; empty: it is not known.
+	Run string
 	// Previous is the impact that posted the version before; 0: there is none, or it is not shown.
 	Previous int64
 }
@@ -77,6 +79,9 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 		d.Code = *e.Job.LastErrorCode
 	}
 	d.chain(r.FormValue("compare"))
+	for i := range d.Chain {
+		d.Chain[i].Run = c.runAddress(d.Chain[i].WorkflowRunID)
+	}
 	return &view{
 		Title: "Document " + id, Template: "document", Data: d,
 		Trail: []trail{{"Documents", r.link("documents")}},

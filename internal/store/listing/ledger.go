@@ -95,10 +95,9 @@ func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
 
 func (l *Listing) entriesOf(ctx context.Context, f EntryFilter) *gorm.DB {
 	q := l.db.WithContext(ctx).Table("daybook.entries AS e").
-		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.document_date, i.rule_set_version, i.rule_id, i.epoch, "+
+		Select("e.*, i.document_id, i.document_version, i.kind, i.posting_date, i.document_date, i.rule_set_version, i.rule_id, i.epoch, " +
 			"i.job_id, i.attempt, i.workflow_run_id").
-		Joins("JOIN daybook.impacts i ON i.id = e.impact_id").
-		Limit(cmp.Or(f.Limit, store.DefaultLimit))
+		Joins("JOIN daybook.impacts i ON i.id = e.impact_id").Limit(cmp.Or(f.Limit, store.DefaultLimit))
 	if f.DocumentID != "" {
 		q = q.Where("i.document_id = ? AND i.org_id = ?", f.DocumentID, f.OrgID)
 	}
