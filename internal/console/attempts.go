@@ -48,7 +48,7 @@ func (c *console) runAddress(run string) string {
 	if c.TemporalUI == "" || run == "" {
 		return ""
 	}
-	return strings.TrimRight(c.TemporalUI, "/") + "/workflows?query=" + url.QueryEscape(`RunId="`+strings.ReplaceAll(run, `"`, "")+`"`)
+	return c.TemporalUI + "/namespaces/" + url.PathEscape(c.namespace()) + "/workflows?query=" + url.QueryEscape(`RunId="`+strings.ReplaceAll(run, `"`, "")+`"`)
 }
 
 // bar is an attempt on the time line, in thousandths of its width.
@@ -69,9 +69,9 @@ type timeline struct {
 // barWidth is the least width of a bar, in thousandths.
 const barWidth = 6
 
-// drawAttempts draws attempts, the newest first as they are listed, the running one, which began at running, and when the job is due. running
-// and due are nil when there is none.
-func drawAttempts(rows []attemptRow, running, due *time.Time, now time.Time) *timeline {
+// drawAttempts draws attempts, the newest first as they are listed, the running one, which began at running, and when the job is due. since is
+// when the drawing begins: when the job was enqueued. since, running and due are nil when there is none; then it begins with the first attempt.
+func drawAttempts(rows []attemptRow, since, running, due *time.Time, now time.Time) *timeline {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -79,6 +79,9 @@ func drawAttempts(rows []attemptRow, running, due *time.Time, now time.Time) *ti
 	t := &timeline{From: oldest.Started, To: newest.Started.Add(newest.Took)}
 	if oldest.First != nil {
 		t.From = *oldest.First
+	}
+	if since != nil && since.Before(t.From) {
+		t.From = *since
 	}
 	if running != nil {
 		t.To = now

@@ -63,7 +63,7 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	return &view{
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
 			"Job": d.Job, "Owner": d.Owner, "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
-			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
+			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload), "Result": redact.JSON(d.Type, d.Result), "Progress": redact.JSON(d.Type, d.Progress),
 			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),
 		},
@@ -79,6 +79,14 @@ func priorityName(p models.Priority) string {
 	default:
 		return "normal"
 	}
+}
+
+// enqueued is when a job was enqueued, if the page shows its first attempt.
+func enqueued(d *listing.JobDetail, h listing.HistoryPage) *time.Time {
+	if d.Older > 0 || h.Before > 0 {
+		return nil
+	}
+	return &d.CreatedAt
 }
 
 // runningSince is when the running attempt began; nil: none runs.
