@@ -59,6 +59,8 @@ type AccountingOptions struct {
 	Name string
 	// Owner is the team or contact responsible for accounting jobs; lists, logs and metrics show it.
 	Owner string
+	// Metrics are told of what the worker does; nil: nothing is measured.
+	Metrics *Metrics
 	// Log is where the worker logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -100,7 +102,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if engineOptions.Events, err = observers(o.Log); err != nil {
+	if engineOptions.Events, err = observers(o.Log, o.Metrics.sink()); err != nil {
 		return nil, err
 	}
 	kind, err := store.AccountingFor(o.abilities())
@@ -133,7 +135,7 @@ func (o AccountingOptions) processor() (engine.Processor, engine.Options, error)
 		}
 		eo.Direct = true
 		eo.Apart = o.apart()
-		return ledger.New(o.Sources).WithHooks(o.Hooks), eo, o.checkNames()
+		return ledger.New(o.Sources).WithHooks(o.Hooks).WithTiming(o.Metrics.ruleEvaluated()), eo, o.checkNames()
 	}
 	if o.apart() {
 		return nil, eo, errors.New("workers: Sources and Hooks are for Daybook's ledger, which Processor and JobProcessor replace: let them read what they work and do what follows; ProcessorOptions.Sources names the sources whose jobs they work")

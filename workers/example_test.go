@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -69,6 +72,40 @@ func ExampleNewDueJobs() {
 	// Output:
 	// ping example.com
 	// 1 <nil>
+}
+
+// What is worked so can be measured as a worker's jobs are.
+func ExampleNewDueJobsOf() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	metrics, err := workers.NewMetrics(e.Context(), workers.MetricsOptions{Pool: e.Pool})
+	if err != nil {
+		panic(err)
+	}
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[Ping]) error { return nil })
+	due, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: e.Pool, Registry: registry, Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer due.Close()
+	report, err := due.Run(e.Context(), 100)
+	fmt.Println(report.Completed, err)
+	// Output: 0 <nil>
+}
+
+// A program that embeds workers shows their metrics to Prometheus.
+func ExampleNewMetrics() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	metrics, err := workers.NewMetrics(e.Context(), workers.MetricsOptions{Pool: e.Pool, Service: "shop"})
+	if err != nil {
+		panic(err)
+	}
+	answer := httptest.NewRecorder()
+	metrics.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(e.Context(), http.MethodGet, "/metrics", nil))
+	fmt.Println(answer.Code, strings.Contains(answer.Body.String(), "daybook_pool_connections"))
+	// Output: 200 true
 }
 
 // The audit proves the ledger sound, with the documents of an application's own sources.

@@ -42,6 +42,8 @@ type JobsOptions struct {
 	TaskQueue string
 	// Name names this worker in leases and attempts; default host and process id.
 	Name string
+	// Metrics are told of what the worker does; nil: nothing is measured.
+	Metrics *Metrics
 	// Log is where the worker logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -72,7 +74,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	sink, err := observers(o.Log)
+	sink, err := observers(o.Log, o.Metrics.sink())
 	if err != nil {
 		return nil, err
 	}

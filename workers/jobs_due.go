@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -40,15 +41,30 @@ type DueReport struct {
 	Running int
 }
 
+// DueJobsOptions say what due jobs are worked with. Pool and Registry are required.
+type DueJobsOptions struct {
+	// Pool is connected to the database; it stays the caller's to close.
+	Pool *pgxpool.Pool
+	// Registry holds the handlers.
+	Registry *jobs.Registry
+	// Metrics are told of what becomes of the jobs; nil: nothing is measured.
+	Metrics *Metrics
+	// Log is where is logged what becomes of the jobs; default slog.Default().
+	Log *slog.Logger
+}
+
 // NewDueJobs returns a DueJobs. log may be nil: slog.Default. Call Close when it is no longer needed.
 func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (*DueJobs, error) {
+	return NewDueJobsOf(DueJobsOptions{Pool: pool, Registry: registry, Log: log})
+}
+
+// NewDueJobsOf is NewDueJobs with all options.
+func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
+	pool, registry, log := o.Pool, o.Registry, cmp.Or(o.Log, slog.Default())
 	if pool == nil || registry == nil {
 		return nil, errors.New("workers: the pool and the registry are required")
 	}
-	if log == nil {
-		log = slog.Default()
-	}
-	sink, err := observers(log)
+	sink, err := observers(log, o.Metrics.sink())
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,8 @@ type TasksOptions struct {
 	TaskQueue string
 	// Name names this worker in leases; default host and process id.
 	Name string
+	// Metrics are told of what the worker does; nil: nothing is measured.
+	Metrics *Metrics
 	// Log is where the worker logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -71,7 +73,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		return nil, err
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	sink, err := observers(o.Log)
+	sink, err := observers(o.Log, o.Metrics.sink())
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,12 @@ type environment struct {
 	AccountingOwner string `env:"DAYBOOK_ACCOUNTING_OWNER"`
 	// LogEnqueue is "1" to log each request that enqueues.
 	LogEnqueue string `env:"DAYBOOK_LOG_ENQUEUE"`
-	NoColor    string `env:"NO_COLOR"`
-	Term       string `env:"TERM"`
+	// MetricsListen is where /metrics is answered without a token; empty: nowhere.
+	MetricsListen string `env:"DAYBOOK_METRICS_LISTEN"`
+	// MetricsOrganizations is "1" to have metrics and history tell organizations apart.
+	MetricsOrganizations string `env:"DAYBOOK_METRICS_ORGANIZATIONS"`
+	NoColor              string `env:"NO_COLOR"`
+	Term                 string `env:"TERM"`
 }
 
 // app is what every command shares: streams, global flags and what follows from them.

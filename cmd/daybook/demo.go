@@ -172,7 +172,7 @@ func (d *demo) prepare(ctx context.Context) error {
 func (d *demo) withWorker(ctx context.Context, f func(context.Context) error) error {
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- d.work(working, d.temporal, workers.AccountingOptions{}) }()
+	go func() { ended <- d.work(working, d.temporal, workers.AccountingOptions{}, "") }()
 
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -137,7 +137,7 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		<-ctx.Done()
 		return nil
 	}
-	return a.work(ctx, temporal, workers.AccountingOptions{})
+	return a.work(ctx, temporal, workers.AccountingOptions{}, a.environment.MetricsListen)
 }
 
 // ensureLoops starts the workflows of every queue unless they run.

@@ -12,7 +12,7 @@ func (a *app) jobsWorker(options workers.AccountingOptions) (*workers.Worker, fu
 		a.log.Info("some built-in job types are not configured: their jobs wait for a worker that has them, and become dead letters (HANDLER_MISSING) after five minutes", "types", builtin.Missing)
 	}
 	w, err := workers.NewJobs(workers.JobsOptions{
-		Client: options.Client, Pool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log,
+		Client: options.Client, Pool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log, Metrics: options.Metrics,
 		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,
 	})
 	return w, builtin.Close, err

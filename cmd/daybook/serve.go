@@ -27,7 +27,7 @@ import (
 const serveConns = 16
 
 func serveCommand(a *app) *cobra.Command {
-	var listen string
+	var listen, metricsListen string
 	var expose bool
 	var temporalUI string
 	command := &cobra.Command{
@@ -44,12 +44,15 @@ func serveCommand(a *app) *cobra.Command {
 			if err := checkListen(c.Context(), listen, expose); err != nil {
 				return err
 			}
-			return a.serve(c.Context(), serveOptions{listen: listen, temporal: a.temporalOptions, temporalUI: temporalUI})
+			return a.serve(c.Context(), serveOptions{
+				listen: listen, metricsListen: cmp.Or(metricsListen, a.environment.MetricsListen), temporal: a.temporalOptions, temporalUI: temporalUI,
+			})
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:8080", "the address to listen on; port 0 is a free one")
 	flags.StringVar(&temporalUI, "temporal-ui", "", "the address of Temporal's own pages, such as http://localhost:8233, to which the console links runs")
+	flags.StringVar(&metricsListen, "metrics-listen", "", metricsFlag)
 	flags.BoolVar(&expose, "expose", false, "let --listen name an address that other machines reach; what they send, tokens included, is not encrypted")
 	return command
 }
@@ -84,6 +87,8 @@ func checkListen(ctx context.Context, listen string, expose bool) error {
 // serveOptions say what a server is to do.
 type serveOptions struct {
 	listen string
+	// metricsListen is where metrics are shown without a token; empty: nowhere.
+	metricsListen string
 	// temporal are the settings of the client that the console asks.
 	temporal   func() (client.Options, error)
 	temporalUI string
@@ -103,7 +108,13 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, builtin.Close()) }()
-	due, err := workers.NewDueJobs(db.Pool, registry, a.log)
+	measured, stopMeasuring, err := a.newMetrics(ctx, workers.MetricsOptions{Pool: db.Pool, Service: "daybook-serve", Standby: true}, o.metricsListen)
+	if err != nil {
+		return err
+	}
+	defer stopMeasuring()
+	defer runMetrics(ctx, measured, nil)()
+	due, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Metrics: measured, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -112,13 +123,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", o.listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return tagged(devstack.ErrPortTaken, "%s is taken: end what listens there, or give another --listen", o.listen)
-	}
+	listener, err := listenOn(ctx, o.listen, "--listen")
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", o.listen, err)
+		return err
 	}
 	a.log.Info("serving", "address", "http://"+listener.Addr().String(), "console", console.Root, "openapi", "/openapi.json")
 	if len(tokens) == 0 {
@@ -144,10 +151,23 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	pages := console.New(options)
 	handler := httpapi.New(httpapi.Options{
-		Console: pages, ConsoleRoot: console.Root,
+		Console: pages, ConsoleRoot: console.Root, Metrics: measured.Handler(), Requested: measured.Requested,
 		Pool: db.Pool, Listing: db.Listing, Runner: dueJobs{due}, CheckPayload: checkBuiltinPayload, TypeName: registry.TypeName, Log: a.log, Version: readVersion().Version,
 	})
 	return httpapi.Serve(ctx, listener, handler, a.log)
+}
+
+// listenOn listens on an address that a flag names.
+func listenOn(ctx context.Context, address, flag string) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, tagged(devstack.ErrPortTaken, "%s is taken: end what listens there, or give another %s", address, flag)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
 }
 
 // consoleTemporal gives the console a client of Temporal, which connects when it is first asked, or says why there is none.

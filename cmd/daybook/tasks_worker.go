@@ -37,7 +37,7 @@ func (a *app) tasksWorker(options workers.AccountingOptions) (w *workers.Worker,
 		a.log.Info("some types of tasks have no processor here: their tasks wait for a worker that has one", "types", builtin.Missing)
 	}
 	w, err = workers.NewTasks(workers.TasksOptions{
-		Client: options.Client, Pool: pool, SchemaPool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log,
+		Client: options.Client, Pool: pool, SchemaPool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log, Metrics: options.Metrics,
 		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,
 	})
 	return w, release, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -20,6 +21,7 @@ const spareConns = 12
 
 func workerCommand(a *app) *cobra.Command {
 	var options workers.AccountingOptions
+	var metricsListen string
 	command := &cobra.Command{
 		Use:   "worker",
 		Short: "Work every queue until a signal ends it",
@@ -44,7 +46,7 @@ func workerCommand(a *app) *cobra.Command {
 				return err
 			}
 			tuneGC()
-			return a.work(c.Context(), temporal, options)
+			return a.work(c.Context(), temporal, options, cmp.Or(metricsListen, a.environment.MetricsListen))
 		},
 	}
 	flags := command.Flags()
@@ -52,6 +54,7 @@ func workerCommand(a *app) *cobra.Command {
 	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once")
 	flags.DurationVar(&options.PickInterval, "pick-interval", 0, "jobs that come within it are picked together: a longer one costs less processor time and begins jobs later (default 5ms)")
 	flags.StringVar(&options.Name, "name", "", "the worker's name in leases and attempts (default host and process id)")
+	flags.StringVar(&metricsListen, "metrics-listen", "", metricsFlag)
 	return command
 }
 
@@ -71,7 +74,7 @@ func tuneGC() {
 }
 
 // work runs a worker until ctx ends. It returns nil after a drain.
-func (a *app) work(ctx context.Context, temporal client.Options, options workers.AccountingOptions) error {
+func (a *app) work(ctx context.Context, temporal client.Options, options workers.AccountingOptions, metricsListen string) error {
 	pool, err := a.pool(ctx, int32(4*max(3, options.MaxConcurrentActivities)+spareConns))
 	if err != nil {
 		return err
@@ -81,12 +84,19 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	if err := migrations.Verify(ctx, pool); migrations.Wrong(err) || store.RefusesConnection(err) {
 		return err
 	}
+	measured, stop, err := a.newMetrics(ctx, workers.MetricsOptions{Pool: pool, Name: options.Name, Service: "daybook-worker", Namespace: temporal.Namespace}, metricsListen)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	temporal.MetricsHandler = measured.TemporalHandler()
 	c, err := client.NewLazyClient(temporal)
 	if err != nil {
 		return tagged(errTemporalSetup, "Temporal's settings: %v", err)
 	}
 	defer c.Close()
-	options.Client, options.Pool, options.Log = c, pool, a.log
+	options.Client, options.Pool, options.Log, options.Metrics = c, pool, a.log, measured
+	defer runMetrics(ctx, measured, c)()
 	for {
 		if err := awaitTemporal(ctx, c, temporal, a.log); err != nil {
 			if ctx.Err() != nil {

@@ -84,6 +84,7 @@ func (s *server) watch(next http.Handler) http.Handler {
 				s.panicked(a, r, n, p)
 			}
 			s.logRequest(r, a, n, time.Since(begun))
+			s.tellRequest(r, a)
 		}()
 		next.ServeHTTP(a, r)
 	})

@@ -76,6 +76,10 @@ type Options struct {
 	Console http.Handler
 	// ConsoleRoot is the address of the console's first page, which ends in a slash.
 	ConsoleRoot string
+	// Metrics answers /metrics, for a token that may read all organizations; nil: there is no such address.
+	Metrics http.Handler
+	// Requested is told of each request that was answered: the route as it is registered, empty when there is none; nil: it is not.
+	Requested func(route, method string, status int)
 	// Log is told of each request; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's, for the OpenAPI document; empty: "dev".
@@ -105,6 +109,7 @@ func New(o Options) http.Handler {
 	s.stats()
 	s.actions()
 	s.plain(mux)
+	s.metrics(mux)
 	if o.Console != nil {
 		mux.Handle(o.ConsoleRoot, o.Console)
 		mux.Handle("GET /{$}", http.RedirectHandler(o.ConsoleRoot, http.StatusSeeOther))

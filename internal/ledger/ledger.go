@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +22,8 @@ type Ledger struct {
 	sources Sources
 	rules   *rules
 	hooks   Hooks
+	// evaluated is told how long the rules of a document took; nil: it is not measured.
+	evaluated func(time.Duration)
 }
 
 // New returns a ledger that reads documents from daybook.documents, under its name, and from further sources.
@@ -28,6 +31,12 @@ func New(sources Sources) *Ledger {
 	all := Sources{store.SourceDaybook: ownDocuments{}}
 	maps.Copy(all, sources)
 	return &Ledger{sources: all, rules: newRules()}
+}
+
+// WithTiming has the ledger tell how long the rules of each document take; nil: it does not. It returns the ledger.
+func (l *Ledger) WithTiming(evaluated func(time.Duration)) *Ledger {
+	l.evaluated = evaluated
+	return l
 }
 
 // Abilities are what the ledger reads and tells.
@@ -172,6 +181,16 @@ func (c *chunk) retract(i int, cause error) {
 	}
 }
 
+// evaluate says what a document's impact is, and how long that took.
+func (l *Ledger) evaluate(org organization, d *models.Document) (*posting.Impact, error) {
+	if l.evaluated == nil {
+		return org.evaluate(d)
+	}
+	began := time.Now()
+	defer func() { l.evaluated(time.Since(began)) }()
+	return org.evaluate(d)
+}
+
 // post plans the impact of a ready document. The same version under the same rule set is posted once. A new version or rule set that
 // leads to the same entries confirms the live impact. A new epoch posts in any case.
 func (c *chunk) post(i int, d *models.Document) {
@@ -180,7 +199,7 @@ func (c *chunk) post(i int, d *models.Document) {
 	if stands && org.ruleSetVersion != nil && last.Covers(d.AccountingReadyVersion, *org.ruleSetVersion) {
 		return
 	}
-	impact, err := org.evaluate(d)
+	impact, err := c.ledger.evaluate(org, d)
 	if err != nil {
 		c.errs[i] = translate(err)
 		return

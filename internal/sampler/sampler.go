@@ -19,7 +19,7 @@ import (
 const (
 	// lockClass and lockKey name the advisory lock under which a sample is written.
 	lockClass, lockKey = 1684109671, 1
-	// silentAfter is for how many pauses the process that samples may be silent before another one takes over.
+	// silentAfter is for how many pauses the process that samples may be silent before another one samples.
 	silentAfter = 2.7
 	// share bounds which part of its time the sampler works: a sample that took a second is followed by a pause of 20 at least.
 	share = 20

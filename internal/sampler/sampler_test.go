@@ -67,12 +67,12 @@ func TestOneSamples(t *testing.T) {
 	<-ended
 	_, ok := first.Gauges()
 	assert.False(t, ok, "what has ended publishes nothing")
-	assert.True(t, b.publishes(second), "it takes over at once")
+	assert.True(t, b.publishes(second), "it samples at once")
 	assert.Equal(t, "second", b.holder())
 	assert.False(t, b.publishes(first), "and keeps it")
 }
 
-// TestSilent has another process take over from one that hangs.
+// TestSilent has another process sample in place of one that hangs.
 func TestSilent(t *testing.T) {
 	b := setup(t)
 	hangs, other := b.sampler("hangs", false), b.sampler("other", false)
@@ -88,7 +88,7 @@ func TestStandby(t *testing.T) {
 	b := setup(t)
 	server, worker := b.sampler("server", true), b.sampler("worker", false)
 	require.True(t, b.publishes(server))
-	assert.True(t, b.publishes(worker), "a worker takes over")
+	assert.True(t, b.publishes(worker), "a worker goes before")
 	assert.False(t, b.publishes(server))
 }
 

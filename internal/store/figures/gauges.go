@@ -15,7 +15,7 @@ import (
 // SampleEvery is the pause between two samples of the gauges.
 const SampleEvery = 15 * time.Second
 
-// FreshFor is for how long gauges are taken for the present state: a sample may be late, or its process may have ended and another taken over.
+// FreshFor is for how long gauges are taken for the present state: a sample may be late, or its process may have ended and another one have to begin.
 const FreshFor = 4 * SampleEvery
 
 // Gauges are how all queues stood at the last sample.
