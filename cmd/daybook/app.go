@@ -187,6 +187,9 @@ func (a *app) checkDatabaseURL() error {
 
 // isTerminal reports whether what is written goes to a terminal.
 func isTerminal(w io.Writer) bool {
+	if s, ok := w.(screen); ok {
+		w = s.terminal
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -75,12 +75,12 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) (health.Report, error
 	return r, ctx.Err()
 }
 
-// askTemporal has the options ask Temporal as the environment names it.
-func (a *app) askTemporal(o *health.Options) {
+// askTemporal has the options ask Temporal as the environment names it. named: the environment, or its configuration file, does name it.
+func (a *app) askTemporal(o *health.Options) (named bool) {
 	settings, err := a.temporalOptions()
 	if err != nil {
 		o.TemporalError = err
-		return
+		return true
 	}
 	// The report says what goes wrong.
 	settings.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
@@ -88,6 +88,7 @@ func (a *app) askTemporal(o *health.Options) {
 	if o.Temporal, err = client.NewLazyClient(settings); err != nil {
 		o.Temporal, o.TemporalError = nil, err
 	}
+	return settings.HostPort != ""
 }
 
 // verdict is the error that says how bad the report is; nil: nothing is wrong.

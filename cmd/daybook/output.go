@@ -13,11 +13,14 @@ import (
 )
 
 // emit prints v as JSON for programs, or what human writes for people.
-func (a *app) emit(v any, human func(io.Writer) error) error {
+func (a *app) emit(v any, human func(io.Writer) error) error { return a.emitTo(a.stdout, v, human) }
+
+// emitTo is emit on another writer than standard output.
+func (a *app) emitTo(w io.Writer, v any, human func(io.Writer) error) error {
 	if !a.json {
-		return human(a.stdout)
+		return human(w)
 	}
-	encoder := json.NewEncoder(a.stdout)
+	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
@@ -102,6 +105,9 @@ func oneLine(s string) string {
 
 // screenWidth returns the terminal's width; 0: no terminal, nothing is cut.
 func screenWidth(w io.Writer) int {
+	if s, ok := w.(screen); ok {
+		w = s.terminal
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return 0

@@ -1,152 +1,128 @@
 package main
 
 import (
-	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
 func statusCommand(a *app) *cobra.Command {
-	var org string
+	var org, watch string
+	var noTemporal bool
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Count the jobs of every queue by state, and show what waits",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 2)
+		Short: "Say whether work gets done, count the jobs of every queue by state, and show what waits",
+		Long: "The first line says whether work gets done, and if not, why, and what to do; `daybook doctor` says more. Then the jobs of every queue are counted by state.\n" +
+			"Temporal is asked when it answers within a second. When the environment does not name it (TEMPORAL_ADDRESS) and it does not answer, the line says that it was\n" +
+			"not asked.",
+		Example: "  daybook status\n  daybook status --watch 5",
+		Args: func(_ *cobra.Command, args []string) error {
+			if most := len(watch); len(args) > min(most, 1) {
+				return fmt.Errorf("unknown command %q for \"daybook status\"", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			every, err := watchInterval(watch, args)
+			if err != nil {
+				return err
+			}
+			db, err := a.open(c.Context(), 3)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			queues, err := store.Status(c.Context(), db.Pool, org)
-			if err != nil {
-				return err
-			}
-			paused, err := store.PausedOrganizations(c.Context(), db.Pool, org)
-			if err != nil {
-				return err
-			}
-			waiting, err := store.WaitingFor(c.Context(), db.Pool, org)
-			if err != nil {
-				return err
-			}
-			limits, err := store.TaskLimits(c.Context(), db.Pool)
-			if err != nil {
-				return err
-			}
-			tasks := pausedTasks(limits)
-			result := map[string]any{"queues": queues, "paused_organizations": paused, "paused_tasks": tasks, "waiting_for": waiting}
-			return a.emit(result, func(w io.Writer) error {
-				if err := a.printStatus(w, queues, paused); err != nil {
-					return err
+			o := health.Options{Pool: db.Pool, OrgID: org, Timeout: time.Second}
+			named := false
+			if !noTemporal {
+				named = a.askTemporal(&o)
+				if o.Temporal != nil {
+					defer o.Temporal.Close()
 				}
-				if len(tasks) > 0 {
-					if _, err := fmt.Fprintf(w, "\npaused tasks: %s\n", pausedTasksText(tasks)); err != nil {
-						return err
-					}
-				}
-				for i, l := range waiting {
-					if i == 0 {
-						_, _ = fmt.Fprintln(w)
-					}
-					if _, err := fmt.Fprintln(w, waitingText(l)); err != nil {
-						return err
-					}
-				}
-				return a.printFailed(w, queues)
-			})
+			}
+			if every > 0 {
+				return a.watchStatus(c.Context(), every, func(w io.Writer) error { return a.showStatus(c.Context(), w, o, named) })
+			}
+			return a.showStatus(c.Context(), a.stdout, o, named)
 		},
 	}
 	command.Flags().StringVar(&org, "org", "", "only of this organization")
+	command.Flags().BoolVar(&noTemporal, "no-temporal", false, "do not ask Temporal whether workflows run and workers poll")
+	command.Flags().StringVar(&watch, "watch", "", "show it anew every so many seconds (default 2), until Ctrl-C")
+	command.Flags().Lookup("watch").NoOptDefVal = watchDefault
 	return command
 }
 
-func (a *app) printStatus(w io.Writer, queues []store.QueueStatus, paused []store.PausedOrganization) error {
-	t := newTable("QUEUE", "PENDING", "DUE", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
-	t.right = []int{1, 2, 3, 4, 5, 6, 7}
-	var waits []string
-	for _, s := range queues {
-		count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
-		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
-			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
-		if o := s.OldestDue; o != nil {
-			waits = append(waits, fmt.Sprintf("%s: due longest: %s, for %s", s.Kind, pendingText(o), ageText(o)))
-		}
-		if o := s.OldestPending; o != nil {
-			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, due %s", s.Kind, pendingText(o), ageText(o), formatTime(o.ReadyAt)))
-		}
+// queuesStatus is what `daybook status` shows, for programs.
+type queuesStatus struct {
+	// Working and Summary say whether work gets done; Findings say what is wrong, the worst first.
+	Working  bool                       `json:"working"`
+	Summary  string                     `json:"summary"`
+	Findings []health.Finding           `json:"findings"`
+	Queues   []store.QueueStatus        `json:"queues"`
+	Paused   []store.PausedOrganization `json:"paused_organizations"`
+	Tasks    []models.TaskLimit         `json:"paused_tasks"`
+	Waiting  []store.Left               `json:"waiting_for"`
+}
+
+// readStatus asks whether work gets done while it counts.
+func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStatus, err error) {
+	asked := make(chan health.Report, 1)
+	go func() { asked <- health.Check(ctx, unlessUnnamed(ctx, o, named)) }()
+	s.Queues, err = store.Status(ctx, o.Pool, o.OrgID)
+	if err == nil {
+		s.Paused, err = store.PausedOrganizations(ctx, o.Pool, o.OrgID)
 	}
-	if err := a.print(w, t); err != nil {
+	if err == nil {
+		s.Waiting, err = store.WaitingFor(ctx, o.Pool, o.OrgID)
+	}
+	var limits []models.TaskLimit
+	if err == nil {
+		limits, err = store.TaskLimits(ctx, o.Pool)
+	}
+	s.Tasks = pausedTasks(limits)
+	r := <-asked
+	s.Working, s.Summary, s.Findings = r.Working, r.Summary, r.Findings
+	return s, errors.Join(err, ctx.Err())
+}
+
+// showStatus reads the status and prints it.
+func (a *app) showStatus(ctx context.Context, w io.Writer, o health.Options, named bool) error {
+	s, err := readStatus(ctx, o, named)
+	if err != nil {
 		return err
 	}
-	for i, line := range waits {
-		if i == 0 {
-			line = "\n" + line
-		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+	return a.emitTo(w, s, func(w io.Writer) error { return a.printStatus(w, s) })
+}
+
+// printStatus writes the status for people.
+func (a *app) printStatus(w io.Writer, s queuesStatus) error {
+	if _, err := fmt.Fprintf(w, "%s\n\n", a.bold(w, oneLine(s.Summary))); err != nil {
+		return err
+	}
+	if err := a.printQueues(w, s.Queues, s.Paused); err != nil {
+		return err
+	}
+	if len(s.Tasks) > 0 {
+		if _, err := fmt.Fprintf(w, "\npaused tasks: %s\n", pausedTasksText(s.Tasks)); err != nil {
 			return err
 		}
 	}
-	if len(paused) == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "\npaused: %s\n", pausedText(paused))
-	return err
-}
-
-// pendingText names a job that waits.
-func pendingText(p *store.PendingJob) string {
-	if p.DocumentID != "" {
-		return fmt.Sprintf("document %s of organization %s", oneLine(p.DocumentID), oneLine(p.OrgID))
-	}
-	if p.OrgID == "" {
-		return fmt.Sprintf("task %s (%s)", oneLine(p.JobID), oneLine(p.Type))
-	}
-	return fmt.Sprintf("job %s (%s) of organization %s", oneLine(p.JobID), oneLine(p.Type), oneLine(p.OrgID))
-}
-
-func ageText(p *store.PendingJob) string {
-	return formatAge(time.Duration(p.AgeSeconds * float64(time.Second)))
-}
-
-// pausedShown is how many paused organizations a line names.
-const pausedShown = 10
-
-func pausedText(paused []store.PausedOrganization) string {
-	names := make([]string, 0, pausedShown+1)
-	for _, p := range paused[:min(len(paused), pausedShown)] {
-		names = append(names, oneLine(p.OrgID)+" since "+formatTime(p.PausedAt))
-	}
-	if more := len(paused) - pausedShown; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more (`daybook organizations list`)", more))
-	}
-	return strings.Join(names, ", ")
-}
-
-func (a *app) printFailed(w io.Writer, queues []store.QueueStatus) error {
-	failed := newTable("FAILED", "QUEUE", "CODE")
-	failed.right = []int{0}
-	for _, s := range queues {
-		codes := slices.SortedFunc(maps.Keys(s.FailedByCode), func(x, y models.ErrorCode) int {
-			return cmp.Or(cmp.Compare(s.FailedByCode[y], s.FailedByCode[x]), cmp.Compare(x, y))
-		})
-		for _, code := range codes {
-			failed.add(strconv.FormatInt(s.FailedByCode[code], 10), s.Kind, string(code))
+	for i, l := range s.Waiting {
+		if i == 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		if _, err := fmt.Fprintln(w, waitingText(l)); err != nil {
+			return err
 		}
 	}
-	if len(failed.rows) == 0 {
-		return nil
-	}
-	_, _ = fmt.Fprintln(w)
-	return a.print(w, failed)
+	return a.printFailed(w, s.Queues)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
+	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -28,12 +29,14 @@ const (
 	checkVacuum   = "autovacuum"
 	checkRights   = "roles"
 	checkToken    = "tokens"
+	checkBacklog  = "backlog"
+	checkOwners   = "owners"
 )
 
 // serverChecks need no schema of this program's, jobChecks do.
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum}
-	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkDone, checkToken}
+	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
 // database makes the checks of the database, one after another on one connection at a time: a pool may have few.
@@ -74,14 +77,31 @@ func (p *probe) database(ctx context.Context) {
 	p.each(ctx, checkFailed, p.failed)
 	p.each(ctx, checkRetrying, p.retrying)
 	p.each(ctx, checkLeases, p.stale)
-	p.once(ctx, checkDone, func(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
-		n, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
-		if err == nil {
-			p.completed = n
-		}
-		return nil, err
-	})
+	p.once(ctx, checkBacklog, p.backlog)
+	p.once(ctx, checkDone, p.done)
 	p.once(ctx, checkToken, p.token)
+	// The last one: it adds to what the others found.
+	p.once(ctx, checkOwners, p.own)
+}
+
+// done counts what was completed in the last minute. Where that is more than the log is read for, the history has the last whole minute.
+func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
+	n, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	p.completed = n
+	if n < diagnosis.Most || p.OrgID != "" {
+		return nil, nil
+	}
+	minute := p.clock().Truncate(time.Minute)
+	bars, err := figures.History(ctx, tx, figures.Filter{Since: minute.Add(-time.Minute), Until: minute, Step: time.Minute, Outcome: "completed"})
+	var whole int64
+	for _, b := range bars {
+		whole += b.Count
+	}
+	p.completed = max(n, whole)
+	return nil, err
 }
 
 // once makes a check that is not about one kind.

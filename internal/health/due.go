@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,14 +28,12 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 	}
 	var found []Finding
 	var total int64
-	paused := map[string]bool{}
 	for _, g := range groups {
 		total += g.Count
 		f := Finding{Kind: kind, Type: g.Type, OrgID: g.OrgID, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.ExampleOrg}
 		waits := p.clock().Sub(g.Since)
 		switch g.Reason {
 		case diagnosis.Paused:
-			paused[g.OrgID+"/"+g.Type] = true
 			found = append(found, p.pausedFinding(f, g, waits))
 		case diagnosis.Capped:
 			found = append(found, cappedFinding(f, g, waits))
@@ -51,6 +50,7 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 			}
 		}
 	}
+	found = sumUp(found, OrganizationPaused, CapReached)
 	for i := range found {
 		found[i].AtLeast = total >= diagnosis.Most
 	}
@@ -61,6 +61,38 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 	open, used, err := diagnosis.OpenOrUsed(ctx, tx, kind)
 	p.open[kind], p.used[kind] = open, used
 	return found, err
+}
+
+// sumUp leaves the first findings of each code, and makes one of all that are beyond orgsNamed: there may be a hundred thousand organizations.
+func sumUp(found []Finding, codes ...Code) []Finding {
+	for _, code := range codes {
+		named := 0
+		var rest Finding
+		organizations := 0
+		found = slices.DeleteFunc(found, func(f Finding) bool {
+			if f.Code != code || f.OrgID == "" {
+				return false
+			}
+			if named++; named <= orgsNamed {
+				return false
+			}
+			if organizations++; organizations == 1 {
+				rest = f
+				return true
+			}
+			rest.Count += f.Count
+			return true
+		})
+		if organizations > 1 {
+			rest.OrgID, rest.Since = "", nil
+			rest.Says = fmt.Sprintf("%s more organizations are so: %s.", grouped(int64(organizations)), waiting(rest))
+			rest.Todo = "List them all: `daybook organizations list`."
+		}
+		if organizations > 0 {
+			found = append(found, rest)
+		}
+	}
+	return found
 }
 
 func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
@@ -98,6 +130,11 @@ func cappedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
 
 func missingFinding(f Finding, waits time.Duration) Finding {
 	f.Code, f.Severity, f.ErrorCode = HandlerMissing, Warning, "HANDLER_MISSING"
+	if f.Kind == "tasks" {
+		f.Says = fmt.Sprintf("No worker has a processor for tasks of type %s: %s, the oldest due for %s. They wait until a worker starts that has one.", f.Type, waiting(f), Age(waits))
+		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (docs/tasks.md); a worker logs at its start which ones it lacks."
+		return f
+	}
 	f.Says = fmt.Sprintf("No worker has a handler for jobs of type %s: %s, the oldest due for %s. After five minutes they are dead letters, until a worker starts that has one.", f.Type, waiting(f), Age(waits))
 	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a worker logs at its start which ones it lacks."
 	return f

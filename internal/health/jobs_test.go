@@ -114,3 +114,40 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, 
 	assert.Contains(t, f.Says, "w7")
 	assert.Contains(t, f.Todo, "daybook leases release")
 }
+
+// Many paused organizations are one finding beyond the first ten.
+func TestManyPausedOrganizations(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`INSERT INTO daybook.organizations (id, paused_at) SELECT 'o' || n, now() FROM generate_series(1, 30) n;
+INSERT INTO daybook.jobs (org_id, type, payload) SELECT 'o' || n, 'mail', '{}' FROM generate_series(1, 30) n`)
+	all := of(b.check(), health.OrganizationPaused)
+	if assert.Len(t, all, 11) {
+		assert.EqualValues(t, 20, all[0].Count)
+		assert.Contains(t, all[0].Says, "20 more organizations")
+	}
+}
+
+// The owner of a type is on each of its findings.
+func TestFindingsNameTheOwner(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.note_job_types('jobs', 'w', '{mail}', '{""}', '{team-mail}', '{3}', '{60}', '{1}', '{f}'), daybook.note_job_types('tasks', 'w', '{sms}', '{""}', '{""}', '{3}', '{60}', '{1}', '{f}'),
+       queues.enqueue('fax', '{}');
+INSERT INTO daybook.jobs (org_id, type, payload, ready_at) VALUES ('acme', 'mail', '{}', now() - interval '5 minutes')`)
+	r := b.check()
+	assert.Equal(t, "team-mail", one(t, r, health.OldestDue).Owner)
+	assert.Contains(t, one(t, r, health.HandlerMissing).Says, "No worker has a processor for tasks of type fax")
+}
+
+// A queue that grew during the last minutes is found, and one that is merely deep is not.
+func TestBacklogGrows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`INSERT INTO daybook.depths (seconds, at, kind, due, waiting, leased, failed, oldest_due_seconds)
+SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, CASE kind WHEN 'jobs' THEN 2000 - 150 * n ELSE 5000 END, 0, 0, 0, 0
+  FROM generate_series(0, 9) n, (VALUES ('jobs'), ('tasks')) k (kind)`)
+	f := one(t, b.check(), health.BacklogGrows)
+	assert.Equal(t, "jobs", f.Kind)
+	assert.Contains(t, f.Says, "More jobs become due than are worked")
+}

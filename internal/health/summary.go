@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
 // summary is the line that says whether work gets done.
@@ -104,7 +106,11 @@ func (p *probe) working() string {
 	case p.completed == 0:
 		b.WriteString("nothing was completed in the last minute")
 	default:
-		fmt.Fprintf(&b, "%s completed in the last minute", atLeast(p.completed))
+		done := grouped(p.completed)
+		if p.completed == diagnosis.Most {
+			done = atLeast(p.completed)
+		}
+		fmt.Fprintf(&b, "%s completed in the last minute", done)
 	}
 	switch {
 	case p.oldest > warnAfter:

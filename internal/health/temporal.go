@@ -262,7 +262,8 @@ var endWords = map[enums.WorkflowExecutionStatus]string{
 
 // query asks the workflow for its status, which a worker answers.
 func (s *WorkflowState) query(ctx context.Context, c client.Client, timeout time.Duration) {
-	asking, cancel := context.WithTimeout(ctx, timeout)
+	// A worker that has ended may still be the first to be asked, for a second.
+	asking, cancel := context.WithTimeout(ctx, max(timeout, DefaultTimeout))
 	defer cancel()
 	answer, err := c.QueryWorkflow(asking, s.ID, s.RunID, workflows.QueryStatus)
 	if err == nil {

@@ -128,10 +128,12 @@ WITH due AS MATERIALIZED (
       FROM (SELECT DISTINCT due.task_type FROM due) d
       LEFT JOIN queues.task_limit own ON own.task_type = d.task_type
       LEFT JOIN queues.task_limit everything ON everything.task_type = '*'
+), handled AS MATERIALIZED (
+    SELECT array_agg(t.type) AS types FROM daybook.job_types t WHERE t.kind = 'tasks' AND t.last_seen > statement_timestamp() - interval '5 minutes'
 ), held AS (
     SELECT d.task_id, d.task_type, d.scheduled_at, t.paused_at, t.cap,
-           CASE WHEN t.paused_at IS NOT NULL THEN 'paused' WHEN t.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
-      FROM due d JOIN types t USING (task_type)
+           CASE WHEN t.paused_at IS NOT NULL THEN 'paused' WHEN d.task_type <> ALL (h.types) THEN 'unhandled' WHEN t.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
+      FROM due d JOIN types t USING (task_type) CROSS JOIN handled h
 )
 SELECT h.task_type, h.reason, '', '', count(*), min(h.scheduled_at), (array_agg(h.task_id::text ORDER BY h.scheduled_at, h.task_id))[1], '', coalesce(max(h.cap), 0), max(h.paused_at)
   FROM held h

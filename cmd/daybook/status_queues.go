@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// printQueues writes the counts of every queue, what waits longest, and who is paused.
+func (a *app) printQueues(w io.Writer, queues []store.QueueStatus, paused []store.PausedOrganization) error {
+	t := newTable("QUEUE", "PENDING", "DUE", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
+	t.right = []int{1, 2, 3, 4, 5, 6, 7}
+	var waits []string
+	for _, s := range queues {
+		count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
+		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
+			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
+		if o := s.OldestDue; o != nil {
+			waits = append(waits, fmt.Sprintf("%s: due longest: %s, for %s", s.Kind, pendingText(o), ageText(o)))
+		}
+		if o := s.OldestPending; o != nil {
+			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, due %s", s.Kind, pendingText(o), ageText(o), formatTime(o.ReadyAt)))
+		}
+	}
+	if err := a.print(w, t); err != nil {
+		return err
+	}
+	for i, line := range waits {
+		if i == 0 {
+			line = "\n" + line
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	if len(paused) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\npaused: %s\n", pausedText(paused))
+	return err
+}
+
+// pendingText names a job that waits.
+func pendingText(p *store.PendingJob) string {
+	if p.DocumentID != "" {
+		return fmt.Sprintf("document %s of organization %s", oneLine(p.DocumentID), oneLine(p.OrgID))
+	}
+	if p.OrgID == "" {
+		return fmt.Sprintf("task %s (%s)", oneLine(p.JobID), oneLine(p.Type))
+	}
+	return fmt.Sprintf("job %s (%s) of organization %s", oneLine(p.JobID), oneLine(p.Type), oneLine(p.OrgID))
+}
+
+func ageText(p *store.PendingJob) string {
+	return formatAge(time.Duration(p.AgeSeconds * float64(time.Second)))
+}
+
+// pausedShown is how many paused organizations a line names.
+const pausedShown = 10
+
+func pausedText(paused []store.PausedOrganization) string {
+	names := make([]string, 0, pausedShown+1)
+	for _, p := range paused[:min(len(paused), pausedShown)] {
+		names = append(names, oneLine(p.OrgID)+" since "+formatTime(p.PausedAt))
+	}
+	if more := len(paused) - pausedShown; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more (`daybook organizations list`)", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) printFailed(w io.Writer, queues []store.QueueStatus) error {
+	failed := newTable("FAILED", "QUEUE", "CODE")
+	failed.right = []int{0}
+	for _, s := range queues {
+		codes := slices.SortedFunc(maps.Keys(s.FailedByCode), func(x, y models.ErrorCode) int {
+			return cmp.Or(cmp.Compare(s.FailedByCode[y], s.FailedByCode[x]), cmp.Compare(x, y))
+		})
+		for _, code := range codes {
+			failed.add(strconv.FormatInt(s.FailedByCode[code], 10), s.Kind, string(code))
+		}
+	}
+	if len(failed.rows) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	return a.print(w, failed)
+}
