@@ -58,7 +58,7 @@ func TestStatusWatch(t *testing.T) {
 	out := &counting{stop: stop}
 	exit := run(ctx, []string{"--database-url", b.URL, "status", "--no-temporal", "--json", "--watch", "0.1"}, strings.NewReader(""), out, &bytes.Buffer{})
 	assert.Equal(t, failure.ExitOK, exit)
-	decoder := json.NewDecoder(&out.Buffer)
+	decoder := json.NewDecoder(&out.all)
 	looks := 0
 	for ; decoder.More(); looks++ {
 		var s queuesStatus
@@ -73,7 +73,7 @@ func TestStatusWatch(t *testing.T) {
 
 // counting ends what writes to it with the second look.
 type counting struct {
-	bytes.Buffer
+	all   bytes.Buffer
 	looks int
 	stop  func()
 }
@@ -82,5 +82,5 @@ func (c *counting) Write(p []byte) (int, error) {
 	if c.looks++; c.looks == 2 {
 		defer c.stop()
 	}
-	return c.Buffer.Write(p)
+	return c.all.Write(p)
 }
