@@ -54,6 +54,8 @@ type console struct {
 	now      func() time.Time
 	attempts throttle
 	orgs     knownOrgs
+	// previews has as many places as previews of rules are made side by side.
+	previews chan struct{}
 	health   remembered[health.Report]
 }
 
@@ -66,7 +68,7 @@ func New(o Options) http.Handler {
 	if err != nil {
 		panic(err) // the same for every start
 	}
-	c := &console{Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), assets: fingerprint(files), now: time.Now}
+	c := &console{Options: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), assets: fingerprint(files), now: time.Now, previews: make(chan struct{}, previewsAtOnce)}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.pages = parsePages()
 	c.session()

@@ -12,7 +12,7 @@ var menuOrder = []struct {
 }{
 	{"", []string{"Overview"}},
 	{"Work", []string{"Jobs", "Accounting", "Tasks", "Dead letters"}},
-	{"Ledger", []string{"Documents", "Entries", "Trial balance", "Rules", "Periods"}},
+	{"Ledger", []string{"Documents", "Entries", "Trial balance", "Accounts", "Rules", "Periods"}},
 	{"Operate", []string{"Workers", "Organizations", "Schedules", "Actions", "Tokens"}},
 }
 

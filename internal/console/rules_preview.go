@@ -3,9 +3,11 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -13,8 +15,13 @@ import (
 	"github.com/daybook-dev/daybook/posting"
 )
 
+// previewsAtOnce is how many previews a server makes side by side: each evaluates documents for up to five seconds. Further ones wait.
+const previewsAtOnce = 2
+
 // previewsShown is how many documents of each kind a preview shows; all that were tried are counted.
 const previewsShown = 25
+
+var errPreviewsBusy = failure.New(failure.RateLimited, "too many previews: try again in a moment")
 
 // previewView is the form for a change of the rules, and what the change would do.
 type previewView struct {
@@ -96,7 +103,7 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 		d.Problems = wrong.Problems
 		d.Lines = numbered(d.Source, linesOf(wrong.Problems)...)
 	} else {
-		tried, err := ledger.PreviewRules(ctx, c.Pool, ledger.PreviewOptions{OrgID: d.Org, Rules: rules})
+		tried, err := c.tryRules(ctx, ledger.PreviewOptions{OrgID: d.Org, Rules: rules})
 		if err != nil {
 			return nil, err
 		}
@@ -106,6 +113,17 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 		}
 	}
 	return &view{Title: title, Template: "rules-preview", Data: d, Trail: []trail{{"Rules", r.link("rules")}}}, nil
+}
+
+// tryRules tries rules on documents, when its turn comes.
+func (c *console) tryRules(ctx context.Context, o ledger.PreviewOptions) (ledger.Preview, error) {
+	select {
+	case c.previews <- struct{}{}:
+		defer func() { <-c.previews }()
+	case <-ctx.Done():
+		return ledger.Preview{}, fmt.Errorf("%w: as many as run at a time are running already", errPreviewsBusy)
+	}
+	return ledger.PreviewRules(ctx, c.Pool, o)
 }
 
 // runCases runs the test cases of the form with the source, and the chart that they name or else the organization's.

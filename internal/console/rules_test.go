@@ -224,3 +224,21 @@ func TestHostileRulesAreShownAsText(t *testing.T) {
 		assert.NotContains(t, body, "</textarea><img", path)
 	}
 }
+
+func TestChangesOfTheBooksAreInTheLogOfActions(t *testing.T) {
+	t.Parallel()
+	s := books(t, tokens.ScopeOperate)
+	_, _ = s.post("/console/rules/apply", url.Values{"org": {"acme"}, "base": {"1"}, "source": {rulesWith(t, "ruleset: sample", "ruleset: second")}})
+	_, _ = s.post("/console/rules/activate", url.Values{"org": {"acme"}, "base": {"7"}, "version": {"1"}})
+	s.done("/console/periods/add", url.Values{"span": {"2026-03"}})
+	s.done("/console/periods/close", url.Values{"from": {"2026-03-01"}})
+	var log string
+	require.NoError(t, s.Pool.QueryRow(t.Context(), `
+SELECT string_agg(concat_ws(' ', via, action, org_id, NULLIF(subject, ''), outcome, NULLIF(code, ''), actor, details ->> 'version'), E'\n' ORDER BY id) FROM daybook.actions`).Scan(&log))
+	assert.Equal(t, strings.Join([]string{
+		"console rules.apply acme done test 2",
+		"console rules.activate acme refused RULES_CHANGED test",
+		"console periods.add acme 2026-03 done test",
+		"console periods.close acme 2026-03-01 done test",
+	}, "\n"), log)
+}
