@@ -1,0 +1,27 @@
+package days_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/days"
+)
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{"2026": {"2026-01-01", "2026-12-31"}, "2028-02": {"2028-02-01", "2028-02-29"}} {
+		from, to, err := days.Span(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, [2]string{from.String(), to.String()}, text)
+	}
+	for _, text := range []string{"", "26", "2026-13", "2026-3-1", "02026"} {
+		_, _, err := days.Span(text)
+		assert.ErrorContains(t, err, "want a month such as 2026-03", text)
+	}
+	months, err := days.Year("2026")
+	require.NoError(t, err)
+	require.Len(t, months, 12)
+	assert.Equal(t, "2026-02-28", months[1].EndsOn.String())
+}
