@@ -155,12 +155,13 @@ func (b *tab) see(text string) {
 	require.EventuallyWithT(b.t, func(c *assert.CollectT) { assert.Contains(c, b.text(), text) }, patience, 100*time.Millisecond)
 }
 
-// click follows the first link, or presses the first button, whose text has these words, and waits for the page that it leads to.
+// click follows the first link, or presses the first button, whose text is or has these words, and waits for the page that it leads to.
 func (b *tab) click(words string) {
 	b.t.Helper()
 	const find = `(() => {
 		document.querySelectorAll("[data-clicked]").forEach(e => e.removeAttribute("data-clicked"));
-		const it = [...document.querySelectorAll("a, button, summary")].find(e => e.innerText.trim().includes(%q) && e.offsetParent !== null);
+		const words = %q, all = [...document.querySelectorAll("a, button, summary")].filter(e => e.offsetParent !== null);
+		const it = all.find(e => e.innerText.trim() === words) || all.find(e => e.innerText.includes(words));
 		if (!it) return "";
 		it.setAttribute("data-clicked", "1");
 		return it.tagName;

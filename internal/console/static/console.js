@@ -30,10 +30,10 @@ document.addEventListener("click", async (e) => {
 });
 showCopy();
 
-// A table that is wider than its place is scrolled with the keyboard as well.
+// What is wider or longer than its place is scrolled with the keyboard as well.
 function reachScrolled() {
-  for (const s of document.querySelectorAll(".scroll")) {
-    if (s.scrollWidth > s.clientWidth) { s.tabIndex = 0; s.setAttribute("role", "region"); s.setAttribute("aria-label", "Table"); }
+  for (const s of document.querySelectorAll(".scroll, .error, pre")) {
+    if (s.scrollWidth > s.clientWidth || s.scrollHeight > s.clientHeight) { s.tabIndex = 0; s.setAttribute("role", "group"); s.setAttribute("aria-label", s.querySelector("table") ? "Table" : "Text"); }
     else for (const name of ["tabindex", "role", "aria-label"]) s.removeAttribute(name);
   }
 }
