@@ -42,6 +42,9 @@ type Policy struct {
 	ParallelEverywhere int
 	// Aliases are other names under which jobs of the type may be enqueued.
 	Aliases []string
+	// Secrets are the names of members of payload, result and progress, at any level, whose values the console does not show, besides
+	// those whose names say that they are a secret (docs/console.md).
+	Secrets []string
 }
 
 // The longest Timeout that a policy may have. A longer attempt would rarely end by itself, because each deployment of a new version

@@ -1378,20 +1378,20 @@ $$;
 
 COMMENT ON FUNCTION daybook.new_ids(total integer) IS 'UUIDs version 7 as text, in ascending order';
 
--- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[]) RETURNS void
+CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    INSERT INTO daybook.job_types AS t (kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker)
-    SELECT _kind, x.type, x.alias_of, x.owner, x.attempts, x.timeout, x.parallel, x.bulk, _worker
-      FROM unnest(_types, _aliases, _owners, _attempts, _timeouts, _parallel, _bulk) AS x (type, alias_of, owner, attempts, timeout, parallel, bulk)
+    INSERT INTO daybook.job_types AS t (kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker, secrets)
+    SELECT _kind, x.type, x.alias_of, x.owner, x.attempts, x.timeout, x.parallel, x.bulk, _worker, coalesce(string_to_array(x.secrets, E'\n'), '{}')
+      FROM unnest(_types, _aliases, _owners, _attempts, _timeouts, _parallel, _bulk, _secrets) AS x (type, alias_of, owner, attempts, timeout, parallel, bulk, secrets)
      ORDER BY x.type COLLATE "C"
     ON CONFLICT (kind, type) DO UPDATE
        SET alias_of = excluded.alias_of, owner = coalesce(nullif(excluded.owner, ''), t.owner), max_attempts = excluded.max_attempts,
-           timeout_seconds = excluded.timeout_seconds, parallel = excluded.parallel, bulk = excluded.bulk, worker = excluded.worker, last_seen = clock_timestamp();
+           timeout_seconds = excluded.timeout_seconds, parallel = excluded.parallel, bulk = excluded.bulk, worker = excluded.worker, secrets = excluded.secrets, last_seen = clock_timestamp();
     DELETE FROM daybook.job_types t WHERE t.last_seen < clock_timestamp() - interval '90 days';
 END
 $$;
@@ -3870,6 +3870,7 @@ CREATE TABLE daybook.job_types (
     timeout_seconds double precision DEFAULT 0 NOT NULL,
     parallel integer DEFAULT 0 NOT NULL,
     bulk boolean DEFAULT false NOT NULL,
+    secrets text[] DEFAULT '{}'::text[] NOT NULL,
     worker text NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -3904,6 +3905,10 @@ COMMENT ON COLUMN daybook.job_types.max_attempts IS 'How many attempts a job has
 -- Name: COLUMN job_types.parallel; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_types.parallel IS 'How many a worker works side by side, or how many share a call of a bulk handler';
+
+-- Name: COLUMN job_types.secrets; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_types.secrets IS 'Members of payloads and results that are not shown to people';
 
 -- Name: COLUMN job_types.worker; Type: COMMENT; Schema: daybook; Owner: -
 

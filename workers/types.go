@@ -17,7 +17,7 @@ func typesOf(r *jobs.Registry) (types []store.TypeOnRecord) {
 	for _, registration := range r.Registrations() {
 		p := registration.Policy
 		t := store.TypeOnRecord{
-			Type: registration.Type, Owner: p.Owner, MaxAttempts: p.MaxAttempts, Timeout: p.Timeout, Parallel: p.Parallel, Bulk: registration.Bulk,
+			Type: registration.Type, Owner: p.Owner, MaxAttempts: p.MaxAttempts, Timeout: p.Timeout, Parallel: p.Parallel, Bulk: registration.Bulk, Secrets: p.Secrets,
 		}
 		types = append(types, t)
 		for _, alias := range p.Aliases {

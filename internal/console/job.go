@@ -44,6 +44,10 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := store.SecretsOf(ctx, c.Pool, d.Type)
+	if err != nil {
+		return nil, err
+	}
 	told, err := c.tell(ctx, r, standingOfJob(&d.Job))
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
 			"Job": d.Job, "Owner": d.Owner, "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
 			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
-			"Payload": redact.JSON(d.Type, d.Payload), "Result": redact.JSON(d.Type, d.Result), "Progress": redact.JSON(d.Type, d.Progress),
+			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...), "Progress": redact.JSON(d.Type, d.Progress, secrets...),
 			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),
 		},
 	}, nil

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"fmt"
 	"html"
 	"net/http"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/workers"
 )
 
 // hostile is what a field may hold that must appear as text.
@@ -178,6 +181,35 @@ func TestJobPageSaysWhy(t *testing.T) {
 	s.exec(`UPDATE daybook.jobs SET last_attempted_at = clock_timestamp() - interval '1 minute' WHERE id = $1`, id)
 	assert.Contains(t, s.see("/console/jobs/"+id), "Its lease is stale")
 }
+
+func TestWhatATypeKeepsSecretIsMasked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.signIn("", tokens.ScopeRead)
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{Owner: "growth", Secrets: []string{"birthday", "diagnosis"}}, func(context.Context, *jobs.Job[patient]) error { return nil })
+	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "patient", Payload: []byte(`{"name": "Ann", "file": [{"birthday": "1970-02-03", "diagnosis": {"code": "J45"}}]}`)})
+	assert.Contains(t, s.see("/console/jobs/"+id), "1970-02-03", "the type is not on record yet")
+
+	due, err := workers.NewDueJobs(s.Pool, registry, nil)
+	require.NoError(t, err)
+	t.Cleanup(due.Close)
+	_, err = due.Run(t.Context(), 10)
+	require.NoError(t, err)
+	body := s.see("/console/jobs/" + id)
+	assert.NotContains(t, body, "1970-02-03")
+	assert.NotContains(t, body, "J45")
+	assert.Contains(t, body, "Ann")
+	assert.Contains(t, body, "<dd>growth</dd>")
+}
+
+// patient is a payload of an application.
+type patient struct {
+	Name string `json:"name"`
+	File []any  `json:"file"`
+}
+
+func (patient) JobType() string { return "patient" }
 
 func TestRepeatsThatWereFoldedAreSaid(t *testing.T) {
 	t.Parallel()

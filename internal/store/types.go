@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,8 @@ type TypeOnRecord struct {
 	// Parallel is how many a worker works side by side, or, of a bulk type, how many share a call.
 	Parallel int  `json:"parallel,omitempty"`
 	Bulk     bool `json:"bulk,omitempty"`
+	// Secrets are members of payloads and results that are not shown to people.
+	Secrets []string `json:"secrets,omitempty"`
 	// Worker is the one that wrote the row last, at LastSeen: workers do so every minute.
 	Worker    string    `json:"worker"`
 	FirstSeen time.Time `json:"firstSeen"`
@@ -54,19 +57,29 @@ func Owners(ctx context.Context, q Querier, kind string, types []string) (map[st
 	return owners, Wrap("read the owners of types", err)
 }
 
+// SecretsOf returns the members of a background job's payload and result that its type's handler declares not to be shown.
+func SecretsOf(ctx context.Context, q Querier, jobType string) ([]string, error) {
+	const stmt = `SELECT coalesce((SELECT secrets FROM daybook.job_types WHERE kind = 'jobs' AND type = $1), '{}')`
+	var names []string
+	return names, Wrap("read what a type keeps secret", q.QueryRow(ctx, stmt, jobType).Scan(&names))
+}
+
 // typeColumns are types as the arguments of a statement.
 type typeColumns struct {
 	types, aliases, owners []string
 	attempts, parallel     []int32
 	timeouts               []float64
 	bulk                   []bool
+	// secrets are the names of each type, with newlines between them.
+	secrets []string
 }
 
 func columnsOf(types []TypeOnRecord) typeColumns {
-	c := typeColumns{types: []string{}, aliases: []string{}, owners: []string{}, attempts: []int32{}, parallel: []int32{}, timeouts: []float64{}, bulk: []bool{}}
+	c := typeColumns{types: []string{}, aliases: []string{}, owners: []string{}, attempts: []int32{}, parallel: []int32{}, timeouts: []float64{}, bulk: []bool{}, secrets: []string{}}
 	for _, t := range types {
 		c.types, c.aliases, c.owners = append(c.types, t.Type), append(c.aliases, t.AliasOf), append(c.owners, clip(t.Owner))
 		c.attempts, c.parallel = append(c.attempts, int32(t.MaxAttempts)), append(c.parallel, int32(t.Parallel))
+		c.secrets = append(c.secrets, strings.Join(t.Secrets, "\n"))
 		c.timeouts, c.bulk = append(c.timeouts, t.Timeout.Seconds()), append(c.bulk, t.Bulk)
 	}
 	return c
@@ -74,9 +87,9 @@ func columnsOf(types []TypeOnRecord) typeColumns {
 
 // NoteTypes puts types of the store's kind on record, under the name of a worker that has handlers for them.
 func (s *Store) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
-	const stmt = `SELECT daybook.note_job_types($1, $2, $3, $4, $5, $6, $7, $8, $9)::text`
+	const stmt = `SELECT daybook.note_job_types($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)::text`
 	c := columnsOf(types)
-	_, err := byKey(ctx, s.pool, ignoreRow, stmt, s.kind.Name, worker, c.types, c.aliases, c.owners, c.attempts, c.timeouts, c.parallel, c.bulk)
+	_, err := byKey(ctx, s.pool, ignoreRow, stmt, s.kind.Name, worker, c.types, c.aliases, c.owners, c.attempts, c.timeouts, c.parallel, c.bulk, c.secrets)
 	return Wrap("put types on record", err)
 }
 
