@@ -34,6 +34,9 @@ type MetricsOptions struct {
 	Organizations bool
 	// Standby leaves sampling the queues to other processes, as long as there are any. It is for programs that run no worker.
 	Standby bool
+	// SampleEvery is the pause between two samples of the queues; default 15 seconds. Give every process the same: one that is silent for 2.7 times
+	// its own pause is replaced.
+	SampleEvery time.Duration
 	// Log is where what goes wrong is logged; default slog.Default().
 	Log *slog.Logger
 }
@@ -78,7 +81,7 @@ func (m *Metrics) Run(ctx context.Context, c client.Client) {
 	// The name is one process's, also where containers share host names and process ids.
 	s := sampler.New(sampler.Options{
 		Pool: m.options.Pool, Name: cmp.Or(m.options.Name, turns.ProcessName()) + "/" + rand.Text()[:8], Temporal: c, Namespace: m.options.Namespace,
-		Standby: m.options.Standby, Organizations: m.options.Organizations, Log: m.options.Log,
+		Standby: m.options.Standby, Organizations: m.options.Organizations, Every: m.options.SampleEvery, Log: m.options.Log,
 	})
 	m.metrics.SetSampler(s.Gauges)
 	var running sync.WaitGroup

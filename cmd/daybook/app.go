@@ -33,8 +33,10 @@ type environment struct {
 	MetricsListen string `env:"DAYBOOK_METRICS_LISTEN"`
 	// MetricsOrganizations is "1" to have metrics and history tell organizations apart.
 	MetricsOrganizations string `env:"DAYBOOK_METRICS_ORGANIZATIONS"`
-	NoColor              string `env:"NO_COLOR"`
-	Term                 string `env:"TERM"`
+	// MetricsSampleEvery is the pause between two samples of the queues; 0: the default.
+	MetricsSampleEvery time.Duration `env:"DAYBOOK_METRICS_SAMPLE_EVERY"`
+	NoColor            string        `env:"NO_COLOR"`
+	Term               string        `env:"TERM"`
 }
 
 // app is what every command shares: streams, global flags and what follows from them.

@@ -25,7 +25,10 @@ func (a *app) newMetrics(ctx context.Context, o workers.MetricsOptions, listen s
 	default:
 		return nil, nil, usagef("DAYBOOK_METRICS_ORGANIZATIONS is %q: set 1 to have metrics tell organizations apart, or 0", a.environment.MetricsOrganizations)
 	}
-	o.Log, o.Version = a.log, readVersion().Version
+	if a.environment.MetricsSampleEvery < 0 {
+		return nil, nil, usagef("DAYBOOK_METRICS_SAMPLE_EVERY is %s: want a duration such as 15s", a.environment.MetricsSampleEvery)
+	}
+	o.Log, o.Version, o.SampleEvery = a.log, readVersion().Version, a.environment.MetricsSampleEvery
 	if m, err = workers.NewMetrics(ctx, o); err != nil {
 		return nil, nil, usagef("%v", err)
 	}

@@ -113,7 +113,10 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer stopMeasuring()
-	defer runMetrics(ctx, measured, nil)()
+	options, closeTemporal := a.consoleTemporal(o)
+	defer closeTemporal()
+	// When every worker is gone, the server is the one that says so.
+	defer runMetrics(ctx, measured, sampled(options, o))()
 	due, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Metrics: measured, Log: a.log})
 	if err != nil {
 		return err
@@ -139,8 +142,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	background.Go(func() { httpapi.ResumeBulk(resuming, db.Pool, a.log) })
 	defer background.Wait()
 	defer stop()
-	options, closeTemporal := a.consoleTemporal(o)
-	defer closeTemporal()
 	options.Pool, options.Listing, options.Log, options.Version = db.Pool, db.Listing, a.log, readVersion().Version
 	options.GoOn = func(operation string) {
 		background.Go(func() {
@@ -168,6 +169,14 @@ func listenOn(ctx context.Context, address, flag string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return listener, nil
+}
+
+// sampled is the client by which metrics learn of workflows and workers; nil: no Temporal is named, and the default address says nothing.
+func sampled(options console.Options, o serveOptions) client.Client {
+	if settings, err := o.temporal(); err != nil || settings.HostPort == "" {
+		return nil
+	}
+	return options.Temporal
 }
 
 // consoleTemporal gives the console a client of Temporal, which connects when it is first asked, or says why there is none.
