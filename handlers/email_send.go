@@ -11,8 +11,12 @@ import (
 
 	"github.com/wneessen/go-mail"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/models"
 )
+
+// errNotSent is what a span says of a message that the server did not take: the job's own error has the server's words, which may quote the message.
+var errNotSent = errors.New("the server did not take the message")
 
 // send sends a message to the server, within the configured time and until ctx ends.
 func (h *EmailHandler) send(ctx context.Context, m *mail.Msg) error {
@@ -43,7 +47,13 @@ func (h *EmailHandler) send(ctx context.Context, m *mail.Msg) error {
 	if err != nil {
 		return fail(models.CodeHandlerError, "set up SMTP: %s", clip(err.Error()))
 	}
+	ctx, sending := span.Start(ctx, span.Span{Name: "send email", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: h.config.Host}}})
 	err = client.DialAndSendWithContext(ctx, m)
+	if err == nil || m.IsDelivered() {
+		sending.End(nil)
+	} else {
+		sending.End(errNotSent)
+	}
 	release()
 	if opened != nil {
 		_ = opened.Close() // the library leaves it open when the server refuses the greeting or the login

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
@@ -150,9 +151,17 @@ func (h *SMSHandler) deliver(ctx context.Context, p *SMS) (SMSResult, error) {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Accept", "application/json")
 	r.SetBasicAuth(cmp.Or(h.config.APIKeySID, h.config.AccountSID), token)
-	answer, err := h.ask(r)
+	ctx, sending := span.Start(ctx, span.Span{Name: "send sms", Kind: span.Client, Attrs: []span.Attr{{Key: "server.address", Value: r.URL.Hostname()}}})
+	answer, err := h.ask(r.WithContext(ctx))
 	if err != nil {
+		sending.End(err)
 		return SMSResult{}, err
+	}
+	sending.Set(span.Attr{Key: "http.response.status_code", Value: answer.status})
+	if answer.ok() {
+		sending.End(nil)
+	} else {
+		sending.End(errNotSent)
 	}
 	if !answer.ok() {
 		return SMSResult{}, refusedSMS(r, answer, token)

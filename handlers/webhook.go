@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 )
@@ -140,8 +141,10 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 	}
 	within, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
+	within, sending := span.Start(within, span.Span{Name: "send webhook", Kind: span.Client})
 	request, err := h.request(within, c)
 	if err != nil {
+		sending.End(err)
 		return err
 	}
 
@@ -149,8 +152,13 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 	status, failed := h.send(request)
 	receipt.Duration = time.Since(receipt.SentAt)
 	receipt.Status, receipt.OK = status, failed == nil
+	sending.Set(span.Attr{Key: "server.address", Value: request.URL.Hostname()}, span.Attr{Key: "http.request.method", Value: http.MethodPost},
+		span.Attr{Key: "http.response.status_code", Value: status})
 	if failed != nil {
 		receipt.ErrorCode = failed.code
+		sending.End(failed)
+	} else {
+		sending.End(nil)
 	}
 	writing, cancelWriting := context.WithTimeout(context.WithoutCancel(ctx), receiptTimeout)
 	defer cancelWriting()

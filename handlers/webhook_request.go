@@ -16,12 +16,14 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// The header for the idempotency key, and the agent's name.
+// The headers for the idempotency key and the trace, and the agent's name.
 const (
 	headerIdempotencyKey = "Idempotency-Key"
+	headerTrace          = "Traceparent"
 	webhookAgent         = "Daybook-Webhook"
 )
 
@@ -147,6 +149,9 @@ func (h *WebhookHandler) request(ctx context.Context, c *call[Webhook]) (*http.R
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", webhookAgent)
 	r.Header.Set(headerIdempotencyKey, headerKey(c.key))
+	if trace := span.Parent(ctx); trace != "" && r.Header.Get(headerTrace) == "" {
+		r.Header.Set(headerTrace, trace)
+	}
 	if err := h.sign(r, c, body); err != nil {
 		return nil, err
 	}

@@ -57,6 +57,17 @@ AS $$
     SELECT due <= clock_timestamp() + interval '1 minute' AND NOT pg_try_advisory_xact_lock_shared(1684109666, queue)
 $$;
 
+-- The trace that a request belongs to: the setting daybook.traceparent, in the form of W3C Trace Context's header of that name, version 00; null
+-- when it is not set or has another form. It is the default of the column traceparent, so that requests carry it without an argument of their own.
+-- One expression, so that the planner can inline it.
+CREATE FUNCTION daybook.traceparent() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN current_setting('daybook.traceparent', true) ~ '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'
+                THEN current_setting('daybook.traceparent', true) END
+$$;
+COMMENT ON FUNCTION daybook.traceparent() IS 'The setting daybook.traceparent, if it has the form of a traceparent';
+
 CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
     LANGUAGE plpgsql
 AS $$
@@ -152,5 +163,5 @@ COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of severa
 -- +goose Down
 DROP TABLE daybook.attempts;
 DROP SEQUENCE daybook.fence_seq;
-DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.must_wake, daybook.new_ids, daybook.new_id;
+DROP FUNCTION daybook.refuse_row, daybook.require_table, daybook.lease_lost, daybook.refuse_change, daybook.refuse_removal, daybook.traceparent, daybook.must_wake, daybook.new_ids, daybook.new_id;
 DROP TYPE daybook.attempt_outcome, daybook.job_state;

@@ -74,6 +74,8 @@ CREATE TABLE daybook.accounting_work_queue (
     reclaims         integer NOT NULL DEFAULT 0,
     -- Whether the lease counts towards its organization's cap; only such leases are indexed by organization.
     capped            boolean NOT NULL DEFAULT false,
+    -- The trace of the request.
+    traceparent       varchar(55) DEFAULT daybook.traceparent(),
 
     UNIQUE (org_id, document_id)
 ) WITH (
@@ -83,6 +85,7 @@ CREATE TABLE daybook.accounting_work_queue (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 10000);
 COMMENT ON COLUMN daybook.accounting_work_queue.priority IS '1 high, 2 normal, 3 low';
+COMMENT ON COLUMN daybook.accounting_work_queue.traceparent IS 'The trace of the request that the next attempt answers, as W3C Trace Context writes it';
 COMMENT ON COLUMN daybook.accounting_work_queue.run_count IS 'Attempts, the running one included';
 COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';

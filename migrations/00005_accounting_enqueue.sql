@@ -92,7 +92,7 @@ BEGIN
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
                    ready_at = CASE WHEN q.generation = q.leased_generation OR q.cancel_requested THEN due ELSE least(q.ready_at, due) END,
-                   cancel_requested = false, updated_at = clock_timestamp()
+                   traceparent = coalesce(daybook.traceparent(), q.traceparent), cancel_requested = false, updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state = 'pending' AND version > job.version_hint THEN
             result := 'coalesced';
@@ -100,7 +100,7 @@ BEGIN
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, ready_at = due, first_ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
                    run_count = 0, not_ready_count = 0, reclaims = 0, last_error = NULL, last_error_code = NULL,
-                   updated_at = clock_timestamp()
+                   traceparent = coalesce(daybook.traceparent(), q.traceparent), updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state IN ('completed', 'failed', 'cancelled')
               AND (version > job.version_hint OR (version = job.version_hint AND job.state = 'cancelled')) THEN
@@ -108,7 +108,7 @@ BEGIN
             UPDATE daybook.accounting_work_queue q
                SET state = 'pending', version_hint = version, ready_at = due, first_ready_at = due, priority = prio,
                    generation = q.generation + 1, run_count = 0, not_ready_count = 0, reclaims = 0,
-                   last_error = NULL, last_error_code = NULL, finished_at = NULL, updated_at = clock_timestamp()
+                   last_error = NULL, last_error_code = NULL, finished_at = NULL, traceparent = daybook.traceparent(), updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSE
             result := 'unchanged';

@@ -47,6 +47,7 @@ BEGIN
            ready_at         = due,
            first_ready_at   = CASE WHEN q.state = 'leased' THEN q.first_ready_at ELSE due END,
            generation       = q.generation + 1,
+           traceparent      = coalesce(daybook.traceparent(), q.traceparent),
            cancel_requested = false,
            run_count        = CASE WHEN q.state = 'leased' OR (q.state = 'pending' AND NOT newer) THEN q.run_count ELSE 0 END,
            not_ready_count  = 0,

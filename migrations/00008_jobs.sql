@@ -40,7 +40,8 @@ CREATE TABLE daybook.jobs (
     reclaims         integer NOT NULL DEFAULT 0,
     -- What the lease counts towards: its organization's cap, its type's limit.
     capped            boolean NOT NULL DEFAULT false,
-    counted           boolean NOT NULL DEFAULT false
+    counted           boolean NOT NULL DEFAULT false,
+    traceparent       varchar(55) DEFAULT daybook.traceparent()
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
@@ -49,6 +50,7 @@ CREATE TABLE daybook.jobs (
 COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
 COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
+COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
 COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
 COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
 COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';

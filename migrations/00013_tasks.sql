@@ -27,9 +27,11 @@ CREATE TABLE queues.task (
     payload      jsonb NOT NULL CONSTRAINT task_payload_is_object CHECK (jsonb_typeof(payload) = 'object'),
     enqueued_at  timestamptz NOT NULL DEFAULT now(),
     scheduled_at timestamptz NOT NULL DEFAULT now()
-        CONSTRAINT task_time_is_readable CHECK (scheduled_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59+00')
+        CONSTRAINT task_time_is_readable CHECK (scheduled_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59+00'),
+    traceparent  varchar(55) DEFAULT daybook.traceparent()
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE queues.task IS 'What is to be done. Append-only: queues.enqueue adds to it';
+COMMENT ON COLUMN queues.task.traceparent IS 'The trace of what asked for the task, as W3C Trace Context writes it';
 COMMENT ON COLUMN queues.task.task_type IS 'db_function, email, sms, file_delete, or a type that the application gives its worker a processor for';
 
 CREATE TABLE queues.task_lease (

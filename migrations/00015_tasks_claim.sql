@@ -67,7 +67,7 @@ CREATE FUNCTION queues.claim_tasks(
     _limit integer, _type text, _turn text DEFAULT NULL, _fence bigint DEFAULT NULL, _worker text DEFAULT NULL, _detached boolean DEFAULT false,
     _working boolean DEFAULT false, _counted boolean DEFAULT false)
     RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, scheduled_at timestamptz,
-                   task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, leases integer, reclaims integer)
+                   task_lease_id bigint, leased_at timestamptz, expires_at timestamptz, leases integer, reclaims integer, traceparent text)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -128,7 +128,7 @@ BEGIN
              WHERE o.task_id = a.task_id
             RETURNING o.task_id, o.task_lease_id, o.leases, o.leased_until, o.reclaims, o.scheduled_at
         )
-        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims, t.traceparent::text
           FROM leased l JOIN queues.task t USING (task_id)
          ORDER BY l.scheduled_at, l.task_id;
     END IF;
@@ -149,7 +149,7 @@ DECLARE
     leased queues.task;
 BEGIN
     PERFORM queues.reclaim_expired(clock_timestamp());
-    SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at INTO leased FROM queues.claim_tasks(1, NULL) c;
+    SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.traceparent INTO leased FROM queues.claim_tasks(1, NULL) c;
     RETURN leased;
 END
 $$;

@@ -28,7 +28,7 @@ CREATE FUNCTION queues.lease_tasks(
     _turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer,
     _types text[], _rooms integer[], _everywhere integer[])
     RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer,
-                   due double precision, "full" text[], ready_at timestamptz, ended jsonb)
+                   due double precision, "full" text[], ready_at timestamptz, ended jsonb, traceparent text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
     SET jit = off SET plan_cache_mode = force_generic_plan
@@ -49,7 +49,7 @@ BEGIN
     gone := (queues.reclaim_expired(clock_timestamp())).ended;
     IF _types IS NULL THEN
         RETURN QUERY
-        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb, c.traceparent
           FROM queues.claim_tasks(_limit, NULL, _turn, _fence, _worker, _detached, _working, false) c;
         GET DIAGNOSTICS got = ROW_COUNT;
         rest := rest - got;
@@ -75,7 +75,7 @@ BEGIN
                 CONTINUE;
             END IF;
             RETURN QUERY
-            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
+            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb, c.traceparent
               FROM queues.claim_tasks(asked, _types[i], _turn, _fence, _worker, _detached, _working, _everywhere[i] > 0) c;
             GET DIAGNOSTICS got = ROW_COUNT;
             rest := rest - got;
@@ -87,7 +87,7 @@ BEGIN
         soon := extract(epoch FROM queues.next_task_due(
             CASE WHEN n > 0 THEN ARRAY(SELECT x.type FROM unnest(_types, _rooms) AS x (type, room) WHERE x.room > 0 AND x.type <> ALL (fulls)) END) - clock_timestamp());
     END IF;
-    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls, NULL::timestamptz, gone;
+    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls, NULL::timestamptz, gone, NULL::text;
 END
 $$;
 
@@ -256,7 +256,7 @@ $$;
 -- task is handed out anew, or completed, with what happened in queues.error, when that was its last attempt (failed).
 CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean)
     RETURNS TABLE (task_id bigint, task_type text, payload jsonb, enqueued_at timestamptz, leased_at timestamptz, attempt integer, reclaims integer, lost boolean, failed boolean,
-                   ready_at timestamptz, was_worker text, was_turn text)
+                   ready_at timestamptz, was_worker text, was_turn text, traceparent text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
     SET plan_cache_mode = force_generic_plan
@@ -287,7 +287,7 @@ BEGIN
             INSERT INTO queues.error (task_id, error_message) SELECT c.task_id, queues.lost_task_message(c.leases) FROM closed c
         )
         SELECT c.task_id, c.task_type, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true, NULL::timestamptz,
-               holders -> c.task_id::text ->> 0, holders -> c.task_id::text ->> 1
+               holders -> c.task_id::text ->> 0, holders -> c.task_id::text ->> 1, NULL::text
           FROM closed c;
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
@@ -311,7 +311,7 @@ BEGIN
         RETURNING o.task_id, o.leases, o.reclaims, o.scheduled_at
     )
     SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false,
-           x.scheduled_at, holders -> x.task_id::text ->> 0, holders -> x.task_id::text ->> 1
+           x.scheduled_at, holders -> x.task_id::text ->> 0, holders -> x.task_id::text ->> 1, t.traceparent::text
       FROM taken x JOIN queues.task t USING (task_id)
      ORDER BY t.scheduled_at, t.task_id;
 END

@@ -554,7 +554,7 @@ BEGIN
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, priority = least(q.priority, prio), generation = q.generation + 1,
                    ready_at = CASE WHEN q.generation = q.leased_generation OR q.cancel_requested THEN due ELSE least(q.ready_at, due) END,
-                   cancel_requested = false, updated_at = clock_timestamp()
+                   traceparent = coalesce(daybook.traceparent(), q.traceparent), cancel_requested = false, updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state = 'pending' AND version > job.version_hint THEN
             result := 'coalesced';
@@ -562,7 +562,7 @@ BEGIN
             UPDATE daybook.accounting_work_queue q
                SET version_hint = version, ready_at = due, first_ready_at = due, priority = least(q.priority, prio), generation = q.generation + 1,
                    run_count = 0, not_ready_count = 0, reclaims = 0, last_error = NULL, last_error_code = NULL,
-                   updated_at = clock_timestamp()
+                   traceparent = coalesce(daybook.traceparent(), q.traceparent), updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSIF job.state IN ('completed', 'failed', 'cancelled')
               AND (version > job.version_hint OR (version = job.version_hint AND job.state = 'cancelled')) THEN
@@ -570,7 +570,7 @@ BEGIN
             UPDATE daybook.accounting_work_queue q
                SET state = 'pending', version_hint = version, ready_at = due, first_ready_at = due, priority = prio,
                    generation = q.generation + 1, run_count = 0, not_ready_count = 0, reclaims = 0,
-                   last_error = NULL, last_error_code = NULL, finished_at = NULL, updated_at = clock_timestamp()
+                   last_error = NULL, last_error_code = NULL, finished_at = NULL, traceparent = daybook.traceparent(), updated_at = clock_timestamp()
              WHERE q.id = job.id;
         ELSE
             result := 'unchanged';
@@ -941,6 +941,19 @@ $$;
 
 COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
 
+-- Name: traceparent(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.traceparent() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN current_setting('daybook.traceparent', true) ~ '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'
+                THEN current_setting('daybook.traceparent', true) END
+$_$;
+
+-- Name: FUNCTION traceparent(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.traceparent() IS 'The setting daybook.traceparent, if it has the form of a traceparent';
+
 -- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_work_queue (
@@ -972,7 +985,8 @@ CREATE TABLE daybook.accounting_work_queue (
     working boolean DEFAULT false NOT NULL,
     detached boolean DEFAULT false NOT NULL,
     reclaims integer DEFAULT 0 NOT NULL,
-    capped boolean DEFAULT false NOT NULL
+    capped boolean DEFAULT false NOT NULL,
+    traceparent character varying(55) DEFAULT daybook.traceparent()
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
@@ -991,6 +1005,10 @@ COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS 'When the pres
 -- Name: COLUMN accounting_work_queue.epoch; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
+
+-- Name: COLUMN accounting_work_queue.traceparent; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.traceparent IS 'The trace of the request that the next attempt answers, as W3C Trace Context writes it';
 
 -- Name: is_sound_accounting_job(daybook.accounting_work_queue); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1062,7 +1080,8 @@ CREATE TABLE daybook.jobs (
     detached boolean DEFAULT false NOT NULL,
     reclaims integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
-    counted boolean DEFAULT false NOT NULL
+    counted boolean DEFAULT false NOT NULL,
+    traceparent character varying(55) DEFAULT daybook.traceparent()
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
@@ -1097,6 +1116,10 @@ COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s 
 -- Name: COLUMN jobs.counted; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
+
+-- Name: COLUMN jobs.traceparent; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
 
 -- Name: is_sound_job(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1248,6 +1271,7 @@ BEGIN
            ready_at         = due,
            first_ready_at   = CASE WHEN q.state = 'leased' THEN q.first_ready_at ELSE due END,
            generation       = q.generation + 1,
+           traceparent      = coalesce(daybook.traceparent(), q.traceparent),
            cancel_requested = false,
            run_count        = CASE WHEN q.state = 'leased' OR (q.state = 'pending' AND NOT newer) THEN q.run_count ELSE 0 END,
            not_ready_count  = 0,
@@ -1898,7 +1922,7 @@ $$;
 
 -- Name: claim_tasks(integer, text, text, bigint, text, boolean, boolean, boolean); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.claim_tasks(_limit integer, _type text, _turn text DEFAULT NULL::text, _fence bigint DEFAULT NULL::bigint, _worker text DEFAULT NULL::text, _detached boolean DEFAULT false, _working boolean DEFAULT false, _counted boolean DEFAULT false) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, scheduled_at timestamp with time zone, task_lease_id bigint, leased_at timestamp with time zone, expires_at timestamp with time zone, leases integer, reclaims integer)
+CREATE FUNCTION queues.claim_tasks(_limit integer, _type text, _turn text DEFAULT NULL::text, _fence bigint DEFAULT NULL::bigint, _worker text DEFAULT NULL::text, _detached boolean DEFAULT false, _working boolean DEFAULT false, _counted boolean DEFAULT false) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, scheduled_at timestamp with time zone, task_lease_id bigint, leased_at timestamp with time zone, expires_at timestamp with time zone, leases integer, reclaims integer, traceparent text)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1959,7 +1983,7 @@ BEGIN
              WHERE o.task_id = a.task_id
             RETURNING o.task_id, o.task_lease_id, o.leases, o.leased_until, o.reclaims, o.scheduled_at
         )
-        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims
+        SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims, t.traceparent::text
           FROM leased l JOIN queues.task t USING (task_id)
          ORDER BY l.scheduled_at, l.task_id;
     END IF;
@@ -2117,6 +2141,7 @@ CREATE TABLE queues.task (
     payload jsonb NOT NULL,
     enqueued_at timestamp with time zone DEFAULT now() NOT NULL,
     scheduled_at timestamp with time zone DEFAULT now() NOT NULL,
+    traceparent character varying(55) DEFAULT daybook.traceparent(),
     CONSTRAINT task_payload_is_object CHECK ((jsonb_typeof(payload) = 'object'::text)),
     CONSTRAINT task_time_is_readable CHECK (((scheduled_at >= '0001-01-01 00:00:00+00'::timestamp with time zone) AND (scheduled_at <= '9999-12-31 23:59:59+00'::timestamp with time zone))),
     CONSTRAINT task_type_is_name CHECK ((task_type ~ '^[a-z][a-z0-9_]{0,62}$'::text))
@@ -2130,6 +2155,10 @@ COMMENT ON TABLE queues.task IS 'What is to be done. Append-only: queues.enqueue
 -- Name: COLUMN task.task_type; Type: COMMENT; Schema: queues; Owner: -
 
 COMMENT ON COLUMN queues.task.task_type IS 'db_function, email, sms, file_delete, or a type that the application gives its worker a processor for';
+
+-- Name: COLUMN task.traceparent; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.task.traceparent IS 'The trace of what asked for the task, as W3C Trace Context writes it';
 
 -- Name: dequeue_next_available_task(); Type: FUNCTION; Schema: queues; Owner: -
 
@@ -2145,7 +2174,7 @@ DECLARE
     leased queues.task;
 BEGIN
     PERFORM queues.reclaim_expired(clock_timestamp());
-    SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at INTO leased FROM queues.claim_tasks(1, NULL) c;
+    SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.traceparent INTO leased FROM queues.claim_tasks(1, NULL) c;
     RETURN leased;
 END
 $$;
@@ -2542,7 +2571,7 @@ CREATE FUNCTION queues.last_lease() RETURNS bigint
 
 -- Name: lease_tasks(text, bigint, text, boolean, boolean, integer, text[], integer[], integer[]); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.lease_tasks(_turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer, _types text[], _rooms integer[], _everywhere integer[]) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, due double precision, "full" text[], ready_at timestamp with time zone, ended jsonb)
+CREATE FUNCTION queues.lease_tasks(_turn text, _fence bigint, _worker text, _detached boolean, _working boolean, _limit integer, _types text[], _rooms integer[], _everywhere integer[]) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, due double precision, "full" text[], ready_at timestamp with time zone, ended jsonb, traceparent text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2568,7 +2597,7 @@ BEGIN
     gone := (queues.reclaim_expired(clock_timestamp())).ended;
     IF _types IS NULL THEN
         RETURN QUERY
-        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
+        SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb, c.traceparent
           FROM queues.claim_tasks(_limit, NULL, _turn, _fence, _worker, _detached, _working, false) c;
         GET DIAGNOSTICS got = ROW_COUNT;
         rest := rest - got;
@@ -2594,7 +2623,7 @@ BEGIN
                 CONTINUE;
             END IF;
             RETURN QUERY
-            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb
+            SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb, c.traceparent
               FROM queues.claim_tasks(asked, _types[i], _turn, _fence, _worker, _detached, _working, _everywhere[i] > 0) c;
             GET DIAGNOSTICS got = ROW_COUNT;
             rest := rest - got;
@@ -2606,7 +2635,7 @@ BEGIN
         soon := extract(epoch FROM queues.next_task_due(
             CASE WHEN n > 0 THEN ARRAY(SELECT x.type FROM unnest(_types, _rooms) AS x (type, room) WHERE x.room > 0 AND x.type <> ALL (fulls)) END) - clock_timestamp());
     END IF;
-    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls, NULL::timestamptz, gone;
+    RETURN QUERY SELECT NULL::bigint, NULL::text, NULL::jsonb, NULL::timestamptz, NULL::timestamptz, NULL::integer, NULL::integer, soon, fulls, NULL::timestamptz, gone, NULL::text;
 END
 $$;
 
@@ -2978,7 +3007,7 @@ $$;
 
 -- Name: reclaim_tasks_of_turns(text, bigint, bigint, text, boolean, text[], boolean); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, lost boolean, failed boolean, ready_at timestamp with time zone, was_worker text, was_turn text)
+CREATE FUNCTION queues.reclaim_tasks_of_turns(_turn text, _fence bigint, _first_fence bigint, _worker text, _detached boolean, _from text[], _crashed boolean) RETURNS TABLE(task_id bigint, task_type text, payload jsonb, enqueued_at timestamp with time zone, leased_at timestamp with time zone, attempt integer, reclaims integer, lost boolean, failed boolean, ready_at timestamp with time zone, was_worker text, was_turn text, traceparent text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -3013,7 +3042,7 @@ BEGIN
             INSERT INTO queues.error (task_id, error_message) SELECT c.task_id, queues.lost_task_message(c.leases) FROM closed c
         )
         SELECT c.task_id, c.task_type, NULL::jsonb, NULL::timestamptz, clock, c.leases, c.reclaims, true, true, NULL::timestamptz,
-               holders -> c.task_id::text ->> 0, holders -> c.task_id::text ->> 1
+               holders -> c.task_id::text ->> 0, holders -> c.task_id::text ->> 1, NULL::text
           FROM closed c;
         WITH added AS (
             INSERT INTO queues.task_lease (task_id, leased_at, expires_at)
@@ -3037,7 +3066,7 @@ BEGIN
         RETURNING o.task_id, o.leases, o.reclaims, o.scheduled_at
     )
     SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, clock, x.leases, x.reclaims, x.task_id = ANY (charged), false,
-           x.scheduled_at, holders -> x.task_id::text ->> 0, holders -> x.task_id::text ->> 1
+           x.scheduled_at, holders -> x.task_id::text ->> 0, holders -> x.task_id::text ->> 1, t.traceparent::text
       FROM taken x JOIN queues.task t USING (task_id)
      ORDER BY t.scheduled_at, t.task_id;
 END

@@ -48,6 +48,9 @@ type AccountingJob struct {
 	Reclaims int  `gorm:"column:reclaims" json:"reclaims,omitempty"`
 	// Capped says that the last lease counted towards its organization's MaxInFlight.
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
+	// TraceParent is the trace of the request that the next attempt answers, as W3C Trace Context writes it; nil: it belongs to none. It is set from
+	// the setting daybook.traceparent.
+	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

@@ -107,6 +107,9 @@ type Job struct {
 	Capped bool `gorm:"column:capped" json:"capped,omitempty"`
 	// Counted says that the last lease counted towards its type's limit over all workers.
 	Counted bool `gorm:"column:counted" json:"counted,omitempty"`
+	// TraceParent is the trace of the request that made the job, as W3C Trace Context writes it; nil: it belonged to none. It is set from the setting
+	// daybook.traceparent.
+	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

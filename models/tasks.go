@@ -34,6 +34,8 @@ type Task struct {
 	EnqueuedAt time.Time       `gorm:"column:enqueued_at" json:"enqueued_at"`
 	// ScheduledAt is from when on it is due.
 	ScheduledAt time.Time `gorm:"column:scheduled_at" json:"scheduled_at"`
+	// TraceParent is the trace of what asked for the task, as W3C Trace Context writes it; nil: it belonged to none.
+	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

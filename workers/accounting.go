@@ -17,6 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -128,7 +129,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 
 // processor picks who works the jobs, and the engine's options for it.
 func (o AccountingOptions) processor() (engine.Processor, engine.Options, error) {
-	eo := engine.Options{PickInterval: o.PickInterval, RetryBase: o.Settings.RetryBase(), Owner: o.Owner, Log: o.Log}
+	eo := engine.Options{PickInterval: o.PickInterval, RetryBase: o.Settings.RetryBase(), Owner: o.Owner, Tracer: tracing.Engine(), Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
 		if po := o.ProcessorOptions; po.ChunkSize != 0 || po.Parallel != 0 || po.Timeout != 0 || len(po.Sources) > 0 {
 			return nil, eo, errors.New("workers: ProcessorOptions are for a Processor or JobProcessor, and neither is set: set one, or leave the options out")

@@ -15,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -81,7 +82,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	s := store.NewQueue(o.Pool, store.Jobs)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, fatal: make(chan error, 1)}
-	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Log: o.Log})
+	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	id := rand.Text()
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
 )
@@ -70,7 +71,7 @@ func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
 	}
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
-		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Log: log}), log: log, worker: turns.ProcessName() + "/due",
+		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.

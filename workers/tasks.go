@@ -15,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/dispatch"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/tasks"
@@ -82,7 +83,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	queue.GuardSchema(o.verify, o.Log)
 	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
 	w := &Worker{pool: o.Pool, log: o.Log, verify: o.verify, fatal: make(chan error, 1)}
-	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Log: o.Log})
+	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil

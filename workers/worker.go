@@ -17,6 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -93,7 +94,7 @@ func (w *Worker) connect(c client.Client, taskQueue string, concurrentActivities
 		MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
 		WorkerStopTimeout:                      DrainTimeout,
 		StickyScheduleToStartTimeout:           stickyTimeout,
-		Interceptors:                           []interceptor.WorkerInterceptor{workflows.SignalOrder()},
+		Interceptors:                           append([]interceptor.WorkerInterceptor{workflows.SignalOrder()}, tracing.Interceptors()...),
 		Identity:                               name,
 		OnFatalError: func(err error) {
 			select {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -155,6 +156,7 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		{"", text(j.LastError)},
 		{"turn", text(j.TurnID)},
 		{"worker", text(j.Worker)},
+		{"trace", span.TraceID(text(j.TraceParent))},
 	} {
 		if line[1] == "" {
 			continue

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -211,6 +212,7 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
 		{"error", text(d.LastErrorCode)},
 		{"", text(d.LastError)},
 		{"worker", text(d.Worker)},
+		{"trace", span.TraceID(text(d.TraceParent))},
 		{"payload", string(d.Payload)},
 		{"progress", string(d.Progress)},
 		{"result", string(d.Result)},

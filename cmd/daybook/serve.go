@@ -98,6 +98,11 @@ type serveOptions struct {
 
 // serve answers requests until ctx ends. It returns nil after a drain.
 func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
+	stopTracing, err := a.trace(ctx, "daybook-serve")
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	db, err := a.open(ctx, serveConns)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
@@ -148,6 +149,7 @@ func printTask(w io.Writer, d *listing.TaskDetail) error {
 		{"scheduled", formatTime(d.ScheduledAt)},
 		{"leased until", optionalTime(d.LeasedUntil)},
 		{"worker", d.Worker},
+		{"trace", span.TraceID(d.TraceParent)},
 		{"completed", optionalTime(d.CompletedAt)},
 		{"errors", errors},
 		{"last error", d.LastError},

@@ -75,6 +75,11 @@ func tuneGC() {
 
 // work runs a worker until ctx ends. It returns nil after a drain.
 func (a *app) work(ctx context.Context, temporal client.Options, options workers.AccountingOptions, metricsListen string) error {
+	stopTracing, err := a.trace(ctx, "daybook-worker")
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	pool, err := a.pool(ctx, int32(4*max(3, options.MaxConcurrentActivities)+spareConns))
 	if err != nil {
 		return err

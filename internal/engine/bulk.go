@@ -157,7 +157,7 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 // withContent is a locked job, as it is now, with what does not change while it is leased.
 func withContent(locked, leased store.Job) store.Job {
 	locked.Type, locked.Payload, locked.MaxAttempts = leased.Type, leased.Payload, leased.MaxAttempts
-	locked.Key, locked.EnqueuedAt, locked.Waiting, locked.ReadyHere = leased.Key, leased.EnqueuedAt, leased.Waiting, leased.ReadyHere
+	locked.Key, locked.EnqueuedAt, locked.Waiting, locked.ReadyHere, locked.TraceParent = leased.Key, leased.EnqueuedAt, leased.Waiting, leased.ReadyHere, leased.TraceParent
 	return locked
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -88,7 +89,7 @@ func (c *completion) try(ctx context.Context) (completed store.Completed, err er
 			return err
 		}
 		c.begun = true
-		if c.attempt.Result, err = c.attempt.InTx(ctx, tx); err != nil {
+		if c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx); err != nil {
 			return Own(tx, err)
 		}
 		inTx = false

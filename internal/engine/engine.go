@@ -43,6 +43,8 @@ type Options struct {
 	CountStopped time.Duration
 	// Events observes what is committed; nil: nothing does, and no events are made.
 	Events events.Sink
+	// Tracer makes spans; nil: nothing does.
+	Tracer Tracer
 	// Owner is who is responsible for accounting jobs; the handlers of other kinds say it by type.
 	Owner string
 	// Log is where the engine logs; default slog.Default().
@@ -117,6 +119,7 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
 	e.observer = newObserver(o.Events, k, h)
+	e.traced()
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }

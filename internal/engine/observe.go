@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/events"
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -61,6 +62,7 @@ func (o *observer) tell(n int, each func(i int, e *events.Event)) {
 // about says which job an event is about.
 func about(e *events.Event, j *store.Job) {
 	e.OrgID, e.Type, e.JobID, e.DocumentID, e.Attempt = j.OrgID, j.Type, j.ID, j.DocumentID, j.Attempt
+	e.Trace = span.TraceID(j.TraceParent)
 	if !j.ReadyHere.IsZero() {
 		e.Waited = max(0, e.At.Sub(j.ReadyHere))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -50,6 +51,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	defer cancel()
 	r.calls.begin(c)
 	defer r.calls.end(c)
+	ctx = span.Inherit(ctx, j.TraceParent)
 	needsLease, id := false, j.ID
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		needsLease = true

@@ -53,7 +53,7 @@ type Event struct {
 	Owner string
 	// Worker and Turn are those that have the lease, or had it.
 	Worker, Turn string
-	// Trace is the traceparent that the job was enqueued with; empty: none.
+	// Trace is the id of the trace that the job was enqueued in; empty: none.
 	Trace string
 	// At is when the process learnt of the commit, by its own clock.
 	At time.Time

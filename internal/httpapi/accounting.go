@@ -32,6 +32,7 @@ type AccountingJob struct {
 	ErrorCode       string     `json:"errorCode,omitempty" doc:"The last error's code"`
 	Error           string     `json:"error,omitempty"`
 	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
+	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that the next attempt answers, as W3C Trace Context writes it"`
 }
 
 func accountingJob(j *models.AccountingJob) AccountingJob {
@@ -39,6 +40,7 @@ func accountingJob(j *models.AccountingJob) AccountingJob {
 		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State), Priority: priorityName(j.Priority),
 		Attempts: j.RunCount, ReadyAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
 		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker),
+		TraceParent: text(j.TraceParent),
 	}
 }
 

@@ -44,6 +44,7 @@ type Job struct {
 	Error           string     `json:"error,omitempty"`
 	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
+	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
 
 func job(j *models.Job) Job {
@@ -51,6 +52,7 @@ func job(j *models.Job) Job {
 		ID: j.ID, OrgID: j.OrgID, Type: j.Type, State: string(j.State), Priority: priorityName(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
 		Attempts: j.RunCount, RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
 		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker), CancelRequested: j.CancelRequested,
+		TraceParent: text(j.TraceParent),
 	}
 	if j.MaxAttempts != nil {
 		out.MaxAttempts = *j.MaxAttempts

@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/span"
 )
 
 // noted is what the log says of a request, gathered while it is answered. Bodies, queries and headers are never in it.
 type noted struct {
-	id, token, code string
-	cause           error
+	id, token, code, trace string
+	cause                  error
 }
 
 type notedKey struct{}
@@ -78,16 +79,37 @@ func (s *server) watch(next http.Handler) http.Handler {
 		a.Header().Set("X-Request-Id", n.id)
 		a.Header().Set("Cache-Control", "no-store")
 		a.Header().Set("X-Content-Type-Options", "nosniff")
-		r = r.WithContext(context.WithValue(r.Context(), notedKey{}, n))
+		ctx, answering := span.Start(span.Inherit(context.WithValue(r.Context(), notedKey{}, n), r.Header.Get("Traceparent")), span.Span{
+			Name: r.Method, Kind: span.Server, Attrs: []span.Attr{{Key: "http.request.method", Value: r.Method}, {Key: "url.path", Value: r.URL.Path}},
+		})
+		r = r.WithContext(ctx)
+		n.trace = span.TraceID(span.Parent(ctx))
 		defer func() {
 			if p := recover(); p != nil {
 				s.panicked(a, r, n, p)
 			}
 			s.logRequest(r, a, n, time.Since(begun))
 			s.tellRequest(r, a)
+			answered(answering, r, a, n)
 		}()
 		next.ServeHTTP(a, r)
 	})
+}
+
+// answered ends the span of a request.
+func answered(answering span.Running, r *http.Request, a *answer, n *noted) {
+	if r.Pattern != "" {
+		answering.Rename(r.Pattern)
+	}
+	answering.Set(span.Attr{Key: "http.response.status_code", Value: a.status})
+	if n.code != "" {
+		answering.Set(span.Attr{Key: "daybook.code", Value: n.code})
+	}
+	if a.status < http.StatusInternalServerError {
+		answering.End(nil)
+		return
+	}
+	answering.End(fmt.Errorf("answered with status %d", a.status))
 }
 
 func (s *server) panicked(a *answer, r *http.Request, n *noted, p any) {
@@ -118,6 +140,9 @@ func (s *server) logRequest(r *http.Request, a *answer, n *noted, took time.Dura
 	}
 	if n.code != "" {
 		attrs = append(attrs, slog.String("code", n.code))
+	}
+	if n.trace != "" {
+		attrs = append(attrs, slog.String("trace", n.trace))
 	}
 	if n.cause != nil {
 		attrs = append(attrs, slog.String("error", n.cause.Error()))

@@ -139,6 +139,8 @@ type taskOutput struct {
 		Errors  int64  `json:"errors" doc:"How many were noted"`
 		Worker  string `json:"worker,omitempty" doc:"Which of Daybook's workers has it now"`
 		Stuck   string `json:"stuck,omitempty" doc:"Why it needs a person"`
+		// TraceParent is as jobs have it.
+		TraceParent string `json:"traceparent,omitempty" doc:"The trace of what asked for it, as W3C Trace Context writes it"`
 	}
 }
 
@@ -152,7 +154,7 @@ func (s *server) getTask(ctx context.Context, in *TaskInput) (*taskOutput, error
 	}
 	out := &taskOutput{}
 	b := &out.Body
-	b.Task, b.Payload, b.Errors, b.Worker, b.Stuck = task(&d.ListedTask), object(d.Payload), d.Errors, d.Worker, d.Stuck
+	b.Task, b.Payload, b.Errors, b.Worker, b.Stuck, b.TraceParent = task(&d.ListedTask), object(d.Payload), d.Errors, d.Worker, d.Stuck, d.TraceParent
 	return out, nil
 }
 

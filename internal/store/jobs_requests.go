@@ -43,10 +43,11 @@ SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique)`
 	var r EnqueuedJob
-	err := queryRow(ctx, q, stmt, Args{
+	text, args := traced(ctx, stmt, Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
-	}).Scan(&r.JobID, &r.Duplicate, &r.Result)
+	})
+	err := queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, Wrap("enqueue the job", err)
 }
 
@@ -101,10 +102,11 @@ SELECT ordinal, job_id, duplicate, result
 			unique[i] = true
 		}
 	}
-	rows, err := query(ctx, q, stmt, Args{
+	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique,
 	})
+	rows, err := query(ctx, q, text, args)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Job struct {
 	MaxAttempts int
 	Key         string
 	EnqueuedAt  time.Time
+	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks has none.
+	TraceParent string
 	// ReadyHere is when the attempt was ready, by the clock of this process; zero: it is not known.
 	ReadyHere time.Time
 	// UpdatedAt and Dropped are a picked job's. UpdatedAt is when its row was last changed. Dropped: the transaction that had it locked last
@@ -189,4 +191,5 @@ UPDATE daybook.jobs q
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
-          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
+          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
+          coalesce(q.traceparent, '')`

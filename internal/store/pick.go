@@ -99,6 +99,7 @@ SELECT j.*
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
+              coalesce(q.traceparent, ''),
               q.updated_at,
               ` + droppedColumn + `
          FROM daybook.jobs q

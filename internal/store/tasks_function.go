@@ -8,17 +8,23 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/span"
 )
 
 // CallTaskFunction calls the function that a task names, by internal.run_function and so with the rights of the caller, and returns what it
 // returns: nil for SQL's null. It ends after timeout (SQLSTATE 57014). With check, constraints that are deferred to the end of the transaction
-// are checked at once, so that an error of theirs is one of this call.
+// are checked at once, so that an error of theirs is one of this call. What the function enqueues belongs to the trace of the context.
 //
 // The name is a parameter: run_function quotes it, and refuses what the caller was not granted.
 func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.RawMessage, timeout time.Duration, check bool) (json.RawMessage, error) {
 	const limit = `SELECT set_config('statement_timeout', $1, true)`
 	batch := &pgx.Batch{}
+	if trace := span.Parent(ctx); trace != "" {
+		batch.Queue(`SELECT set_config('daybook.traceparent', $1, true)`, trace)
+	}
 	batch.Queue(limit, strconv.FormatInt(max(timeout.Milliseconds(), 1), 10))
+	before := batch.Len()
 	batch.Queue(`SELECT internal.run_function($1, $2)`, name, payload)
 	if check {
 		batch.Queue(`SET CONSTRAINTS ALL IMMEDIATE`)
@@ -26,7 +32,12 @@ func CallTaskFunction(ctx context.Context, tx pgx.Tx, name string, payload json.
 	batch.Queue(limit, "0")
 	results := tx.SendBatch(ctx, batch)
 	var result json.RawMessage
-	_, err := results.Exec()
+	var err error
+	for range before {
+		if _, failed := results.Exec(); err == nil {
+			err = failed
+		}
+	}
 	if err == nil {
 		err = results.QueryRow().Scan(&result)
 	}

@@ -14,7 +14,7 @@ import (
 func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	const stmt = `
 SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
-       due, "full", coalesce(ready_at, 'epoch'), ended
+       due, "full", coalesce(ready_at, 'epoch'), ended, coalesce(traceparent, '')
   FROM queues.lease_tasks(@turn, @fence, @worker, @detached, @begins, @limit, @types, @rooms, @everywhere)`
 	var got Leased
 	if limit <= 0 {
@@ -33,7 +33,7 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 		var j Job
 		var id int64
 		var ready time.Time
-		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone)
+		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone, &j.TraceParent)
 		j.ReadyHere = readyHere(received, ready, j.StartedAt)
 		if j.ID = strconv.FormatInt(id, 10); id != 0 {
 			jobs = append(jobs, j)
@@ -203,7 +203,7 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const stmt = `
 SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed,
-       coalesce(ready_at, 'epoch'), coalesce(was_worker, ''), coalesce(was_turn, '')
+       coalesce(ready_at, 'epoch'), coalesce(was_worker, ''), coalesce(was_turn, ''), coalesce(traceparent, '')
   FROM queues.reclaim_tasks_of_turns(@turn, @fence, @first, @worker, @detached, @from, @crashed)`
 	first := turn.FirstFence
 	if first == 0 {
@@ -218,7 +218,7 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 		var failed bool
 		var ready time.Time
 		var was endedTask
-		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged, &failed, &ready, &was.Worker, &was.Turn)
+		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged, &failed, &ready, &was.Worker, &was.Turn, &j.TraceParent)
 		j.ID, j.ReadyHere = strconv.FormatInt(id, 10), readyHere(received, ready, j.StartedAt)
 		if j.Charged {
 			t.Lost++

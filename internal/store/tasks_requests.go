@@ -31,7 +31,8 @@ SELECT task_id FROM queues.enqueue_tasks(@types, @payloads::text[]::jsonb[], @sc
 			types[i], payloads[i] = t.Type, string(t.Payload)
 			due = setPointerAt(due, i, len(part), t.ScheduledAt)
 		}
-		some, err := Collect(ctx, q, pgx.RowTo[int64], stmt, Args{"types": types, "payloads": payloads, "scheduled_ats": due})
+		text, args := traced(ctx, stmt, Args{"types": types, "payloads": payloads, "scheduled_ats": due})
+		some, err := Collect(ctx, q, pgx.RowTo[int64], text, args)
 		if err != nil {
 			return nil, Wrap("enqueue tasks", err)
 		}

@@ -246,7 +246,8 @@ UPDATE daybook.jobs q
  WHERE q.id = ANY ($1)
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
-          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */`
+          /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
+          coalesce(q.traceparent, '')`
 	point, err := w.tx.Begin(ctx)
 	if err != nil {
 		return err

@@ -187,12 +187,12 @@ func (l *Listing) Task(ctx context.Context, id int64) (TaskDetail, error) {
 	}
 	d.ListedTask = list[0]
 	const stmt = `
-SELECT t.payload, (SELECT count(*) FROM queues.error e WHERE e.task_id = t.task_id), coalesce(o.worker, ''), coalesce(s.reason, '')
+SELECT t.payload, (SELECT count(*) FROM queues.error e WHERE e.task_id = t.task_id), coalesce(o.worker, ''), coalesce(s.reason, ''), coalesce(t.traceparent, '')
   FROM queues.task t
   LEFT JOIN queues.open_task o ON o.task_id = t.task_id
   LEFT JOIN queues.stuck_tasks s ON s.task_id = t.task_id
  WHERE t.task_id = $1`
-	err = l.pool.QueryRow(ctx, stmt, id).Scan(&d.Payload, &d.Errors, &d.Worker, &d.Stuck)
+	err = l.pool.QueryRow(ctx, stmt, id).Scan(&d.Payload, &d.Errors, &d.Worker, &d.Stuck, &d.TraceParent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, noTask(id)
 	}
@@ -213,6 +213,8 @@ type TaskDetail struct {
 	Worker string `json:"worker,omitempty"`
 	// Stuck says why it needs a person; empty: it does not.
 	Stuck string `json:"stuck,omitempty"`
+	// TraceParent is the trace of what asked for it; empty: it belonged to none.
+	TraceParent string `json:"traceparent,omitempty"`
 }
 
 // writeTaskCursor says where a list goes on after a task.
