@@ -108,7 +108,7 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 		if org != "" && !q.Organizations {
 			continue
 		}
-		d.Queues = append(d.Queues, newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == ""))
+		d.Queues = append(d.Queues, newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == "" && !gauges.SampledAt.IsZero()))
 	}
 	d.Failures = failureLines(r, gauges, failed, org == "")
 	return d, nil

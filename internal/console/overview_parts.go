@@ -142,8 +142,10 @@ func newQueueCard(steps axis, k figures.Kind, bars []figures.Bar, depths []figur
 
 // draw makes the card's charts; a kind that did nothing and has nothing to do has none.
 func (q *queueCard) draw(steps axis, good, bad, due, late []float64) {
-	per := " in " + strings.TrimPrefix(span(steps.step), "1 ")
-	per = strings.NewReplacer(" 0 s", "", " 0 min", "", "min 0 s", "min").Replace(per)
+	per := strings.NewReplacer(" 0 s", "", " 0 min", "").Replace(" in " + span(steps.step))
+	if steps.step == time.Minute {
+		per = " a minute"
+	}
 	add := func(id, title, says string, c chart) {
 		c.ID, c.Title, c.Says, c.From, c.To = q.Kind.Kind+"-"+id, title, says, steps.label(0), "now"
 		q.Charts = append(q.Charts, c)
