@@ -93,9 +93,9 @@ func grants(script string) (given []grant, except []string) {
 		if m == nil || m[2] == "ALL" {
 			continue
 		}
-		for _, role := range strings.Split(m[5], ", ") {
-			for _, privilege := range strings.Split(ofColumns.ReplaceAllString(m[2], ""), ", ") {
-				for _, object := range strings.Split(m[4], ", ") {
+		for role := range strings.SplitSeq(m[5], ", ") {
+			for privilege := range strings.SplitSeq(ofColumns.ReplaceAllString(m[2], ""), ", ") {
+				for object := range strings.SplitSeq(m[4], ", ") {
 					g := grant{role, privilege, whatOf(m[3]), object}
 					one := role + " " + privilege + " " + object
 					if m[1] == "REVOKE" {

@@ -21,7 +21,7 @@ func firstLine(out string) string {
 	return line
 }
 
-// TestStatusSaysWhetherWorkGetsDone: with the workflow never started, the worker dead, or Temporal away.
+// TestStatusSaysWhetherWorkGetsDone: with the workflow never started, the worker dead, or Temporal unavailable.
 func TestStatusSaysWhetherWorkGetsDone(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
@@ -59,27 +59,27 @@ func TestStatusWatch(t *testing.T) {
 	exit := run(ctx, []string{"--database-url", b.URL, "status", "--no-temporal", "--json", "--watch", "0.1"}, strings.NewReader(""), out, &bytes.Buffer{})
 	assert.Equal(t, failure.ExitOK, exit)
 	decoder := json.NewDecoder(&out.all)
-	looks := 0
-	for ; decoder.More(); looks++ {
+	shown := 0
+	for ; decoder.More(); shown++ {
 		var s queuesStatus
 		require.NoError(t, decoder.Decode(&s))
 		assert.Len(t, s.Queues, 3)
 	}
-	assert.Equal(t, 2, looks)
+	assert.Equal(t, 2, shown)
 	for _, args := range [][]string{{"status", "--watch=never"}, {"status", "--watch", "0"}, {"status", "--watch", "1", "2"}, {"status", "1"}} {
 		assert.Equal(t, failure.ExitUsage, b.run(args...).exit, "%v", args)
 	}
 }
 
-// counting ends what writes to it with the second look.
+// counting ends what writes to it with the second status.
 type counting struct {
-	all   bytes.Buffer
-	looks int
-	stop  func()
+	all  bytes.Buffer
+	n    int
+	stop func()
 }
 
 func (c *counting) Write(p []byte) (int, error) {
-	if c.looks++; c.looks == 2 {
+	if c.n++; c.n == 2 {
 		defer c.stop()
 	}
 	return c.all.Write(p)

@@ -15,7 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/health"
 )
 
-// watchDefault is how many seconds `status --watch` waits between two looks.
+// watchDefault is how many seconds `status --watch` waits before it shows the status again.
 const watchDefault = "2"
 
 // watchInterval reads the seconds of --watch, which may stand behind it as an argument; 0: the status is shown once.
@@ -35,31 +35,36 @@ func watchInterval(watch string, args []string) (time.Duration, error) {
 }
 
 // watchStatus shows the status again and again until the context ends, which is no failure. What cannot be read is said, and tried again. On a terminal
-// each look takes the place of the one before, without flicker; elsewhere it follows behind a blank line.
+// what was read takes the place of the one before, without flicker; elsewhere it follows behind a blank line.
 func (a *app) watchStatus(ctx context.Context, every time.Duration, show func(io.Writer) error) error {
-	for first := true; ; first = false {
-		var b bytes.Buffer
-		if err := show(screen{&b, a.stdout}); err != nil && ctx.Err() == nil {
-			b.Reset()
-			fmt.Fprintf(&b, "The status cannot be read: %s\n", oneLine(err.Error()))
-		}
+	for first := true; ctx.Err() == nil; first = false {
+		text := textOf(a.stdout, show)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
-		if err := a.draw(b.String(), first, every); err != nil {
+		if err := a.draw(text, first, every); err != nil {
 			return err
 		}
 		timer := time.NewTimer(every)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil
 		case <-timer.C:
 		}
 	}
+	return nil //nolint:nilerr // a signal ends it, which is no failure
 }
 
-// draw shows a look.
+// textOf is what show writes for the terminal, or why it cannot.
+func textOf(terminal io.Writer, show func(io.Writer) error) string {
+	var b bytes.Buffer
+	if err := show(screen{&b, terminal}); err != nil {
+		return fmt.Sprintf("The status cannot be read: %s\n", oneLine(err.Error()))
+	}
+	return b.String()
+}
+
+// draw shows what was read.
 func (a *app) draw(text string, first bool, every time.Duration) error {
 	const home, rest, endOfLine = "\x1b[H", "\x1b[J", "\x1b[K\n"
 	switch {

@@ -18,7 +18,7 @@ import (
 func workflowPauseCommand(a *app) *cobra.Command {
 	return signalCommand(a, "pause", "Let running turns end, and begin no other until `resume`", workflows.SignalPause,
 		"Pauses the workflow of each kind, or of those that are named, and waits until running turns have ended, which takes about five seconds.\n"+
-			"Jobs that are due wait, and can be enqueued as usual. A pause outlives restarts.",
+			"Jobs that are due wait, and can be enqueued as usual. A pause lasts through restarts.",
 		func(s workflows.Status) bool { return s.Paused && s.Lanes == 0 })
 }
 

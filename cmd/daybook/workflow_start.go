@@ -19,7 +19,7 @@ type queueSettings struct{ batchSize, pollInterval, concurrency int }
 
 func (f *queueSettings) add(command *cobra.Command, batchSize, pollInterval string) {
 	command.Flags().IntVar(&f.batchSize, "batch-size", 0, fmt.Sprintf("how many jobs are leased at a time, 1 to %d%s", activities.MaxBatchSize, batchSize))
-	command.Flags().IntVar(&f.pollInterval, "poll-interval", 0, fmt.Sprintf("seconds between two looks when nothing is due, 1 to %d%s", activities.MaxPollIntervalSeconds, pollInterval))
+	command.Flags().IntVar(&f.pollInterval, "poll-interval", 0, fmt.Sprintf("seconds between two polls when nothing is due, 1 to %d%s", activities.MaxPollIntervalSeconds, pollInterval))
 	command.Flags().IntVar(&f.concurrency, "concurrency", 0, fmt.Sprintf("how many lanes run side by side, 1 to %d", activities.MaxConcurrency))
 }
 

@@ -66,7 +66,9 @@ func TestWorkflowCommands(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan result, 1)
-	go func() { ended <- call(ctx, "", "--database-url", b.As(t, "daybook_worker").Config().ConnString(), "worker", "--name", "w1") }()
+	go func() {
+		ended <- call(ctx, "", "--database-url", b.As(t, "daybook_worker").Config().ConnString(), "worker", "--name", "w1")
+	}()
 	configured := changesOf(t, "configure", "jobs", "--concurrency", "2", "--poll-interval", "1")
 	assert.Contains(t, configured["jobs"].Says, "batches of 50, 1 s between polls, 2 lanes")
 	paused := changesOf(t, "pause")
@@ -96,8 +98,16 @@ func TestWorkflowCommands(t *testing.T) {
 func TestWorkflowUsage(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
 	for _, args := range [][]string{
-		{"start", "job"}, {"start", "--batch-size", "0"}, {"start", "--batch-size", "100000"}, {"start", "--id", "x"}, {"start", "--task-queue", "x"}, {"configure", "jobs"},
-		{"configure", "--poll-interval", "9999999"}, {"pause", "--kind", "documents"}, {"cancel", "jobs", "--all"}, {"pause", "--wait", "-1s"},
+		{"start", "job"},
+		{"start", "--batch-size", "0"},
+		{"start", "--batch-size", "100000"},
+		{"start", "--id", "x"},
+		{"start", "--task-queue", "x"},
+		{"configure", "jobs"},
+		{"configure", "--poll-interval", "9999999"},
+		{"pause", "--kind", "documents"},
+		{"cancel", "jobs", "--all"},
+		{"pause", "--wait", "-1s"},
 	} {
 		r := call(t.Context(), "", append([]string{"workflow"}, args...)...)
 		assert.Equal(t, failure.ExitUsage, r.exit, "%v: %s", args, r.err)

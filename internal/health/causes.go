@@ -14,8 +14,8 @@ type cause struct {
 	back bool
 }
 
-// todo says what to do about a finding of jobs that failed, with the command that has them worked again.
-func (c cause) todo(f Finding) string {
+// steps are what to do about a finding of jobs that failed, with the command that has them worked again.
+func (c cause) steps(f Finding) string {
 	look := "Look at one: " + showCommand(f) + "."
 	switch {
 	case f.Kind == "tasks":
@@ -65,7 +65,7 @@ var accountingCauses = map[models.ErrorCode]cause{
 // jobCauses are those of background jobs and tasks.
 var jobCauses = map[models.ErrorCode]cause{
 	models.CodeNetworkError: {
-		says: "the called server cannot be reached: it is away, or its address or the network is wrong.",
+		says: "the called server cannot be reached: it is down, or its address or the network is wrong.",
 		mend: "Look whether the server answers from the worker's machine, such as the mail server that DAYBOOK_SMTP_HOST names.",
 	},
 	models.CodeUpstream5xx:          {says: "the called server answers that it cannot answer.", mend: "Ask its operator."},

@@ -22,7 +22,7 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
-func TestDatabaseAway(t *testing.T) {
+func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), "postgres://u:secret@127.0.0.1:1/none")
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 			f.Code = HandlerMissing
 		}
 		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, Age(p.clock().Sub(g.Last)), ended(clip(g.Error, 200)))
-		f.Todo = c.todo(f)
+		f.Todo = c.steps(f)
 		found = append(found, f)
 	}
 	for i := range found {
@@ -51,7 +51,7 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 		f := Finding{
 			Code: RetryingJobs, Severity: Info, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
 		}
-		// A neighbour that is away makes every job of a type fail: that is worth a look before they are dead letters.
+		// A server that is down makes every job of a type fail, and wants seeing to before they are dead letters.
 		if g.Count >= manyRetries {
 			f.Severity = Warning
 		}

@@ -86,7 +86,7 @@ type Finding struct {
 	ExampleOrg string `json:"example_org_id,omitempty"`
 	// Says is what is wrong, in a sentence or two.
 	Says string `json:"says"`
-	// Todo is what to do, with the exact command.
+	// What to do, with the exact command.
 	Todo string `json:"todo"`
 	// Runbook is the anchor of the finding's section of docs/runbook.md and docs/doctor.md.
 	Runbook string `json:"runbook"`
@@ -98,8 +98,9 @@ func (f Finding) stops() bool {
 	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded, WorkflowPaused,
 		NoWorker, TurnsFailing:
 		return f.Severity == Critical
+	default:
+		return false
 	}
-	return false
 }
 
 // sortFindings puts the worst first; of those that are as bad, what explains the others first, then the most.

@@ -81,7 +81,7 @@ func (r Report) Worst() Severity {
 	return r.Findings[0].Severity
 }
 
-// Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is away.
+// Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is unavailable.
 func Check(ctx context.Context, o Options) Report {
 	o.Timeout, o.SnapshotAge = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.SnapshotAge, DefaultSnapshotAge)
 	if o.Now == nil {

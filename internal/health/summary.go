@@ -81,6 +81,7 @@ func combined(same []Finding) string {
 			return "no worker polls for " + enumerate(names) + ". " + f.Todo
 		case WorkflowNotStarted:
 			return "the workflows of " + enumerate(names) + " were never started. Start them: `daybook workflow start`."
+		default:
 		}
 	}
 	return f.Says + " " + f.Todo

@@ -194,7 +194,7 @@ func (s *WorkflowState) findOther(ctx context.Context, c client.Client, timeout 
 	}
 }
 
-// describe takes over what Temporal says of the run.
+// describe notes what Temporal says of the run.
 func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionResponse) {
 	info := d.GetWorkflowExecutionInfo()
 	s.RunID = info.GetExecution().GetRunId()
@@ -233,7 +233,7 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 	}
 }
 
-// remember takes over what the run's memo says. A run of an earlier version has none.
+// remember notes what the run's memo says. A run of an earlier version has none.
 func (s *WorkflowState) remember(memo map[string]*common.Payload) {
 	read := func(name string, to any) bool {
 		field, ok := memo[name]

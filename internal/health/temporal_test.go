@@ -112,7 +112,9 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	assert.Equal(t, "Nothing is worked: no worker polls job-queue. Start `daybook worker`.", r.Summary)
 
 	stop := s.work()
-	r = s.await(func(r health.Report) bool { return r.Worst() == health.Info && r.Summary == "Work gets done: 1 completed in the last minute, nothing waits." })
+	r = s.await(func(r health.Report) bool {
+		return r.Worst() == health.Info && r.Summary == "Work gets done: 1 completed in the last minute, nothing waits."
+	})
 	assert.True(t, r.Working)
 
 	require.NoError(t, s.client.SignalWorkflow(t.Context(), "job-queue-worker-production", "", workflows.SignalPause, nil))
@@ -164,7 +166,7 @@ func TestTurnsFailing(t *testing.T) {
 	assert.Contains(t, r.Summary, "Nothing is worked: the turns of jobs fail")
 }
 
-func TestTemporalAway(t *testing.T) {
+func TestTemporalUnavailable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
@@ -184,8 +186,8 @@ func TestTemporalAway(t *testing.T) {
 	assert.Contains(t, one(t, r, health.TemporalUnavailable).Todo, "temporal operator namespace create")
 }
 
-// With the database away the report still has what Temporal says.
-func TestDatabaseAwayAndTemporalThere(t *testing.T) {
+// Without a database the report still has what Temporal says.
+func TestTemporalIsAskedWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	server := temporaltest.Shared(t)
 	r := health.Check(t.Context(), health.Options{PoolError: errors.New("no database is named"), Temporal: server.Client(t, server.Namespace(t)), Timeout: 5 * time.Second})

@@ -30,7 +30,7 @@ func (p *probe) temporal(a temporalAnswer) {
 		if a.err == nil {
 			return nil, nil
 		}
-		return []Finding{p.temporalAway(a.err)}, nil
+		return []Finding{p.temporalUnavailable(a.err)}, nil
 	})
 	p.checked[len(p.checked)-1].TookMS = a.took.Milliseconds()
 	if a.err != nil {
@@ -52,8 +52,8 @@ func (p *probe) temporal(a temporalAnswer) {
 	})
 }
 
-// temporalAway says why Temporal cannot be asked. Turns that run go on to their end, and no other begins.
-func (p *probe) temporalAway(err error) Finding {
+// temporalUnavailable says why Temporal cannot be asked. Turns that run go on to their end, and no other begins.
+func (p *probe) temporalUnavailable(err error) Finding {
 	f := Finding{Code: TemporalUnavailable, Severity: Critical}
 	at := "Temporal"
 	if p.TemporalAddress != "" {
@@ -106,6 +106,7 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		f.Says = fmt.Sprintf("The workflow of %s (%s) %s%s.", s.Kind, s.ID, s.Ended, when)
 		f.Todo = "Start it again: " + start + "."
 		return []Finding{f}
+	case Running:
 	}
 	var found []Finding
 	if s.Paused {
