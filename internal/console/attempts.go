@@ -51,6 +51,14 @@ func (c *console) runAddress(run string) string {
 	return c.TemporalUI + "/namespaces/" + url.PathEscape(c.namespace()) + "/workflows?query=" + url.QueryEscape(`RunId="`+strings.ReplaceAll(run, `"`, "")+`"`)
 }
 
+// traceID is the id of the trace that a traceparent names; empty: it names none.
+func traceID(parent *string) string {
+	if parts := strings.Split(text(parent), "-"); len(parts) == 4 {
+		return parts[1]
+	}
+	return ""
+}
+
 // bar is an attempt on the time line, in thousandths of its width.
 type bar struct {
 	X, Width float64

@@ -66,7 +66,7 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
-			"Job": d.Job, "Owner": d.Owner, "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
+			"Job": d.Job, "Owner": d.Owner, "Trace": traceID(d.TraceParent), "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
 			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...), "Progress": redact.JSON(d.Type, d.Progress, secrets...),
 			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),

@@ -172,6 +172,8 @@ func TestJobPageSaysWhy(t *testing.T) {
 	assert.Contains(t, body, `aria-label="Attempts: 2 retried, 1 failed in`)
 	assert.NotContains(t, body, "style=")
 	assert.NotEmpty(t, links(body, "order 7"))
+	s.exec(`UPDATE daybook.jobs SET traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' WHERE id = $1`, id)
+	assert.Contains(t, s.see("/console/jobs/"+id), ">0af7651916cd43dd8448eb211c80319c<", "the trace of what enqueued it is named")
 	assert.Contains(t, body, "<dd>growth</dd>")
 
 	s.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, ready_at = clock_timestamp() + interval '1 hour' WHERE id = $1`, id)
