@@ -111,6 +111,7 @@ func TestSample(t *testing.T) {
 	b.exec(`INSERT INTO daybook.organizations (id, paused_at) VALUES ('paused', now()), ('shop', NULL)`)
 	b.exec(`UPDATE daybook.organizations SET source = 'shop' WHERE id = 'shop'`)
 	b.exec(`INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{email,idle}')`)
+	b.exec(`INSERT INTO daybook.job_types (kind, type, owner, worker) VALUES ('jobs', 'email', 'growth', 'w'), ('accounting', '', 'finance', 'w'), ('tasks', 'sms', '', 'w')`)
 	b.exec(`
 INSERT INTO daybook.jobs (org_id, type, payload, ready_at) VALUES
   ('paused', 'email', '{}', now() - interval '1 day'), ('o', 'email', '{}', now() - interval '1 hour'), ('o', 'email', '{}', now() + interval '1 hour'),
@@ -143,6 +144,9 @@ VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour
 	}
 	assert.Equal(t, figures.Counts{Due: 2, Waiting: 1, Leased: 1, Failed: 1}, types["email"].Counts)
 	assert.EqualValues(t, 1, types["sms"].Unhandled)
+	assert.Equal(t, "growth", types["email"].Owner)
+	assert.Equal(t, "finance", g.Kind("accounting").Types[0].Owner)
+	assert.Equal(t, "sms", g.Kind("tasks").Types[1].Type, "a type with a worker and no task")
 	assert.Contains(t, types, "idle", "a type with a worker and no job")
 	assert.Equal(t, []figures.DeadLetters{{Type: "email", Code: "TIMEOUT", Count: 1}}, jobs.DeadLetters)
 	assert.Equal(t, "o", jobs.Organizations[0].OrgID)

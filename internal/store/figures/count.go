@@ -148,7 +148,9 @@ SELECT 'leased', l.type, '', count(*), NULL FROM leased l GROUP BY l.type
 UNION ALL
 SELECT 'stale', '', '', count(*), NULL FROM leased l WHERE l.leased_until < statement_timestamp()
 UNION ALL
-SELECT 'failed', f.type, '', count(*), NULL FROM failed f GROUP BY f.type`,
+SELECT 'failed', f.type, '', count(*), NULL FROM failed f GROUP BY f.type
+UNION ALL
+SELECT 'handled', t.type, '', 0, NULL FROM daybook.job_types t WHERE t.kind = 'tasks' AND t.last_seen > statement_timestamp() - interval '5 minutes'`,
 		shares: `
 SELECT count(*) FILTER (WHERE o.scheduled_at <= statement_timestamp()), count(*) FROM queues.open_task o TABLESAMPLE SYSTEM ($1) WHERE o.leased_until IS NULL`,
 	},
@@ -211,7 +213,20 @@ func Count(ctx context.Context, q store.Querier, kind string) (Kind, error) {
 		}
 	}
 	k.bound()
-	return k, nil
+	return k, k.nameOwners(ctx, q)
+}
+
+// nameOwners says who answers for each type.
+func (k *Kind) nameOwners(ctx context.Context, q store.Querier) error {
+	names := make([]string, len(k.Types))
+	for i, t := range k.Types {
+		names[i] = t.Type
+	}
+	owners, err := store.Owners(ctx, q, k.Kind, names)
+	for i := range k.Types {
+		k.Types[i].Owner = owners[k.Types[i].Type]
+	}
+	return err
 }
 
 // CountOrganizations returns the organizations with the most due jobs, of those that have been due longest.
