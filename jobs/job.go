@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -18,6 +19,8 @@ type Job[P queue.Payload] struct {
 	Type string
 	// Attempt is the number of this attempt, from 1; MaxAttempts the number of the last one.
 	Attempt, MaxAttempts int
+	// Priority is the one that the job was enqueued with.
+	Priority models.Priority
 	// IdempotencyKey is the same in all attempts: the key that the job was enqueued with, or else its id. Pass it to a server that does
 	// something outside of the database, so that the server can recognize a repeated request.
 	IdempotencyKey string
@@ -32,6 +35,17 @@ type attempt struct {
 	result   any
 	inTx     []func(ctx context.Context, tx pgx.Tx) error
 	progress func(ctx context.Context, v json.RawMessage) error
+	reads    reads
+}
+
+// Links are those that the job was enqueued with, read from the database. A bulk handler reads them in its transaction.
+func (j *Job[P]) Links(ctx context.Context) ([]queue.Link, error) {
+	return j.attempt.reads.links(ctx, j.ID)
+}
+
+// EarlierAttempts are the attempts before this one that are on record, the latest first, 100 at most, read from the database.
+func (j *Job[P]) EarlierAttempts(ctx context.Context) ([]EarlierAttempt, error) {
+	return j.attempt.reads.attempts(ctx, j.ID)
 }
 
 // SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be written as JSON makes the job a dead

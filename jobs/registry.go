@@ -61,7 +61,11 @@ var ErrNoHandlers = failure.New(failure.Misuse, "jobs: the registry has no handl
 type Registry struct {
 	// types holds each handler under its type and its aliases.
 	types map[string]*registered
-	// started: a worker reads types, from several goroutines.
+	// middleware and bulkMiddleware are called around handlers, the outermost first. onError is told of failed attempts; nil: nothing is.
+	middleware     []Middleware
+	bulkMiddleware []BulkMiddleware
+	onError        ErrorHandler
+	// started: a worker reads all of this, from several goroutines.
 	started atomic.Bool
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -20,11 +21,21 @@ import (
 )
 
 func init() {
-	engine.SetHandlersOf(func(registry any) engine.Handlers { return working{registry.(*Registry)} })
+	engine.SetHandlersOf(func(registry any) engine.Handlers { return working{Registry: registry.(*Registry)} })
 }
 
-// working is a registry as the engine asks it. It implements the engine's Handlers.
-type working struct{ *Registry }
+// working is a registry as the engine asks it. It implements the engine's Handlers and Reviewer.
+type working struct {
+	*Registry
+	// pool is where handlers read; nil: there is none.
+	pool *pgxpool.Pool
+}
+
+// ReadFrom implements what the engine asks for, to say where handlers read.
+func (r working) ReadFrom(pool *pgxpool.Pool) engine.Handlers {
+	r.pool = pool
+	return r
+}
 
 // Handling says how jobs of a type are worked.
 func (r working) Handling(jobType string) (engine.Handling, bool) {
@@ -43,13 +54,15 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 	defer func() {
 		// What the handler returned may panic as well: an error's text, a result's JSON.
 		if p := recover(); p != nil {
-			ended = t.judge(job, WithCode(models.CodeHandlerError, fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+			ended = t.judge(job, WithCode(models.CodeHandlerError, &panicked{p, string(debug.Stack())}))
 		}
 	}()
-	a := &attempt{progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) }}
+	a := &attempt{reads: r.reads(), progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) }}
 	err := t.exhausted(job)
 	if err == nil {
-		err = protected(func() error { return t.work(ctx, job, a) })
+		err = protected(func() error {
+			return r.single(ctx, func() *Info { return t.info(job, a.reads) }, func(ctx context.Context) error { return t.work(ctx, job, a) })
+		})
 	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -121,11 +134,17 @@ func (r working) commit(ctx context.Context, tx pgx.Tx, jobs []store.Job) ([]eng
 	}
 	said := make([]*attempt, len(going))
 	for i := range said {
-		said[i] = &attempt{progress: noProgress}
+		said[i] = &attempt{progress: noProgress, reads: reads{tx}}
 	}
 	var errs []error
 	err := protected(func() (err error) {
-		errs, err = t.many(ctx, tx, going, said)
+		errs, err = r.bulk(ctx, tx, func() []*Info {
+			infos := make([]*Info, len(going))
+			for i, j := range going {
+				infos[i] = t.info(j, reads{tx})
+			}
+			return infos
+		}, func(ctx context.Context) ([]error, error) { return t.many(ctx, tx, going, said) })
 		return err
 	})
 	if err != nil {
@@ -174,7 +193,7 @@ func textOf(err error) (text string) {
 func protected(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = WithCode(models.CodeHandlerError, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			err = WithCode(models.CodeHandlerError, &panicked{p, string(debug.Stack())})
 		}
 	}()
 	return f()
@@ -201,7 +220,7 @@ func (t *registered) maxAttempts(job store.Job) int {
 func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P], error) {
 	j := &Job[P]{
 		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
-		IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
+		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
 	}
 	if err := t.schema.Decode(job.Payload, &j.Payload); err != nil {
 		return nil, WithCode(models.CodePayloadInvalid, err)
@@ -211,7 +230,7 @@ func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P],
 
 // judge says what becomes of a job whose attempt ended with err.
 func (t *registered) judge(job store.Job, err error) engine.Attempt {
-	a := engine.Attempt{Outcome: models.OutcomeRetried, Code: codeOf(err), Message: textOf(err)}
+	a := engine.Attempt{Outcome: models.OutcomeRetried, Code: codeOf(err), Message: textOf(err), Cause: err}
 	ended := models.JobErrorIsFinal(a.Code)
 	a.Delay = t.policy.delay(job.ID, job.Attempt)
 	for each := range outcomes(err) {

@@ -45,6 +45,8 @@ type JobsOptions struct {
 	Name string
 	// Metrics are told of what the worker does; nil: nothing is measured.
 	Metrics *Metrics
+	// NotifyEvents is that of AccountingOptions.
+	NotifyEvents bool
 	// Log is where the worker logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -75,13 +77,14 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	sink, err := observers(o.Log, o.Metrics.sink())
+	hub := &hub{}
+	sink, err := observers(o.Log, hub, o.Metrics.sink())
 	if err != nil {
 		return nil, err
 	}
 	s := store.NewQueue(o.Pool, store.Jobs)
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
-	w := &Worker{pool: o.Pool, log: o.Log, fatal: make(chan error, 1)}
+	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
 	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	id := rand.Text()
 	w.tend = func(ctx context.Context) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // DueJobs works due jobs once, without Temporal, for programs that cron starts. It may run beside workers: the same leases hold.
@@ -25,6 +26,7 @@ type DueJobs struct {
 	store    *store.Store
 	engine   *engine.Engine
 	log      *slog.Logger
+	hub      *hub
 	worker   string
 	// id is by which its handlers are on record.
 	id string
@@ -65,13 +67,14 @@ func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
 	if pool == nil || registry == nil {
 		return nil, errors.New("workers: the pool and the registry are required")
 	}
-	sink, err := observers(log, o.Metrics.sink())
+	hub := &hub{}
+	sink, err := observers(log, hub, o.Metrics.sink())
 	if err != nil {
 		return nil, err
 	}
 	s := store.NewQueue(pool, store.Jobs)
 	d := &DueJobs{
-		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, worker: turns.ProcessName() + "/due",
+		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.
@@ -191,4 +194,13 @@ func (d *DueJobs) Close() {
 	d.close.Do(func() { close(d.stop) })
 	d.running.Wait()
 	d.engine.Close()
+	d.hub.close()
 }
+
+// Subscribe is Worker.Subscribe for what these runs do; Close ends the subscription.
+func (d *DueJobs) Subscribe(f queue.EventFilter) (got <-chan queue.Event, cancel func()) {
+	return d.hub.subscribe(f)
+}
+
+// NotifyEvents has other processes told of what the runs do (queue.ListenEvents), until Close. Call it before Run.
+func (d *DueJobs) NotifyEvents() { d.hub.notifying(true, d.store.Pool(), d.log) }

@@ -48,6 +48,8 @@ type TasksOptions struct {
 	Name string
 	// Metrics are told of what the worker does; nil: nothing is measured.
 	Metrics *Metrics
+	// NotifyEvents is that of AccountingOptions.
+	NotifyEvents bool
 	// Log is where the worker logs; default slog.Default().
 	Log *slog.Logger
 }
@@ -74,7 +76,8 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		return nil, err
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	sink, err := observers(o.Log, o.Metrics.sink())
+	hub := &hub{}
+	sink, err := observers(o.Log, hub, o.Metrics.sink())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	queue := store.NewTaskQueue(o.Pool, o.Registry.Names()...)
 	queue.GuardSchema(o.verify, o.Log)
 	handlers := dispatch.Handlers(dispatch.Options{Registry: o.Registry, Pool: o.Pool, Log: o.Log})
-	w := &Worker{pool: o.Pool, log: o.Log, verify: o.verify, fatal: make(chan error, 1)}
+	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), verify: o.verify, fatal: make(chan error, 1)}
 	w.engine = engine.NewOn(engine.Tasks(queue), handlers, engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
 	w.tend = func(ctx context.Context) error {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)

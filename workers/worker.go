@@ -35,6 +35,7 @@ type Worker struct {
 	engine *engine.Engine
 	worker worker.Worker
 	fatal  chan error
+	hub    *hub
 	// verify says whether the schema is the one that this program was made for; nil: the pool's schema is asked for.
 	verify func(ctx context.Context) error
 	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
@@ -181,5 +182,8 @@ func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
 	return func(ctx context.Context) error { return migrations.Verify(ctx, pool) }
 }
 
-// Close closes the worker's connections. Call it after Run has returned.
-func (w *Worker) Close() { w.engine.Close() }
+// Close closes the worker's connections, tells those that listen of the last events, and ends its subscriptions. Call it after Run has returned.
+func (w *Worker) Close() {
+	w.engine.Close()
+	w.hub.close()
+}

@@ -27,6 +27,8 @@ type environment struct {
 	LogLevel         string `env:"DAYBOOK_LOG_LEVEL"`
 	// AccountingOwner owns the accounting jobs.
 	AccountingOwner string `env:"DAYBOOK_ACCOUNTING_OWNER"`
+	// NotifyEvents is "1" to have other processes told of events.
+	NotifyEvents string `env:"DAYBOOK_NOTIFY_EVENTS"`
 	// LogEnqueue is "1" to log each request that enqueues.
 	LogEnqueue string `env:"DAYBOOK_LOG_ENQUEUE"`
 	// MetricsListen is where /metrics is answered without a token; empty: nowhere.

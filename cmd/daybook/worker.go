@@ -102,6 +102,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	defer c.Close()
 	options.Client, options.Pool, options.Log, options.Metrics = c, pool, a.log, measured
 	defer runMetrics(ctx, measured, c)()
+	options.NotifyEvents = a.environment.NotifyEvents == "1"
 	for {
 		if err := awaitTemporal(ctx, c, temporal, a.log); err != nil {
 			if ctx.Err() != nil {

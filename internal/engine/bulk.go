@@ -68,6 +68,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 		case len(some) == 1:
 			one := ended{job: some[0], attempt: r.notCompleted(work, some[0], err)}
 			one.attempt.took = time.Since(began)
+			one.attempt = r.engine.review(work, some[0], one.attempt)
 			out.jobs[place[some[0].ID]] = one
 		default:
 			parts = slices.Insert(parts, 0, some[:len(some)/2], some[len(some)/2:])
@@ -158,6 +159,7 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 func withContent(locked, leased store.Job) store.Job {
 	locked.Type, locked.Payload, locked.MaxAttempts = leased.Type, leased.Payload, leased.MaxAttempts
 	locked.Key, locked.EnqueuedAt, locked.Waiting, locked.ReadyHere, locked.TraceParent = leased.Key, leased.EnqueuedAt, leased.Waiting, leased.ReadyHere, leased.TraceParent
+	locked.Priority = leased.Priority
 	return locked
 }
 
@@ -191,6 +193,7 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		case a.Later:
 			later = append(later, going[i])
 		case !picked || !a.LeftAlone:
+			a = r.engine.review(ctx, going[i], a)
 			completions = append(completions, a.completion(going[i]))
 		}
 	}

@@ -138,6 +138,7 @@ func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error
 			took := e.attempt.took
 			e.attempt = r.engine.handlers.Failed(e.job, ErrUnstorable)
 			e.attempt.took = took
+			e.attempt = r.engine.review(work, e.job, e.attempt)
 			one, err = r.tryComplete(work, []ended{e})
 		}
 		if err != nil && !isConflict(err) {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -71,6 +73,8 @@ type Engine struct {
 	kind     Kind
 	waker    Waker
 	handlers Handlers
+	// reviewer is the handlers, if they are one; else nil.
+	reviewer Reviewer
 	// room counts what the process works of each type.
 	room *room
 	// pace is what it has learnt of how long they take.
@@ -107,7 +111,14 @@ func New(s *store.Store, p Processor, o Options) *Engine {
 }
 
 // NewJobs returns an engine of jobs on a store of their queue. Close it.
-func NewJobs(s *store.Store, h Handlers, o Options) *Engine { return NewOn(Tables(s), h, o) }
+func NewJobs(s *store.Store, h Handlers, o Options) *Engine {
+	if r, ok := h.(interface {
+		ReadFrom(pool *pgxpool.Pool) Handlers
+	}); ok {
+		h = r.ReadFrom(s.Pool())
+	}
+	return NewOn(Tables(s), h, o)
+}
 
 // NewOn returns an engine of a kind whose jobs are begun as they are leased. Close it.
 func NewOn(k Kind, h Handlers, o Options) *Engine {
@@ -119,6 +130,7 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
 	e.observer = newObserver(o.Events, k, h)
+	e.reviewer, _ = h.(Reviewer)
 	e.traced()
 	e.life, e.end = context.WithCancel(context.Background())
 	return e

@@ -26,6 +26,12 @@ type Handlers interface {
 	Failed(job store.Job, err error) Attempt
 }
 
+// Reviewer is what Handlers may be besides: it is told of each attempt that is to end as retried or failed, before that is completed, and returns how it
+// ends. Of a handler that was not waited for, what it returns has no effect. ctx ends with the turn.
+type Reviewer interface {
+	Review(ctx context.Context, job store.Job, a Attempt) Attempt
+}
+
 // CodeOf returns the code that err, or what it wraps, says that it has (a method ErrorCode), CodeTimeout for a deadline, or else CodeHandlerError.
 func CodeOf(err error) models.ErrorCode {
 	var coded interface{ ErrorCode() models.ErrorCode }
@@ -89,6 +95,8 @@ type Attempt struct {
 	// Code and Message say why, for every outcome but completed.
 	Code    models.ErrorCode
 	Message string
+	// Cause is what the handler returned, for a Reviewer; nil: it is not known.
+	Cause error
 	// Delay is until the next attempt, for retried and rescheduled.
 	Delay time.Duration
 	// Version replaces the job's version; nil leaves it alone.

@@ -158,3 +158,15 @@ func (o *observer) lanes(active, idle int) {
 	o.idle += idle
 	o.turns.ObserveLanes(o.kind, o.active, o.idle)
 }
+
+// rest tells that the turn's lane waits for work, or works again. A turn that no activity waits for is no lane's.
+func (r *runner) rest(resting bool) {
+	if r.unattended || resting == r.resting {
+		return
+	}
+	if r.resting = resting; resting {
+		r.engine.observer.lanes(-1, 1)
+	} else {
+		r.engine.observer.lanes(1, -1)
+	}
+}

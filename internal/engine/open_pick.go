@@ -93,9 +93,7 @@ func (r *runner) openPick(work context.Context, n int) {
 	switch {
 	case len(t.suspects) > 0:
 		r.leaveRoom(without(o.jobs, t.suspects))
-		if err == nil {
-			e.observer.leased(r.holder.turn(), t.suspects)
-		}
+		r.tellSuspects(t.suspects, err)
 		tell(refilled{jobs: t.suspects, err: err, leaseNext: counted, capped: pick.Counted()})
 		return
 	case t.undone:

@@ -74,13 +74,9 @@ func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) re
 // pickOnce is one try of pick. empty says that nothing is due that is not being worked.
 func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int) (l refilled, empty bool) {
 	l = refilled{asked: n}
-	leased := func(err error) (refilled, bool) {
-		r.engine.options.Log.Debug("jobs are leased instead of being picked", "type", jobType, "error", err)
-		return refilled{asked: n, leaseFor: pickPause}, false
-	}
 	pick, err := r.engine.kind.PickTypes(ctx, n, func(t string) bool { return t == jobType }, r.engine.room)
 	if err != nil {
-		return leased(err)
+		return r.leasedInstead(jobType, n, err), false
 	}
 	if pick.Empty() {
 		l.again, l.leaseNext = pick.Wait(), pick.Counted() || pick.Others()
@@ -123,17 +119,21 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		r.engine.sayLocked(err)
 		return refilled{asked: n, again: lockedPause}, false
 	case len(suspects) > 0:
-		if err == nil {
-			r.engine.observer.leased(r.holder.turn(), suspects)
-		}
+		r.tellSuspects(suspects, err)
 		l.jobs, l.err, l.leaseNext = suspects, err, pick.Counted() || pick.Others()
 		return l, false
 	case err != nil:
-		return leased(err)
+		return r.leasedInstead(jobType, n, err), false
 	}
 	committed = true
 	r.tally.count(completed)
 	r.engine.observer.completed(r.holder.turn(), completions, completed, time.Since(began))
 	l.leaseNext = pick.Counted() || pick.Others()
 	return l, false
+}
+
+// leasedInstead has the next jobs leased, because a pick failed.
+func (r *runner) leasedInstead(jobType string, n int, err error) refilled {
+	r.engine.options.Log.Debug("jobs are leased instead of being picked", "type", jobType, "error", err)
+	return refilled{asked: n, leaseFor: pickPause}
 }

@@ -133,6 +133,7 @@ func (r *runner) abandon(work context.Context) {
 			for _, j := range c.inHand {
 				e := ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now}
 				e.attempt.took = now.Sub(c.began)
+				go r.engine.review(work, j, e.attempt) // it may take its time, and this loop has none
 				r.endAbandoned(c, e)
 			}
 			r.later(c.later, time.Second)

@@ -83,6 +83,8 @@ type runner struct {
 	// waiter tells of work that has come, roomy of room that there is again for jobs that were passed over.
 	waiter Waiter
 	roomy  <-chan struct{}
+	// resting: the turn has nothing to do, and waits for work.
+	resting bool
 	// gone: the turn takes no more work, and waits for none.
 	gone bool
 	// before is the report when noticeCompleted last read it.
@@ -140,6 +142,7 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 	defer leave()
 	r.roomy, r.waiter = roomy, r.engine.waker.Subscribe(true)
 	defer r.waitNoMore()
+	defer r.rest(false)
 	if detached, err = r.loop(ctx, work); detached {
 		return true, nil
 	}
@@ -173,6 +176,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		}
 		r.passOn()
 		r.tendPick(work)
+		r.rest(!r.busy() && r.refill.dry && len(r.queue)+len(r.skipped) == 0)
 		if !r.busy() && (timeUp || r.refill.dry && !r.request.Linger && len(r.queue)+len(r.skipped) == 0) {
 			return false, nil
 		}

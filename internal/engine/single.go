@@ -85,6 +85,9 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		e.attempt, e.closed = r.stopped(j, a.took)
 		e.attempt.took = a.took
 	}
+	if !e.closed {
+		e.attempt = r.engine.review(work, j, e.attempt)
+	}
 	return e
 }
 

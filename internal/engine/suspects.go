@@ -37,3 +37,10 @@ func (r *runner) leasePicked(ctx context.Context, tx pgx.Tx, picked []store.Job)
 	}
 	return err
 }
+
+// tellSuspects tells the engine's sink that suspects are leased, unless their transaction failed.
+func (r *runner) tellSuspects(suspects []store.Job, err error) {
+	if err == nil {
+		r.engine.observer.leased(r.holder.turn(), suspects)
+	}
+}

@@ -31,6 +31,8 @@ type Job struct {
 	MaxAttempts int
 	Key         string
 	EnqueuedAt  time.Time
+	// Priority is that of a job whose kind has priorities; what is only locked has none.
+	Priority int16
 	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks has none.
 	TraceParent string
 	// ReadyHere is when the attempt was ready, by the clock of this process; zero: it is not known.

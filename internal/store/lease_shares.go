@@ -217,6 +217,7 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		if m.after(last[i]) {
 			last[i] = m
 		}
+		j.Priority = key.priority
 		j.ReadyHere = readyHere(received, m.at, j.StartedAt)
 		jobs = append(jobs, j)
 		return struct{}{}, nil

@@ -178,6 +178,7 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	jobs, received := make([]Job, len(rows)), time.Now()
 	for i := range rows {
 		jobs[i] = rows[i].job
+		jobs[i].Priority = rows[i].key.priority
 		jobs[i].ReadyHere = readyHere(received, rows[i].at.at, jobs[i].StartedAt)
 	}
 	return s.readable(jobs, unreadable), nil

@@ -134,6 +134,16 @@ func (l *locked) of(id string) (was Change, charged bool) {
 	return l.were[i], l.charged[i]
 }
 
+// lost are the changes of charged rows whose jobs go on.
+func (l *locked) lost(code models.ErrorCode) (changes []Change) {
+	for i, was := range l.were {
+		if l.charged[i] {
+			changes = append(changes, was.ended(ChangeReclaimed, true, "", code)...)
+		}
+	}
+	return changes
+}
+
 // logLost logs the attempts of charged rows as lost, and returns how many there are.
 func (s *Store) logLost(ctx context.Context, tx pgx.Tx, rows locked) (int, error) {
 	const stmt = `

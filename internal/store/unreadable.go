@@ -45,14 +45,14 @@ func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
 	return first
 }
 
-// readJobs reads jobs from rows of ready_at and the kind's columns. It leaves out those that cannot be read, and keeps their ids for weed.
+// readJobs reads jobs from rows of ready_at, the priority and the kind's columns. It leaves out those that cannot be read, and keeps their ids for weed.
 func (s *Store) readJobs(rows pgx.Rows) ([]Job, error) {
 	var reader rowReader
 	var unreadable []string
 	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Job, error) {
 		var j Job
 		var ready time.Time
-		if reader.scan(row, append([]any{timeOrNever{&ready}}, s.kind.fields(&j)...)...) != nil {
+		if reader.scan(row, append([]any{timeOrNever{&ready}, &j.Priority}, s.kind.fields(&j)...)...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
 		j.ReadyHere = readyHere(time.Now(), ready, j.StartedAt)
