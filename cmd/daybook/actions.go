@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -71,13 +72,8 @@ func actionsListCommand(a *app) *cobra.Command {
 
 // oneOf checks that a flag has one of some values, or none.
 func oneOf[T ~string](flag string, value T, all []T) (T, error) {
-	if value == "" {
+	if value == "" || slices.Contains(all, value) {
 		return value, nil
-	}
-	for _, v := range all {
-		if v == value {
-			return value, nil
-		}
 	}
 	return value, usagef("%s %q: want one of %v", flag, value, all)
 }

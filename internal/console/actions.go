@@ -101,14 +101,14 @@ func formTime(text string) (time.Time, error) {
 
 func actionFilters(r *request, names []string) filters {
 	q := r.URL.Query()
-	any := option{Label: "any"}
+	unset := option{Label: "any"}
 	f := filters{
 		Action: Root + "actions", Hidden: []field{{Name: "org", Value: r.chosenOrg()}, {Name: "token", Value: q.Get("token")}},
 		Fields: []field{
-			{Name: "action", Label: "Action", Value: q.Get("action"), Options: []option{any}},
+			{Name: "action", Label: "Action", Value: q.Get("action"), Options: []option{unset}},
 			{Name: "actor", Label: "By", Value: q.Get("actor"), Placeholder: "token or user"},
-			{Name: "via", Label: "Via", Value: q.Get("via"), Options: append([]option{any}, optionsOf(actions.Vias())...)},
-			{Name: "outcome", Label: "Outcome", Value: q.Get("outcome"), Options: append([]option{any}, optionsOf(actions.Outcomes())...)},
+			{Name: "via", Label: "Via", Value: q.Get("via"), Options: append([]option{unset}, optionsOf(actions.Vias())...)},
+			{Name: "outcome", Label: "Outcome", Value: q.Get("outcome"), Options: append([]option{unset}, optionsOf(actions.Outcomes())...)},
 			{Name: "subject", Label: "About", Value: q.Get("subject"), Placeholder: "job, document, type …"},
 			{Name: "since", Label: "Since (UTC)", Value: q.Get("since"), Type: "datetime-local"},
 			{Name: "until", Label: "Until (UTC)", Value: q.Get("until"), Type: "datetime-local"},

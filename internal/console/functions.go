@@ -127,7 +127,7 @@ func span(d time.Duration) string {
 // ago says when t was, or will be, as seen from now. It is as exact as a person needs it, and console.js says the same.
 func ago(now, t time.Time) string {
 	d := now.Sub(t)
-	text := ""
+	var text string
 	switch a := d.Abs(); {
 	case a < time.Second:
 		return "now"

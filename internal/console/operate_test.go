@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -76,9 +77,7 @@ func TestOrganizationsAreHeldBack(t *testing.T) {
 		{"/resume", nil, "<dt>Held back</dt><dd>no</dd>"},
 	} {
 		form := url.Values{"next": {page}}
-		for name, value := range c.form {
-			form[name] = value
-		}
+		maps.Copy(form, c.form)
 		status, body := s.post(page+c.button, form)
 		require.Equal(t, http.StatusOK, status, "%s: %s", c.button, body)
 		require.Contains(t, body, c.shows, c.button)

@@ -135,6 +135,7 @@ func concerns(f health.Finding, org string) bool {
 	switch f.Code {
 	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights, health.SourceMissing:
 		return false
+	default:
+		return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org
 	}
-	return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org
 }

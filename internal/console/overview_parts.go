@@ -32,6 +32,7 @@ func newFindingLine(r *request, f health.Finding) findingLine {
 		line.Look = r.link("organizations")
 	case health.NoToken:
 		line.Look = r.link("tokens")
+	default: // no page shows more of it
 	}
 	if f.Example != "" && f.Kind != "accounting" {
 		line.Example = r.link(joinPath(f.Kind, f.Example))

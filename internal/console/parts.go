@@ -1,8 +1,6 @@
 package console
 
 import (
-	"time"
-
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -49,19 +47,6 @@ type button struct {
 	Next string
 	// Confirm is a question that is asked first: the button appears when it is opened.
 	Confirm string
-}
-
-// step is a point of a timeline.
-type step struct {
-	At time.Time
-	// Title says what happened, Tag and Tone are the mark beside it.
-	Title, Tag, Tone string
-	// Took is how long it took; 0: not shown.
-	Took time.Duration
-	// Text is shown below, as it is.
-	Text string
-	// Now is the time as the page sees it.
-	Now time.Time
 }
 
 // Tones of tags: how much attention something deserves.
