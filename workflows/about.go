@@ -14,7 +14,7 @@ type Description struct {
 
 // Describe describes the runs of a queue's workflow by its type, such as AccountingWorkflow. The zero value: it is no workflow of a queue.
 //
-// Whoever starts a run may give Temporal its summary and details; they cannot be changed after that. A run that is started
+// The caller that starts a run may give Temporal its summary and details; they cannot be changed after that. A run that is started
 // without them carries the summary in its memo.
 func Describe(workflowType string) Description { return descriptions[workflowType] }
 
