@@ -62,3 +62,13 @@ func ExampleDown() {
 	// <nil>
 	// true
 }
+
+// A right of a role that was revoked is named, for as long as the role is used.
+func ExampleVerifyRoles() {
+	e := pgtest.NewExample()
+	defer e.Close()
+
+	lacks, err := migrations.VerifyRoles(e.Context(), e.Pool)
+	fmt.Println(len(lacks), err)
+	// Output: 0 <nil>
+}

@@ -34,6 +34,13 @@ func ExampleNewJobs() {
 	// Output: workers: Client, Pool and Registry are required
 }
 
+// Spans go to the TracerProvider that the program has set (otel.SetTracerProvider).
+func ExampleEnableTracing() {
+	workers.EnableTracing()
+	fmt.Println("spans are made")
+	// Output: spans are made
+}
+
 // The options of the accounting queue are checked as well.
 func ExampleNewAccounting() {
 	_, err := workers.NewAccounting(workers.AccountingOptions{})

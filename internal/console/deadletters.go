@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -206,7 +207,7 @@ func (c *console) confirmCancel(ctx context.Context, r *request) (*view, error) 
 	}}, err)
 }
 
-var errCancelAccounting = fmt.Errorf("%w: accounting jobs are cancelled one by one, on their pages", store.ErrInvalid)
+var errCancelAccounting = failure.New(failure.Invalid, "accounting jobs are cancelled one by one, on their pages")
 
 func (c *console) confirm(r *request, title string, m many, op models.BulkOperation, choices []choice, err error) (*view, error) {
 	if err != nil {

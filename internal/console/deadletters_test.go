@@ -57,14 +57,14 @@ func TestDeadLettersInGroups(t *testing.T) {
 	assert.Contains(t, s.see("/console/dead-letters"), "Nothing is a dead letter.")
 
 	fixture.Organization(t, s.Pool, "acme")
-	mails := s.failed("acme", "mail", "UPSTREAM_5XX", "the server is away", 3)
+	mails := s.failed("acme", "mail", "UPSTREAM_5XX", "the server is unavailable", 3)
 	s.failed("beta", "report", "TIMEOUT", "too slow", 1)
 	s.failAccounting("NO_MATCHING_RULE", "no rule matches", s.document("acme", "inv-1"))
 	s.exec(`SELECT queues.enqueue('email', '{}', now() - interval '1 hour')`)
 	s.owner("mail", "growth")
 	body := s.see("/console/dead-letters")
 	assert.Contains(t, body, "<td>growth</td>", "the owner of the type is named")
-	for _, says := range []string{"the server is away", "too slow", "no rule matches", "inv-1", "no worker has leased it", "Ask those who run that server."} {
+	for _, says := range []string{"the server is unavailable", "too slow", "no rule matches", "inv-1", "no worker has leased it", "Ask those who run that server."} {
 		assert.Contains(t, body, says)
 	}
 	list := links(body, "mail")
@@ -75,7 +75,7 @@ func TestDeadLettersInGroups(t *testing.T) {
 	}
 	body = s.see("/console/dead-letters?org=beta")
 	assert.Contains(t, body, "too slow")
-	assert.NotContains(t, body, "the server is away")
+	assert.NotContains(t, body, "the server is unavailable")
 }
 
 func TestDeadLettersAreRetriedTogether(t *testing.T) {

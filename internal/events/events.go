@@ -105,7 +105,7 @@ type Turn struct {
 type Cause string
 
 // The causes. Notification: the database, or a part of this process, said that there may be work. Scan: a job that was known fell due, or room became free.
-// Poll: nothing happened for as long as the poll interval, or for as long as a lane may go without a look.
+// Poll: nothing happened for as long as the poll interval, or for as long as a lane may go without a scan.
 const (
 	Notification Cause = "notification"
 	Scan         Cause = "scan"

@@ -87,16 +87,19 @@ func columnsOf(types []TypeOnRecord) typeColumns {
 
 // NoteTypes puts types of the store's kind on record, under the name of a worker that has handlers for them.
 func (s *Store) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
-	const stmt = `SELECT daybook.note_job_types($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)::text`
+	const stmt = `SELECT daybook.note_job_types(@kind, @worker, @types, @aliases, @owners, @attempts, @timeouts, @parallel, @bulk, @secrets)::text`
 	c := columnsOf(types)
-	_, err := byKey(ctx, s.pool, ignoreRow, stmt, s.kind.Name, worker, c.types, c.aliases, c.owners, c.attempts, c.timeouts, c.parallel, c.bulk, c.secrets)
+	_, err := byKey(ctx, s.pool, ignoreRow, stmt, Args{
+		"kind": s.kind.Name, "worker": worker, "types": c.types, "aliases": c.aliases, "owners": c.owners, "attempts": c.attempts, "timeouts": c.timeouts,
+		"parallel": c.parallel, "bulk": c.bulk, "secrets": c.secrets,
+	})
 	return Wrap("put types on record", err)
 }
 
 // NoteTypes puts types of tasks on record, under the name of a worker that has processors for them.
 func (q *TaskQueue) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
-	const stmt = `SELECT queues.note_task_types($1, $2, $3, $4, $5)::text`
+	const stmt = `SELECT queues.note_task_types(@worker, @types, @owners, @timeouts, @parallel)::text`
 	c := columnsOf(types)
-	_, err := askTasks(ctx, q, ignoreRow, stmt, worker, c.types, c.owners, c.timeouts, c.parallel)
+	_, err := askTasks(ctx, q, ignoreRow, stmt, Args{"worker": worker, "types": c.types, "owners": c.owners, "timeouts": c.timeouts, "parallel": c.parallel})
 	return Wrap("put types of tasks on record", err)
 }

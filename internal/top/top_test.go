@@ -107,8 +107,8 @@ func TestKeys(t *testing.T) {
 
 func TestFailedReadIsShown(t *testing.T) {
 	t.Parallel()
-	m := start(t, fixed{err: errors.New("the database is away")}, 100, 20)
-	require.Contains(t, m.View().Content, "the database is away")
+	m := start(t, fixed{err: errors.New("the database is unavailable")}, 100, 20)
+	require.Contains(t, m.View().Content, "the database is unavailable")
 }
 
 func TestRead(t *testing.T) {

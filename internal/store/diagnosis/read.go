@@ -11,12 +11,17 @@ import (
 // Most is how many rows a figure is made of at most.
 const Most = 10000
 
-// begin gives a transaction that only reads two seconds for each statement, and one of them for each lock: a table that another transaction has
+// careful gives a transaction that only reads two seconds for each statement, and one of them for each lock: a table that another transaction has
 // locked is reported, not waited for. The planner expects few rows of a partial index, and would read and sort all of them: it may only read in the
 // index's order, which ends after Most.
-const begin = `BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY; SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL search_path = pg_catalog, pg_temp`
+const careful = `SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL search_path = pg_catalog, pg_temp`
 
 // Read runs f in a transaction that only reads, and in which no statement takes longer than two seconds.
 func Read(ctx context.Context, db store.Beginner, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: begin}, f)
+	return store.Begin(ctx, db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, careful); err != nil {
+			return err
+		}
+		return f(tx)
+	})
 }

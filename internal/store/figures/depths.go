@@ -24,7 +24,7 @@ func addDepths(ctx context.Context, db store.DB, kinds []Kind) error {
 	const stmt = `
 INSERT INTO daybook.depths AS d (seconds, at, kind, due, waiting, leased, failed, oldest_due_seconds)
 SELECT s.seconds, date_bin(make_interval(secs => s.seconds), statement_timestamp(), '2000-01-01 00:00:00+00'), r.*
-  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::float8[]) AS r (kind, due, waiting, leased, failed, oldest)
+  FROM unnest(@kinds::text[], @due::bigint[], @waiting::bigint[], @leased::bigint[], @failed::bigint[], @oldest::float8[]) AS r (kind, due, waiting, leased, failed, oldest)
  CROSS JOIN (VALUES (60), (600), (3600)) AS s (seconds)
  ORDER BY s.seconds, r.kind
 ON CONFLICT (seconds, at, kind) DO UPDATE
@@ -36,16 +36,16 @@ ON CONFLICT (seconds, at, kind) DO UPDATE
 		names[i], oldest[i] = k.Kind, k.OldestDueAge.Seconds()
 		due[i], waiting[i], leased[i], failed[i] = k.Due, k.Waiting, k.Leased, k.Failed
 	}
-	_, err := db.Exec(ctx, stmt, names, due, waiting, leased, failed, oldest)
+	_, err := db.Exec(ctx, stmt, store.Args{"kinds": names, "due": due, "waiting": waiting, "leased": leased, "failed": failed, "oldest": oldest})
 	return store.Wrap("add to the depths of the queues", err)
 }
 
 // Depths reads how deep the queues were, step by step, the earliest first; a step without a sample has no row. Of the filter Since, Until, Step and Kind count.
 func Depths(ctx context.Context, q store.Querier, f Filter) ([]Depth, error) {
 	const stmt = `
-SELECT date_bin(make_interval(secs => $2), at, $3) AS begins, kind, max(due), max(waiting), max(leased), max(failed), max(oldest_due_seconds)
+SELECT date_bin(make_interval(secs => @step), at, @since) AS begins, kind, max(due), max(waiting), max(leased), max(failed), max(oldest_due_seconds)
   FROM daybook.depths
- WHERE seconds = $1 AND at >= $3 AND at < $4 AND ($5 = '' OR kind = $5)
+ WHERE seconds = @grain AND at >= @since AND at < @until AND (@kind = '' OR kind = @kind)
  GROUP BY 1, 2
  ORDER BY 1, 2`
 	span, err := f.span()
@@ -57,6 +57,6 @@ SELECT date_bin(make_interval(secs => $2), at, $3) AS begins, kind, max(due), ma
 		err = row.Scan(&d.At, &d.Kind, &d.Due, &d.Waiting, &d.Leased, &d.Failed, &seconds)
 		d.OldestDue = time.Duration(seconds * float64(time.Second))
 		return d, err
-	}, stmt, span.grain, span.step.Seconds(), span.since, span.until, f.Kind)
+	}, stmt, store.Args{"grain": span.grain, "step": span.step.Seconds(), "since": span.since, "until": span.until, "kind": f.Kind})
 	return list, store.Wrap("read the depths of the queues", err)
 }

@@ -20,8 +20,8 @@ func (l *Listing) ownersOf(ctx context.Context, jobs []models.Job) (map[string]s
 	}
 	// By the listing's own handle, which is the transaction of a search: a second connection might have to be waited for.
 	var rows []struct{ Type, Owner string }
-	const stmt = `SELECT type, owner FROM daybook.job_types WHERE kind = ? AND type IN ? AND owner <> ''`
-	if err := l.db.WithContext(ctx).Raw(stmt, store.Jobs.Name, types).Scan(&rows).Error; err != nil {
+	q := l.db.WithContext(ctx).Table("daybook.job_types").Select("type", "owner").Where("kind = ? AND type IN ? AND owner <> ''", store.Jobs.Name, types)
+	if err := q.Scan(&rows).Error; err != nil {
 		return nil, store.Wrap("read the owners of types", err)
 	}
 	owners := make(map[string]string, len(rows))
