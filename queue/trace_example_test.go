@@ -68,5 +68,5 @@ func ExampleWithLog() {
 	if _, err := queue.EnqueueJob(ctx, e.Pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{}); err != nil {
 		panic(err)
 	}
-	// Output: level=INFO msg=enqueued kind=jobs org=acme type=receipt outcome=enqueued
+	// Output: level=INFO msg="job enqueued" kind=jobs org=acme type=receipt outcome=enqueued
 }
