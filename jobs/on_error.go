@@ -64,8 +64,7 @@ func (r working) Review(ctx context.Context, job store.Job, a engine.Attempt) (r
 	if f.Err == nil {
 		f.Err = errors.New(a.Message)
 	}
-	var p *panicked
-	if errors.As(f.Err, &p) {
+	if p, ok := errors.AsType[*panicked](f.Err); ok {
 		f.Panic, f.Stack = p.value, p.stack
 	}
 	reviewed = a

@@ -37,7 +37,7 @@ func ListenEvents(ctx context.Context, pool *pgxpool.Pool, f EventFilter, handle
 		})
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the caller's context ended: that is how listening ends
 		case !heard:
 			return fmt.Errorf("listen to events: %w", err)
 		}

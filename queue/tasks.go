@@ -97,8 +97,8 @@ func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask) ([]int64, err
 // logTasks logs tasks that were enqueued.
 func logTasks(ctx context.Context, rows []store.NewTask, ids []int64) {
 	if log := logOf(ctx); log != nil {
-		for i, id := range ids {
-			logEnqueued(ctx, log, "tasks", "", rows[i].Type, strconv.FormatInt(id, 10), "", Enqueued)
+		for i := range rows {
+			logEnqueued(ctx, log, "tasks", "", rows[i].Type, strconv.FormatInt(ids[i], 10), "", Enqueued)
 		}
 	}
 }

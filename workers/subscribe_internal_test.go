@@ -65,7 +65,7 @@ func TestSubscriptionsEndWithTheWorker(t *testing.T) {
 		busy.Go(func() {
 			c, cancel := h.subscribe(queue.EventFilter{Buffer: 1})
 			defer cancel()
-			for range c { //nolint:revive // it reads until the hub closes it
+			for range c {
 			}
 		})
 		busy.Go(func() { h.Observe([]events.Event{{Name: events.Completed}}) })

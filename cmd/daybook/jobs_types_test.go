@@ -24,7 +24,7 @@ func TestOwnersAreShown(t *testing.T) {
 	b.json(&out, "jobs", "types")
 	require.Len(t, out.Types, 2)
 	assert.Equal(t, "growth", out.Types[1]["owner"])
-	assert.Equal(t, 90.0, out.Types[1]["timeoutSeconds"])
+	assert.InDelta(t, 90, out.Types[1]["timeoutSeconds"], 0)
 	assert.Regexp(t, `webhook +growth +pending`, b.ok("jobs", "list"))
 	assert.Regexp(t, `owner +growth`, b.ok("jobs", "show", id))
 	assert.Equal(t, "growth", b.backgroundJob(id).Owner)

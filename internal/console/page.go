@@ -139,7 +139,7 @@ func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx conte
 			return
 		}
 		if v.To != "" {
-			http.Redirect(w, raw, v.To, http.StatusSeeOther) //nolint:gosec // pages name pages of their own
+			http.Redirect(w, raw, v.To, http.StatusSeeOther)
 			return
 		}
 		c.render(w, r, v)

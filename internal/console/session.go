@@ -111,7 +111,7 @@ func setCookie(w http.ResponseWriter, r *http.Request, name, value string, lasts
 // signedIn returns the request with its token, or answers: with the page to sign in, or with what the token lacks.
 func (c *console) signedIn(w http.ResponseWriter, raw *http.Request, scope tokens.Scope) (*request, bool) {
 	r := &request{Request: raw, now: c.now()}
-	var err error = tokens.ErrRefused
+	err := tokens.ErrRefused
 	if secret, ok := cookieOf(raw, sessionCookie); ok {
 		r.Token, err = tokens.OfSession(raw.Context(), c.Pool, secret)
 	}

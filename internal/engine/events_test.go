@@ -142,9 +142,7 @@ var observed = map[string]struct {
 }{
 	"documents": {
 		func(b *bundle, n int) { fixture.ManyReady(b.t, b.Pool, org, "doc-", n) },
-		func(b *bundle, before func(), o engine.Options) *engine.Engine {
-			return observedDocuments(b, before, o)
-		}, attemptsLog,
+		observedDocuments, attemptsLog,
 	},
 	"documents in one transaction": {
 		func(b *bundle, n int) { fixture.ManyReady(b.t, b.Pool, org, "doc-", n) },

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func TestObservingNothingCostsNothing(t *testing.T) {
 		none.woken(events.Scan)
 		none.lanes(1, 0)
 	}))
-	quiet := &observer{sink: eventlog.New(slog.New(slog.NewTextHandler(io.Discard, nil)), eventlog.Problems), kind: "jobs", handlers: ownedTypes{}}
+	quiet := &observer{sink: eventlog.New(slog.New(slog.DiscardHandler), eventlog.Problems), kind: "jobs", handlers: ownedTypes{}}
 	assert.Less(t, testing.AllocsPerRun(100, func() { quiet.completed(turn, completions, counted, 0) }), 10.0)
 }
 
@@ -50,7 +49,7 @@ func BenchmarkObserve(b *testing.B) {
 	completions, turn, counted := someCompletions(batch), store.Turn{ID: "run/0/1", Worker: "host/1"}, store.Completed{models.OutcomeCompleted: batch}
 	for name, o := range map[string]*observer{
 		"without a sink": nil,
-		"quiet log":      {sink: eventlog.New(slog.New(slog.NewTextHandler(io.Discard, nil)), eventlog.Problems), kind: "jobs", handlers: ownedTypes{}},
+		"quiet log":      {sink: eventlog.New(slog.New(slog.DiscardHandler), eventlog.Problems), kind: "jobs", handlers: ownedTypes{}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

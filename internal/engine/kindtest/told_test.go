@@ -106,8 +106,10 @@ func toldReclaimed(b *bundle) {
 	require.NoError(b.t, b.expire(ctx, gone.ID))
 	b.checkUntil(b.kind.NewReclaimer(), func(r store.Reclaimed) bool { return r.Jobs > 0 })
 	assert.ElementsMatch(b.t, []line{
-		{store.ChangeReclaimed, id(1), 1, gone.ID, true}, {store.ChangeReclaimed, id(2), 1, gone.ID, false},
-		{store.ChangeReclaimed, id(3), last, gone.ID, true}, {store.ChangeFailed, id(3), last, gone.ID, false},
+		{store.ChangeReclaimed, id(1), 1, gone.ID, true},
+		{store.ChangeReclaimed, id(2), 1, gone.ID, false},
+		{store.ChangeReclaimed, id(3), last, gone.ID, true},
+		{store.ChangeFailed, id(3), last, gone.ID, false},
 	}, t.lines())
 }
 

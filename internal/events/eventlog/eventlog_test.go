@@ -32,8 +32,15 @@ func logged(mode eventlog.Mode, from slog.Level, batch ...events.Event) (lines [
 }
 
 var eachEvent = []events.Event{
-	{Name: events.Leased}, {Name: events.Completed}, {Name: events.Retried}, {Name: events.Rescheduled}, {Name: events.Failed}, {Name: events.Cancelled},
-	{Name: events.Reclaimed}, {Name: events.Reclaimed, Counted: true}, {Name: events.GivenBack},
+	{Name: events.Leased},
+	{Name: events.Completed},
+	{Name: events.Retried},
+	{Name: events.Rescheduled},
+	{Name: events.Failed},
+	{Name: events.Cancelled},
+	{Name: events.Reclaimed},
+	{Name: events.Reclaimed, Counted: true},
+	{Name: events.GivenBack},
 }
 
 func TestLevels(t *testing.T) {
