@@ -91,7 +91,7 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
 .PHONY: test-browser
-test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes the pictures of docs/
+test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes pictures into docs/images
 	SCREENSHOTS='$(SCREENSHOTS)' scripts/browser.sh $(ARGS)
 
 .PHONY: fuzz
