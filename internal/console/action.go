@@ -60,7 +60,6 @@ type done struct {
 // have; otherwise it is written directly afterwards.
 func (c *console) action(pattern string, scope tokens.Scope, name string, do func(ctx context.Context, r *request) (done, error)) { //nolint:unparam // each action names its scope, as each page does
 	c.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, raw *http.Request) {
-		raw.Body = http.MaxBytesReader(w, raw.Body, maxForm)
 		r, ok := c.signedIn(w, raw, scope)
 		if !ok {
 			return
@@ -68,7 +67,14 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		ctx, cancel := context.WithTimeout(raw.Context(), pageTimeout)
 		defer cancel()
 		ctx, taken := actions.Begin(ctx, actions.Action{Via: actions.Console, Action: name, TokenID: &r.Token.ID, Actor: r.Token.Name})
-		d, err := do(ctx, r)
+		var d done
+		// A form that cannot be read has empty fields, and those mean "none", or all.
+		err := raw.ParseForm()
+		if err == nil {
+			d, err = do(ctx, r)
+		} else {
+			err = unreadableForm(err)
+		}
 		taken.About(d.Org, d.Subject, d.Details)
 		if noted := taken.End(ctx, c.Pool, err); noted != nil {
 			c.log.ErrorContext(ctx, "an action is not in the log of actions", "action", name, "token", r.Token.ID, "error", noted)

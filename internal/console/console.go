@@ -108,7 +108,7 @@ func fingerprint(files fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// secured gives each answer the headers that keep a browser from running, framing or leaking anything.
+// secured gives each answer the headers that keep a browser from running, framing or leaking anything, and each request a body of maxForm bytes at most.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -118,6 +118,8 @@ func secured(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
+		// Pages read parameters by FormValue, which takes a multipart body of any request, also of one without a session, and keeps what is large in files.
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		next.ServeHTTP(w, r)
 	})
 }

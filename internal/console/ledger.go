@@ -38,7 +38,7 @@ func (c *console) ledger() {
 func (c *console) ledgerPage(pattern string, page view, handle func(ctx context.Context, r *request, org string) (*view, error)) {
 	c.page(pattern, tokens.ScopeRead, func(ctx context.Context, r *request) (*view, error) {
 		if err := r.ParseForm(); err != nil {
-			return nil, wrongParameter("%v", err)
+			return nil, unreadableForm(err)
 		}
 		org, err := r.org()
 		if err != nil {

@@ -2,7 +2,8 @@ package console
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -12,11 +13,16 @@ import (
 
 var errFormTooLarge = failure.New(failure.BodyTooLarge, "the form is too large: apply the rules with `daybook rules apply`")
 
+// unreadableForm is the error of a form that could not be read.
+func unreadableForm(err error) error {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return errFormTooLarge
+	}
+	return wrongParameter("%v", err)
+}
+
 // rulesRequest reads what an action on rules is about: the organization, and the version that was active when the caller looked.
 func (c *console) rulesRequest(ctx context.Context, r *request) (ledger.RulesRequest, error) {
-	if err := r.ParseForm(); err != nil {
-		return ledger.RulesRequest{}, fmt.Errorf("%w (%s)", errFormTooLarge, err.Error())
-	}
 	org, err := r.org()
 	if err != nil {
 		return ledger.RulesRequest{}, err

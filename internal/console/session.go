@@ -19,7 +19,7 @@ const (
 	sessionCookie = "daybook_session"
 	// hostPrefix has browsers keep a cookie only if this very host set it over TLS.
 	hostPrefix = "__Host-"
-	// maxForm is how many bytes of a form are read; the source of a rule set is the largest.
+	// maxForm is how many bytes of any request's body are read; the form with the source of a rule set is the largest.
 	maxForm = 1 << 20
 )
 
@@ -39,7 +39,6 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request, status int, mes
 }
 
 func (c *console) checkToken(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	from := clientAddress(r)
 	if wait := c.attempts.begin(from, c.now()); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
