@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -65,4 +67,24 @@ func TestActionsOfTheConsoleAreRecorded(t *testing.T) {
 	require.Equal(t, actions.Refused, list[0].Outcome)
 	require.Equal(t, "JOB_NOT_FOUND", list[0].Code)
 	require.Equal(t, "test", list[0].Actor)
+}
+
+// TestAnActionOnAJobIsOfTheJobsOrganization: whose token asked for it makes no difference to who sees it.
+func TestAnActionOnAJobIsOfTheJobsOrganization(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail"})
+	s.fail("TIMEOUT", "slow", id)
+	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+	_, _ = s.post("/console/jobs/"+id+"/retry", url.Values{"mode": {"now"}})
+	_, _ = s.post("/console/jobs/"+id+"/cancel", nil)
+	_, _ = s.post("/console/jobs/unknown/cancel", nil)
+	s.signIn("acme", tokens.ScopeRead)
+	body := s.see("/console/actions")
+	assert.Contains(t, body, "<code>jobs.retry</code>")
+	assert.Contains(t, body, "<code>jobs.cancel</code>")
+	assert.NotContains(t, body, "JOB_NOT_FOUND")
+	list, err := actions.List(t.Context(), s.Pool, actions.Filter{Subject: "unknown"})
+	require.NoError(t, err)
+	assert.Len(t, list, 1, "what was not found is named")
 }

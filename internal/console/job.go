@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -162,14 +163,18 @@ func retryMode(r *request) (queue.RetryMode, time.Duration, error) {
 	return mode, time.Duration(minutes * float64(time.Minute)), nil
 }
 
-// ownJob returns the job's id and its page, or ErrJobNotFound for one that the token does not reach.
+// ownJob returns the job's id and its page, or ErrJobNotFound for one that the token does not reach. The action of the context is about the job either way.
 func (c *console) ownJob(ctx context.Context, r *request) (id, page string, err error) {
 	org, err := r.reach("")
 	if err != nil {
 		return "", "", err
 	}
 	id = r.PathValue("id")
-	return id, r.link("jobs/" + url.PathEscape(id)), c.Listing.JobExists(ctx, org, id)
+	actions.About(ctx, org, id, nil)
+	if org, err = c.Listing.OrganizationOfJob(ctx, org, id); err == nil {
+		actions.About(ctx, org, "", nil)
+	}
+	return id, r.link("jobs/" + url.PathEscape(id)), err
 }
 
 func (c *console) retryJob(ctx context.Context, r *request) (done, error) {

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,6 +48,7 @@ func TestActionsOfTheAPI(t *testing.T) {
 	assert.Equal(t, id, list[2].Subject)
 	assert.Equal(t, actions.API, list[2].Via)
 	assert.NotNil(t, list[2].TokenID)
+	require.NotNil(t, list[2].OrgID, "the job's organization sees what a token of all did to it")
 
 	read := b.token("", tokens.ScopeRead)
 	a := b.send(read, http.MethodGet, "/api/actions?limit=2&via=api", nil)
@@ -55,6 +57,46 @@ func TestActionsOfTheAPI(t *testing.T) {
 	assert.Contains(t, string(a.body), "nextCursor")
 	a = b.send(b.token("other", tokens.ScopeRead), http.MethodGet, "/api/actions", nil)
 	assert.NotContains(t, string(a.body), `"outcome"`, "another organization's token sees none of it")
+}
+
+// TestEveryOperationThatChangesIsInTheLog sends each request that wants the scope operate and may change something: one that is added without an
+// action, or without a row below, fails here.
+func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	bodies := map[string]string{
+		"/api/jobs/{id}/retry":                     `{"mode":"now"}`,
+		"/api/jobs/{id}/cancel":                    "",
+		"/api/jobs/retry":                          `{"all":true,"mode":"now"}`,
+		"/api/jobs/cancel":                         `{"all":true}`,
+		"/api/accounting/jobs/{documentId}/retry":  "",
+		"/api/accounting/jobs/{documentId}/cancel": "",
+		"/api/jobs/run":                            "-", // it does what a worker does, once a minute
+	}
+	for _, r := range b.spec.routes {
+		security, _ := json.Marshal(r.operation["security"])
+		if r.method == http.MethodGet || !strings.Contains(string(security), string(tokens.ScopeOperate)) {
+			continue
+		}
+		text, known := bodies[r.path]
+		require.True(t, known, "%s %s is new: say here how it is sent", r.method, r.path)
+		if text == "-" {
+			continue
+		}
+		id := b.enqueue(nil)
+		b.fail(id, "TIMEOUT")
+		var body any
+		if text != "" {
+			body = text
+		}
+		before, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+		require.NoError(t, err)
+		a := b.send(b.token("acme", tokens.ScopeOperate), r.method, strings.NewReplacer("{id}", id, "{documentId}", "nothing").Replace(r.path), body)
+		after, err := actions.List(t.Context(), b.Pool, actions.Filter{})
+		require.NoError(t, err)
+		require.Len(t, after, len(before)+1, "%s %s: %d %s", r.method, r.path, a.status, a.body)
+		assert.Equal(t, "acme", *after[0].OrgID, r.path)
+	}
 }
 
 // TestAnActionIsOfItsTransaction: the row and the change are committed together, or neither is.

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
@@ -249,24 +250,27 @@ func (s *server) retryJob(ctx context.Context, in *retryJobInput) (*changeOutput
 	if err != nil {
 		return nil, err
 	}
-	if err := s.visible(ctx, in.ID); err != nil {
+	org, err := s.visible(ctx, in.ID)
+	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, text(caller(ctx).OrgID), in.ID, map[string]any{"mode": in.Body.Mode, "delay_seconds": delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
+	return s.changed(ctx, org, in.ID, map[string]any{"mode": in.Body.Mode, "delay_seconds": delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
 		return queue.RetryJob(ctx, tx, in.ID, queue.RetryMode(in.Body.Mode), delay)
 	})
 }
 
 func (s *server) cancelJob(ctx context.Context, in *JobInput) (*changeOutput, error) {
-	if err := s.visible(ctx, in.ID); err != nil {
+	org, err := s.visible(ctx, in.ID)
+	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, text(caller(ctx).OrgID), in.ID, nil, func(tx pgx.Tx) (queue.Response, error) { return queue.CancelJob(ctx, tx, in.ID) })
+	return s.changed(ctx, org, in.ID, nil, func(tx pgx.Tx) (queue.Response, error) { return queue.CancelJob(ctx, tx, in.ID) })
 }
 
-// visible returns ErrJobNotFound for a job that the token does not reach.
-func (s *server) visible(ctx context.Context, id string) error {
-	return s.Listing.JobExists(ctx, text(caller(ctx).OrgID), id)
+// visible returns whose a job is, or ErrJobNotFound for one that the token does not reach. The action of the context is about the job either way.
+func (s *server) visible(ctx context.Context, id string) (org string, err error) {
+	actions.About(ctx, text(caller(ctx).OrgID), id, nil)
+	return s.Listing.OrganizationOfJob(ctx, text(caller(ctx).OrgID), id)
 }
 
 type jobOutput struct {

@@ -119,10 +119,10 @@ func jobsAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error) {
 	return q.Where("id < ?", id), nil
 }
 
-// JobExists returns ErrJobNotFound when an organization, or any when org is empty, has no such background job.
-func (l *Listing) JobExists(ctx context.Context, org, id string) error {
-	_, err := l.job(ctx, org, id, "id")
-	return err
+// OrganizationOfJob returns whose a background job is: org, or any when org is empty; ErrJobNotFound when it has no such job.
+func (l *Listing) OrganizationOfJob(ctx context.Context, org, id string) (string, error) {
+	j, err := l.job(ctx, org, id, "org_id")
+	return j.OrgID, err
 }
 
 // job reads columns of a job.
