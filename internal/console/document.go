@@ -75,6 +75,12 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 	if len(d.Attempts) > lastAttempts {
 		d.Attempts, d.MoreAttempts = d.Attempts[:lastAttempts], true
 	}
+	if e.Job != nil {
+		maskError(&e.Job.LastError)
+	}
+	for i := range d.Attempts {
+		maskError(&d.Attempts[i].Error)
+	}
 	if e.Job != nil && e.Job.State == models.JobFailed && e.Job.LastErrorCode != nil {
 		d.Code = *e.Job.LastErrorCode
 	}

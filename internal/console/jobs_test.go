@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/jobs"
@@ -301,5 +302,31 @@ func TestHostileFieldsOfJobsAreText(t *testing.T) {
 		assert.NotContains(t, body, "<img src=x", path)
 		assert.NotContains(t, body, "<b>", path)
 		assert.Contains(t, body, "&lt;script&gt;", path)
+	}
+}
+
+// TestSecretsInErrorsAreMaskedEverywhere: the pages that show an error of a job beside the job's own.
+func TestSecretsInErrorsAreMaskedEverywhere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	fixture.Organization(t, s.Pool, "acme")
+	const failed = "GET https://shop.example/v1?token=hunter2hunter2: refused"
+	id := s.document("acme", "inv-1")
+	s.failAccounting("PROCESSOR_ERROR", failed, id)
+	s.exec(`
+INSERT INTO daybook.attempts (job_id, org_id, kind, document_id, version, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
+SELECT id, org_id, 'accounting', document_id, 1, 1, 'failed', last_error_code, last_error, clock_timestamp(), clock_timestamp(), 'w', 't', 1, 'r' FROM daybook.accounting_work_queue`)
+	job := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail"})
+	s.fail("HANDLER_ERROR", failed, job)
+	s.signIn("", tokens.ScopeRead) // not sooner: the overview shows an answer of some seconds ago
+	for _, path := range []string{
+		"/console/", "/console/jobs?state=failed", "/console/jobs/" + job, "/console/accounting?state=failed", "/console/accounting/" + id, "/console/dead-letters",
+		"/console/documents?org=acme&document=inv-1", "/console/search?q=mail",
+	} {
+		body := s.see(path)
+		assert.NotContains(t, body, "hunter2", path)
+		if !strings.Contains(path, "search") {
+			assert.Contains(t, body, "shop.example", path)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -28,7 +29,7 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 		if g.Code == string(models.CodeHandlerMissing) {
 			f.Code = HandlerMissing
 		}
-		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, Age(p.clock().Sub(g.Last)), ended(clip(g.Error, 200)))
+		f.Says = fmt.Sprintf("%s failed with %s: %s The newest, %s ago: %s", counted(f), orNoCode(g.Code), c.says, Age(p.clock().Sub(g.Last)), ended(clip(redact.Text(g.Error), 200)))
 		f.Todo = c.steps(f)
 		found = append(found, f)
 	}
@@ -59,7 +60,7 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 		if g.Count == 1 {
 			verb = "is"
 		}
-		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code), causeOf(kind, models.ErrorCode(g.Code)).says, ended(clip(g.Error, 200)))
+		f.Says = fmt.Sprintf("%s %s to be tried again after %s: %s The newest: %s", counted(f), verb, orNoCode(g.Code), causeOf(kind, models.ErrorCode(g.Code)).says, ended(clip(redact.Text(g.Error), 200)))
 		f.Todo = "Nothing has to be done if the cause passes: each is tried again by itself. Look at one: " + showCommand(f) + "."
 		found = append(found, f)
 	}

@@ -50,7 +50,7 @@ var forms = []struct {
 	form *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s@"']+@`), "${1}" + Mask + "@"},
+	{regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s"']+@`), "${1}" + Mask + "@"},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[a-z0-9+/=._~-]{6,}`), "${1} " + Mask},
 	{regexp.MustCompile(`(?i)((?:password|passwd|secret|api[_-]?key|access[_-]?key|access[_-]?token|auth[_-]?token|authorization|signature|token)["']?\s*[=:]\s*["']?)[^\s"'&;,)}\[]{3,}`), "${1}" + Mask},
 	{regexp.MustCompile(`\b(dbk_|whsec_|sk_live_|sk_test_|xox[abpr]-|gh[pousr]_)[A-Za-z0-9+/=_-]{8,}`), "${1}" + Mask},

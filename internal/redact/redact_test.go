@@ -19,6 +19,7 @@ func TestTextTakesSecretsOut(t *testing.T) {
 		"it said: whsec_Zm9vYmFy is wrong":   "it said: [redacted] is wrong",
 		"about the abbot":                    "about the abbot",
 		"dial postgres://daybook:p4ss%40w@db:5432/x failed":         "dial postgres://daybook:[redacted]@db:5432/x failed",
+		"dial postgres://daybook:p4ss@w0rd@db:5432/x failed":        "dial postgres://daybook:[redacted]@db:5432/x failed",
 		"GET https://api.example/v1?token=abcdef&page=2: 401":       "GET https://api.example/v1?token=[redacted]&page=2: 401",
 		`{"api_key": "k-123456", "ok": false}`:                      `{"api_key": "[redacted]", "ok": false}`,
 		"header Authorization: Bearer eyJhbGciOi.J9.x refused":      "header Authorization: [redacted] [redacted] refused",
