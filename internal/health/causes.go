@@ -12,6 +12,8 @@ type cause struct {
 	// mend is what to do before the jobs can succeed; back says that they are pending again by themselves then.
 	mend string
 	back bool
+	// anew says that the jobs fail again as they are: others are enqueued in their place.
+	anew bool
 }
 
 // steps are what to do about a finding of jobs that failed, with the command that has them worked again.
@@ -24,6 +26,8 @@ func (c cause) steps(f Finding) string {
 		return c.mend + " They are pending again by themselves then. " + look
 	case f.Kind == "accounting":
 		return fmt.Sprintf("%s %s Then: `daybook accounting retry --state failed --code %s --all`.", c.mend, look, f.ErrorCode)
+	case c.anew:
+		return fmt.Sprintf("%s %s Then: `daybook jobs cancel --all --type %s --code %s`.", c.mend, look, shell(f.Type), f.ErrorCode)
 	default:
 		return fmt.Sprintf("%s %s Then: `daybook jobs retry --all --type %s --code %s`.", c.mend, look, shell(f.Type), f.ErrorCode)
 	}
@@ -68,11 +72,14 @@ var jobCauses = map[models.ErrorCode]cause{
 		says: "the called server cannot be reached: it is down, or its address or the network is wrong.",
 		mend: "Look whether the server answers from the worker's machine, such as the mail server that DAYBOOK_SMTP_HOST names.",
 	},
-	models.CodeUpstream5xx:          {says: "the called server answers that it cannot answer.", mend: "Ask its operator."},
-	models.CodeRateLimited:          {says: "the called server asks for fewer calls.", mend: "Lower the type's limit, or raise that of the server."},
-	models.CodeHandlerError:         {says: "the handler returned an error, or panicked.", mend: "The error says what is wrong; mend it in the handler."},
-	models.CodePayloadInvalid:       {says: "the payload is not what the type asks for.", mend: "Mend the program that enqueues them, and enqueue them anew; the same payload fails again."},
-	models.CodePayloadTooLarge:      {says: "the payload is too large.", mend: "Mend the program that enqueues them, and enqueue them anew."},
+	models.CodeUpstream5xx:  {says: "the called server answers that it cannot answer.", mend: "Ask its operator."},
+	models.CodeRateLimited:  {says: "the called server asks for fewer calls.", mend: "Lower the type's limit, or raise that of the server."},
+	models.CodeHandlerError: {says: "the handler returned an error, or panicked.", mend: "The error says what is wrong; mend it in the handler."},
+	models.CodePayloadInvalid: {
+		says: "the payload is not what the type asks for.", anew: true,
+		mend: "Mend the program that enqueues them, and enqueue them anew: the same payload fails again, unless a setting of the worker refused it.",
+	},
+	models.CodePayloadTooLarge:      {says: "the payload is too large.", anew: true, mend: "Mend the program that enqueues them, and enqueue them anew."},
 	models.CodeAuthenticationFailed: {says: "the called server refused the credentials.", mend: "Renew the type's credentials in the worker's environment, and restart the worker."},
 	models.CodeNotFound:             {says: "what the job is about does not exist.", mend: "Make it, or leave the jobs as they are."},
 	models.CodeHandlerMissing: {

@@ -56,6 +56,9 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	assert.Contains(t, network.Says, "connection refused")
 	assert.Contains(t, network.Todo, "DAYBOOK_SMTP_HOST")
 	assert.Contains(t, network.Todo, "daybook jobs retry --all --type email --code NETWORK_ERROR")
+	payload := said["jobs email PAYLOAD_INVALID"]
+	assert.Contains(t, payload.Todo, "daybook jobs cancel --all --type email --code PAYLOAD_INVALID")
+	assert.NotContains(t, payload.Todo, "jobs retry", "the same payload fails again")
 	rule := said["accounting  NO_MATCHING_RULE"]
 	assert.Contains(t, rule.Says, "no posting rule")
 	assert.Contains(t, rule.Todo, "daybook rules apply")
