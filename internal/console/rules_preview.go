@@ -15,7 +15,8 @@ import (
 	"github.com/daybook-dev/daybook/posting"
 )
 
-// previewsAtOnce is how many previews a server makes side by side: each evaluates documents for up to five seconds. Further ones wait.
+// previewsAtOnce is how many previews a server makes side by side: each reads a source for up to some seconds, and evaluates documents for up to five.
+// Further ones wait.
 const previewsAtOnce = 2
 
 // previewsShown is how many documents of each kind a preview shows; all that were tried are counted.
@@ -93,6 +94,12 @@ func formText(r *request, name string) string {
 }
 
 func (c *console) preview(ctx context.Context, r *request, d previewView, title string) (*view, error) {
+	select {
+	case c.previews <- struct{}{}:
+		defer func() { <-c.previews }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: as many as run at a time are running already", errPreviewsBusy)
+	}
 	o, err := c.Listing.Organization(ctx, d.Org)
 	if err != nil {
 		return nil, err
@@ -103,7 +110,7 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 		d.Problems = wrong.Problems
 		d.Lines = numbered(d.Source, linesOf(wrong.Problems)...)
 	} else {
-		tried, err := c.tryRules(ctx, ledger.PreviewOptions{OrgID: d.Org, Rules: rules})
+		tried, err := ledger.PreviewRules(ctx, c.Pool, ledger.PreviewOptions{OrgID: d.Org, Rules: rules})
 		if err != nil {
 			return nil, err
 		}
@@ -113,17 +120,6 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 		}
 	}
 	return &view{Title: title, Template: "rules-preview", Data: d, Trail: []trail{{"Rules", r.link("rules")}}}, nil
-}
-
-// tryRules tries rules on documents, when its turn comes.
-func (c *console) tryRules(ctx context.Context, o ledger.PreviewOptions) (ledger.Preview, error) {
-	select {
-	case c.previews <- struct{}{}:
-		defer func() { <-c.previews }()
-	case <-ctx.Done():
-		return ledger.Preview{}, fmt.Errorf("%w: as many as run at a time are running already", errPreviewsBusy)
-	}
-	return ledger.PreviewRules(ctx, c.Pool, o)
 }
 
 // runCases runs the test cases of the form with the source, and the chart that they name or else the organization's.
