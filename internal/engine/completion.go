@@ -78,10 +78,18 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
 // when that part has ended, and pinned until the commit.
 func (c *completion) try(ctx context.Context) (completed store.Completed, err error) {
-	inTx, free := true, func() {}
-	c.begun = false
 	var turn store.Turn
 	var completions []store.Completion
+	if completed, err = c.commit(ctx, &turn, &completions); err == nil {
+		c.engine.observer.completed(turn, completions, completed, 0)
+	}
+	return completed, err
+}
+
+// commit is try without telling of it: the sink is called when nothing is pinned any more. It says which turn has completed what.
+func (c *completion) commit(ctx context.Context, turn *store.Turn, completions *[]store.Completion) (completed store.Completed, err error) {
+	inTx, free := true, func() {}
+	c.begun = false
 	defer func() { free() }()
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
@@ -93,17 +101,14 @@ func (c *completion) try(ctx context.Context) (completed store.Completed, err er
 			return Own(tx, err)
 		}
 		inTx = false
-		turn, free = c.holder.pin()
+		*turn, free = c.holder.pin()
 		c.attempt.took = time.Since(c.call.began)
-		completions = []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.engine.kind.CompleteAndCommit(ctx, tx, turn, completions, lockPatience)
+		*completions = []store.Completion{c.attempt.completion(c.job)}
+		completed, err = c.engine.kind.CompleteAndCommit(ctx, tx, *turn, *completions, lockPatience)
 		return err
 	})
 	if !inTx && store.IsLockTimeout(err) {
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
-	}
-	if err == nil {
-		c.engine.observer.completed(turn, completions, completed, 0)
 	}
 	return completed, err
 }
