@@ -96,6 +96,8 @@ func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay tim
 		// Other processes wait for work as well. Should this fail, they find it when they look by themselves.
 		_, _ = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(`SELECT daybook.wake_job_queue()::text`))
 	}
-	s.changed(released)
+	if err == nil { // the rows are there also when their commit failed
+		s.changed(released)
+	}
 	return len(released), Wrap("release", err)
 }
