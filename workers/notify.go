@@ -93,7 +93,12 @@ func (n *notifier) send(ctx context.Context) error {
 	if len(some) == 0 {
 		return nil
 	}
-	err := store.NotifyEvents(ctx, n.pool, payloads(some))
+	lists, tooLong := payloads(some)
+	if tooLong > 0 {
+		last, _ := payloads([]queue.Event{{Name: queue.EventMissed, Missed: tooLong, At: time.Now()}})
+		lists = append(lists, last...)
+	}
+	err := store.NotifyEvents(ctx, n.pool, lists)
 	if err != nil {
 		n.mu.Lock()
 		n.missed += missed
@@ -107,13 +112,15 @@ func (n *notifier) send(ctx context.Context) error {
 	return err
 }
 
-// payloads are events as JSON lists, each no longer than a notification may be.
-func payloads(some []queue.Event) (lists []string) {
+// payloads are events as JSON lists, each no longer than a notification may be. tooLong counts the events that are left out, because one alone is longer, as
+// with an error code or a worker's name of some kilobytes: PostgreSQL would refuse the statement, and with it all others.
+func payloads(some []queue.Event) (lists []string, tooLong int) {
 	list := []byte{'['}
 	for i := range some {
 		one, err := json.Marshal(&some[i])
-		if err != nil {
-			continue // it has texts, numbers and a time
+		if err != nil || len(one)+2 > store.MaxNotification {
+			tooLong++
+			continue
 		}
 		if len(list) > 1 && len(list)+len(one)+2 > store.MaxNotification {
 			lists = append(lists, string(append(list, ']')))
@@ -124,7 +131,10 @@ func payloads(some []queue.Event) (lists []string) {
 		}
 		list = append(list, one...)
 	}
-	return append(lists, string(append(list, ']')))
+	if len(list) > 1 {
+		lists = append(lists, string(append(list, ']')))
+	}
+	return lists, tooLong
 }
 
 // close sends what waits, and ends.

@@ -86,7 +86,8 @@ func TestPayloadsFit(t *testing.T) {
 	for i := range many {
 		many[i] = queue.Event{Name: queue.EventCompleted, Kind: "jobs", OrgID: "organization", Type: "webhook", JobID: "01a202b8-b7c5-7944-8830-99520387d49c", At: time.Now()}
 	}
-	lists := payloads(many)
+	lists, tooLong := payloads(many)
+	assert.Zero(t, tooLong)
 	assert.Greater(t, len(lists), 1)
 	for _, l := range lists {
 		assert.Less(t, len(l), 8000)
