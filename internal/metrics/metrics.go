@@ -45,6 +45,8 @@ type Metrics struct {
 	provider  *sdk.MeterProvider
 	began     time.Time
 	log       *slog.Logger
+	// doubt is what may have been added to the history, or not; nil: nothing. It belongs to the goroutine that keeps the history.
+	doubt *doubtful
 
 	mu    sync.Mutex
 	pools []*pgxpool.Pool

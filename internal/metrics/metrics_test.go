@@ -2,7 +2,9 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -271,6 +275,53 @@ func TestHistory(t *testing.T) {
 	require.Len(t, bars, 1)
 	assert.Equal(t, figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, bars[0].Outcome)
 	assert.EqualValues(t, 2, bars[0].Count)
+}
+
+// unanswered is a database whose commits are not answered.
+type unanswered struct {
+	*pgxpool.Pool
+	// lost: nothing is committed.
+	lost bool
+}
+
+// BeginTx implements store.Beginner.
+func (u unanswered) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := u.Pool.BeginTx(ctx, o)
+	return unansweredTx{tx, u.lost}, err
+}
+
+type unansweredTx struct {
+	pgx.Tx
+	lost bool
+}
+
+// Commit implements pgx.Tx.
+func (u unansweredTx) Commit(ctx context.Context) error {
+	end := u.Tx.Commit
+	if u.lost {
+		end = u.Rollback
+	}
+	return errors.Join(end(ctx), io.ErrUnexpectedEOF)
+}
+
+// TestHistoryIsAddedOnce: what may have been added is added again only where it was not.
+func TestHistoryIsAddedOnce(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{true, false} {
+		t.Run(fmt.Sprintf("lost %t", lost), func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			m := setup(t, metrics.Options{})
+			m.Sink().Observe([]events.Event{{Name: events.Completed, Kind: "jobs", Type: "email"}})
+			require.ErrorIs(t, m.AddHistory(t.Context(), unanswered{db.Pool, lost}), io.ErrUnexpectedEOF)
+			require.NoError(t, m.AddHistory(t.Context(), db.Pool))
+			require.NoError(t, m.AddHistory(t.Context(), db.Pool))
+			bars, err := figures.History(t.Context(), db.Pool, figures.Filter{Since: time.Now().Add(-time.Hour)})
+			require.NoError(t, err)
+			require.Len(t, bars, 1)
+			assert.EqualValues(t, 1, bars[0].Count)
+		})
+	}
 }
 
 // TestPush pushes to a collector that the environment names.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -158,4 +159,36 @@ func TestQuantile(t *testing.T) {
 	assert.InDelta(t, 70*time.Millisecond, d.Mean(), float64(time.Millisecond))
 	d.Observe(-time.Second)
 	assert.EqualValues(t, 101, d.Count())
+}
+
+// TestAddHistoryBesideAnother adds to a row that another process is adding to, in a database whose transactions are stricter by default.
+func TestAddHistoryBesideAnother(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const strict = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''repeatable read''', current_database()); END $$`
+	_, err := db.Pool.Exec(t.Context(), strict)
+	require.NoError(t, err)
+	db.Pool.Reset()
+	some := []figures.Attempts{attempts(figures.Outcome{Kind: "jobs", Type: "email", Outcome: "completed"}, 1, time.Second)}
+	added := make(chan error, 1)
+	require.NoError(t, store.Begin(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		// Of this minute and the next one, should that begin meanwhile.
+		_, err := tx.Exec(t.Context(), `
+INSERT INTO daybook.history (seconds, at, kind, type, outcome, code, org_id, count, waited_seconds, took_seconds, waited, took)
+SELECT s, date_bin(make_interval(secs => s), statement_timestamp() + make_interval(secs => d), '2000-01-01 00:00:00+00'), 'jobs', 'email', 'completed', '', '', 1, 0, 0,
+       array_fill(0, ARRAY[17]), array_fill(0, ARRAY[17])
+  FROM unnest(ARRAY[60, 600, 3600]) AS s, generate_series(0, 60, 60) AS d
+ON CONFLICT DO NOTHING`)
+		if err != nil {
+			return err
+		}
+		go func() { added <- figures.AddHistory(t.Context(), db.Pool, some) }()
+		assert.Eventually(t, func() bool {
+			var n int
+			err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+			return err == nil && n > 0
+		}, time.Minute, 10*time.Millisecond)
+		return nil
+	}))
+	require.NoError(t, <-added)
 }

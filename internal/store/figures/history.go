@@ -31,8 +31,38 @@ type Attempts struct {
 	Waited, Took Distribution
 }
 
-// AddHistory adds what attempts came to, at the database's time, to the history. Each Outcome may be there once. Several processes add at the same time.
-func AddHistory(ctx context.Context, db store.DB, all []Attempts) error {
+// UnknownError is the error of an addition to the history whose commit was not answered: it is there or not, which Added says later.
+type UnknownError struct {
+	// Transaction is its id.
+	Transaction string
+	cause       error
+}
+
+// Error implements error.
+func (e *UnknownError) Error() string {
+	return "it is not known whether figures were added to the history: " + e.cause.Error()
+}
+
+// Unwrap returns why.
+func (e *UnknownError) Unwrap() error { return e.cause }
+
+// stateInvalidParameter is the SQLSTATE for a transaction that lies in the future: the database is on another server now, which never had it.
+const stateInvalidParameter = "22023"
+
+// Added reports whether the transaction of an UnknownError was committed; ended is false while it goes on.
+func Added(ctx context.Context, q store.Querier, transaction string) (added, ended bool, err error) {
+	var status *string
+	err = q.QueryRow(ctx, `SELECT pg_catalog.pg_xact_status($1::text::xid8)`, transaction).Scan(&status)
+	if store.SQLState(err) == stateInvalidParameter {
+		return false, true, nil
+	}
+	s := store.Value(status)
+	return s == "committed", s != "in progress", store.Wrap("ask what became of figures for the history", err)
+}
+
+// AddHistory adds what attempts came to, at the database's time, to the history. Each Outcome may be there once. Several processes add at the same time. After
+// an error nothing is added, unless it is an UnknownError.
+func AddHistory(ctx context.Context, db store.Beginner, all []Attempts) error {
 	const stmt = `
 INSERT INTO daybook.history AS h (seconds, at, kind, type, outcome, code, org_id, count, waited_seconds, took_seconds, waited, took)
 SELECT s.seconds, date_bin(make_interval(secs => s.seconds), statement_timestamp(), '2000-01-01 00:00:00+00'), r.kind, r.type, r.outcome, r.code, r.org_id,
@@ -65,7 +95,21 @@ ON CONFLICT (seconds, at, kind, type, outcome, code, org_id) DO UPDATE
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec(ctx, text, values...)
+	transaction := ""
+	err = store.Begin(ctx, db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, text, values...); err != nil {
+			return err
+		}
+		var id string
+		if err := tx.QueryRow(ctx, `SELECT pg_catalog.pg_current_xact_id()::text`).Scan(&id); err != nil {
+			return err
+		}
+		transaction = id // from now on all that can fail is the commit
+		return nil
+	})
+	if err != nil && transaction != "" { // also an error that the server names: it may have been stopped after the commit
+		err = &UnknownError{transaction, err}
+	}
 	return store.Wrap("add to the history", err)
 }
 
