@@ -137,7 +137,7 @@ func TestExceptionsAreNeeded(t *testing.T) {
 		for _, e := range w.except {
 			used := false
 			files(t, func(path string, _ int, line string) {
-				used = used || pattern.MatchString(line) && e.covers(path, line)
+				used = used || e.isFor(path) && pattern.MatchString(line) && e.covers(path, line)
 			})
 			assert.True(t, used, "%s in %s (%s)", w.word, e.path, e.why)
 		}
