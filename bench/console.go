@@ -140,7 +140,7 @@ func signIn(ctx context.Context, d *database, address string) (*http.Client, err
 func timePage(ctx context.Context, client *http.Client, address string, samples int) (delays []float64, size int, err error) {
 	const warmUp = 3
 	for i := range warmUp + samples {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return nil, 0, err
 		}
