@@ -2,7 +2,7 @@
 # Runs the tests of the console in a real browser: scripts/browser.sh [arguments of go test]
 #
 # Chromium is the one on the PATH (or the one that CHROME names); where there is none, root on Debian gets it installed. axe-core, which checks
-# accessibility, is fetched into the user's cache once, and its checksum compared.
+# accessibility, is fetched with npm into the user's cache once, and its checksum compared.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,14 +13,19 @@ find_chrome() {
 	done
 	return 1
 }
-if ! CHROME="$(find_chrome)"; then
+
+# install installs packages of Debian.
+install() {
 	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-		echo "there is no Chromium on the PATH: install it, or name one with CHROME, and try again" >&2
+		echo "$1 is not on the PATH: install it and try again; CHROME names another Chromium" >&2
 		exit 1
 	fi
-	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -q
-	apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 chromium fonts-dejavu-core
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+}
+
+if ! CHROME="$(find_chrome)"; then
+	install chromium fonts-dejavu-core
 	CHROME="$(find_chrome)"
 fi
 export CHROME
@@ -29,13 +34,15 @@ axe_version=4.14.1
 axe_sha512=1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
 axe="${XDG_CACHE_HOME:-$HOME/.cache}/daybook/axe-core-$axe_version.js"
 if [ ! -e "$axe" ]; then
+	command -v npm >/dev/null || install npm
 	mkdir -p "$(dirname "$axe")"
 	new="$(mktemp -d)"
 	trap 'rm -rf "$new"' EXIT
-	curl -sSfL --retry 3 -o "$new/axe.tgz" "https://registry.npmjs.org/axe-core/-/axe-core-$axe_version.tgz"
-	echo "$axe_sha512  $new/axe.tgz" | sha512sum --check --quiet
-	tar -xzf "$new/axe.tgz" -C "$new" package/axe.min.js
+	npm pack --silent --pack-destination "$new" "axe-core@$axe_version" >/dev/null
+	echo "$axe_sha512  $new/axe-core-$axe_version.tgz" | sha512sum --check --quiet
+	tar -xzf "$new/axe-core-$axe_version.tgz" -C "$new" package/axe.min.js
 	mv "$new/package/axe.min.js" "$axe"
+	rm -rf "$new" # the program below takes this one's place
 fi
 export DAYBOOK_AXE="$axe"
 
