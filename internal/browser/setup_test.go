@@ -168,15 +168,20 @@ func (b *tab) click(words string) {
 	})()`
 	found := evaluate[string](b, fmt.Sprintf(find, words))
 	require.NotEmpty(b.t, found, "there is nothing to click with the words %q on:\n%s", words, b.text())
-	clicked := chromedp.Click(chromedp.CSS(`[data-clicked="1"]`))
 	if found == "SUMMARY" {
-		b.do(clicked)
+		b.do(chromedp.Click(chromedp.CSS(`[data-clicked="1"]`)))
 		return
 	}
+	b.press(`[data-clicked="1"]`)
+}
+
+// press presses what a selector finds, and waits for the page that it leads to.
+func (b *tab) press(selector string) {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	_, err := chromedp.RunResponse(ctx, clicked)
-	require.NoError(b.t, err, "click %q", words)
+	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+	require.NoError(b.t, err, "press %s", selector)
 	b.do(ready())
 }
 

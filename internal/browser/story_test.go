@@ -89,6 +89,39 @@ func TestMendARule(t *testing.T) {
 	b.see("on call")
 }
 
+// TestWorkflowIsPausedAndResumed presses the buttons of the workers' page: the real workflow is paused, resumed and given other settings.
+func TestWorkflowIsPausedAndResumed(t *testing.T) {
+	t.Parallel()
+	server := temporaltest.Shared(t)
+	temporal := server.Client(t, server.Namespace(t))
+	b := open(t, temporal)
+	fixture.Organization(t, b.Pool, "acme")
+	b.run(temporal)
+	b.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+
+	b.visit("workers")
+	b.see("Workers polling")
+	b.click("Pause…")
+	b.press("details.confirm[open] button")
+	b.see("Paused: no new turn begins.")
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "inv-1", 1000))
+	b.see("paused")
+	b.accessible("workers")
+	b.visit("")
+	b.see("WORKFLOW_PAUSED")
+
+	b.visit("workers")
+	b.click("Resume")
+	b.see("Resumed.")
+	require.Eventually(t, func() bool { return b.state("inv-1") == models.JobCompleted }, patience, 50*time.Millisecond, "the document that came meanwhile is posted")
+	b.see("Change settings…")
+	b.click("Change settings…")
+	b.fill("#accounting-batch", "70")
+	b.press("details.confirm[open] button")
+	b.see("The settings hold from the next turn on.")
+	b.see("70")
+}
+
 // TestRetryManyByErrorCode retries what failed with a code, after a count, and watches it being done.
 func TestRetryManyByErrorCode(t *testing.T) {
 	t.Parallel()
