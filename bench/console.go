@@ -23,7 +23,7 @@ const topicConsole = "The console"
 
 func init() {
 	register(scenario{
-		order: 140, name: "console", topic: topicConsole, takes: "5 minutes",
+		order: 200, name: "console", topic: topicConsole, takes: "5 minutes",
 		about: "A database with 5,000,000 jobs of 20 types and a thousand organizations: 1 % are dead letters of five error codes, 1 % are due, the others are completed. Its history has a week of minutes. " +
 			"The console answers in this process; a client that is signed in asks for each page one request after the other, as a browser that follows the overview does, and reads it to its end. " +
 			"The time is from the request to the last byte.",
