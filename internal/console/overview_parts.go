@@ -177,41 +177,16 @@ type failureLine struct {
 
 // failureLines joins the dead letters that there are with what failed in the period, the most first.
 func failureLines(r *request, gauges figures.Gauges, bars []figures.Bar, all bool) []failureLine {
-	type key struct{ kind, jobType, code string }
-	lines := map[key]*failureLine{}
-	line := func(k key) *failureLine {
-		if lines[k] == nil {
-			lines[k] = &failureLine{Kind: k.kind, Type: k.jobType, Code: k.code, Look: listAddress(r, k.kind, k.jobType, k.code, models.JobFailed)}
-		}
-		return lines[k]
+	if !all {
+		gauges = figures.Gauges{}
 	}
-	for i := range bars {
-		b := &bars[i]
-		k := key{b.Kind, b.Type, b.Code}
-		switch {
-		case b.Outcome.Outcome == "retried":
-			line(k).Retried += b.Count
-		case endedBadly(b.Outcome.Outcome):
-			line(k).Failed += b.Count
+	failures := figures.FailuresOf(gauges, bars)
+	list := make([]failureLine, len(failures))
+	for i, f := range failures {
+		list[i] = failureLine{
+			Kind: f.Kind, Type: f.Type, Code: f.Code, Owner: f.Owner, Dead: f.Dead, Failed: f.Failed + f.Reclaimed, Retried: f.Retried,
+			Look: listAddress(r, f.Kind, f.Type, f.Code, models.JobFailed),
 		}
-	}
-	if all {
-		for _, kind := range gauges.Kinds {
-			for _, d := range kind.DeadLetters {
-				line(key{kind.Kind, d.Type, d.Code}).Dead = d.Count
-			}
-			for _, t := range kind.Types {
-				for k, l := range lines {
-					if k.kind == kind.Kind && k.jobType == t.Type {
-						l.Owner = t.Owner
-					}
-				}
-			}
-		}
-	}
-	list := make([]failureLine, 0, len(lines))
-	for _, l := range lines {
-		list = append(list, *l)
 	}
 	slices.SortFunc(list, func(a, b failureLine) int {
 		return cmp.Or(cmp.Compare(b.Dead, a.Dead), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Retried, a.Retried), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Code, b.Code))

@@ -8,6 +8,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
+	"github.com/daybook-dev/daybook/models"
 )
 
 const (
@@ -110,7 +111,7 @@ func rowsOf(g figures.Gauges, bars []figures.Bar, now time.Time) (queues, types 
 		for _, name := range names(b) {
 			add(row(b.Kind, name), b, now)
 			k := rowKey{b.Kind, name}
-			if b.Outcome.Outcome == completed && b.At.After(now.Add(-recent)) {
+			if b.Outcome.Outcome == string(models.OutcomeCompleted) && b.At.After(now.Add(-recent)) {
 				if latency[k] == nil {
 					latency[k] = &figures.Distribution{}
 				}
@@ -143,25 +144,18 @@ func names(b figures.Bar) []string {
 	return []string{"", b.Type}
 }
 
-// Outcomes of the history.
-const (
-	completed = "completed"
-	failed    = "failed"
-	retried   = "retried"
-)
-
 func add(r *Row, b figures.Bar, now time.Time) {
 	age := now.Truncate(time.Minute).Sub(b.At)
 	fresh := b.At.After(now.Add(-recent))
 	switch b.Outcome.Outcome {
-	case completed:
+	case string(models.OutcomeCompleted):
 		if i := len(r.Completed) - 1 - int(age/time.Minute); i >= 0 && i < len(r.Completed) {
 			r.Completed[i] += b.Count
 		}
 		if fresh {
 			r.CompletedPerSecond += float64(b.Count) / span(now).Seconds()
 		}
-	case failed, retried:
+	case string(models.OutcomeFailed), string(models.OutcomeRetried):
 		if fresh {
 			r.FailedPerMinute += float64(b.Count) / span(now).Minutes()
 		}
@@ -176,39 +170,11 @@ func span(now time.Time) time.Duration {
 
 // failuresOf groups what failed in the last hour, and the dead letters that are there, the most frequent first.
 func failuresOf(g figures.Gauges, bars []figures.Bar) []Failure {
-	found := map[Failure]*Failure{}
-	of := func(kind, kindType, code string) *Failure {
-		k := Failure{Kind: kind, Type: kindType, Code: code}
-		if found[k] == nil {
-			found[k] = &Failure{Kind: kind, Type: kindType, Code: code}
+	list := []Failure{}
+	for _, f := range figures.FailuresOf(g, bars) {
+		if f.Failed+f.Retried+f.Dead > 0 {
+			list = append(list, Failure{Kind: f.Kind, Type: f.Type, Code: f.Code, Failed: f.Failed, Retried: f.Retried, Waiting: f.Dead, Owner: f.Owner})
 		}
-		return found[k]
-	}
-	for _, b := range bars {
-		switch b.Outcome.Outcome {
-		case failed:
-			of(b.Kind, b.Type, b.Code).Failed += b.Count
-		case retried:
-			of(b.Kind, b.Type, b.Code).Retried += b.Count
-		}
-	}
-	for _, k := range g.Kinds {
-		owners := map[string]string{}
-		for _, t := range k.Types {
-			owners[t.Type] = t.Owner
-		}
-		for _, d := range k.DeadLetters {
-			of(k.Kind, d.Type, d.Code).Waiting += d.Count
-		}
-		for _, f := range found {
-			if f.Kind == k.Kind {
-				f.Owner = owners[f.Type]
-			}
-		}
-	}
-	list := make([]Failure, 0, len(found))
-	for _, f := range found {
-		list = append(list, *f)
 	}
 	slices.SortFunc(list, func(x, y Failure) int {
 		return cmp.Or(cmp.Compare(y.Failed+y.Retried, x.Failed+x.Retried), cmp.Compare(y.Waiting, x.Waiting),
