@@ -12,6 +12,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -161,7 +162,7 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		if line[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], oneLine(line[1])); err != nil {
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], terminal.OneLine(line[1])); err != nil {
 			return err
 		}
 	}

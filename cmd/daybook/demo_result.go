@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -150,7 +151,7 @@ func (d *demo) show(r *demoResult) error {
 			return err
 		}
 		for _, f := range r.Failed {
-			if _, err := fmt.Fprintf(w, "\n%s of organization %s was not posted:\n  %s: %s\n", f.Source, f.OrgID, f.Code, oneLine(f.Message)); err != nil {
+			if _, err := fmt.Fprintf(w, "\n%s of organization %s was not posted:\n  %s: %s\n", f.Source, f.OrgID, f.Code, terminal.OneLine(f.Message)); err != nil {
 				return err
 			}
 		}

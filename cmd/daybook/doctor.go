@@ -15,6 +15,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 // doctorFlags are what `daybook doctor` asks with.
@@ -108,7 +109,7 @@ func verdict(r health.Report) error {
 
 // printReport writes the report for people: whether work gets done, what was found, and what was looked at.
 func (a *app) printReport(w io.Writer, r health.Report) error {
-	if _, err := fmt.Fprintln(w, a.bold(w, oneLine(r.Summary))); err != nil {
+	if _, err := fmt.Fprintln(w, a.bold(w, terminal.OneLine(r.Summary))); err != nil {
 		return err
 	}
 	for _, f := range r.Findings {
@@ -134,11 +135,11 @@ func (a *app) printFinding(w io.Writer, f health.Finding, now time.Time) error {
 	if f.Owner != "" {
 		facts = append(facts, "Owner: "+f.Owner+".")
 	}
-	lines := []string{"", a.bold(w, oneLine(strings.Join(head, "  "))), "  " + oneLine(f.Says)}
+	lines := []string{"", a.bold(w, terminal.OneLine(strings.Join(head, "  "))), "  " + terminal.OneLine(f.Says)}
 	if len(facts) > 0 {
-		lines = append(lines, "  "+oneLine(strings.Join(facts, " ")))
+		lines = append(lines, "  "+terminal.OneLine(strings.Join(facts, " ")))
 	}
-	lines = append(lines, "  → "+oneLine(f.Todo))
+	lines = append(lines, "  → "+terminal.OneLine(f.Todo))
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
@@ -164,7 +165,7 @@ func printChecked(w io.Writer, r health.Report) error {
 		lines = append(lines, "Not looked at: "+strings.Join(skipped, ", ")+".")
 	}
 	for _, n := range notes {
-		lines = append(lines, "Note: "+oneLine(n)+".")
+		lines = append(lines, "Note: "+terminal.OneLine(n)+".")
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

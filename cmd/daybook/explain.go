@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -48,7 +49,7 @@ func (f fields) print(w io.Writer) error {
 		if line[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-14s %s\n", line[0], oneLine(line[1])); err != nil {
+		if _, err := fmt.Fprintf(w, "%-14s %s\n", line[0], terminal.OneLine(line[1])); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -269,7 +270,7 @@ func (a *app) showImport(r *importResult) error {
 
 func printProblems(w io.Writer, what string, problems []importProblem) error {
 	for _, p := range problems {
-		if _, err := fmt.Fprintf(w, "%s  %s: %s\n", what, p.Source, oneLine(p.Reason)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s: %s\n", what, p.Source, terminal.OneLine(p.Reason)); err != nil {
 			return err
 		}
 	}

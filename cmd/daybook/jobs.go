@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -224,7 +225,7 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
 		if line[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], oneLine(line[1])); err != nil {
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], terminal.OneLine(line[1])); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 func leasesCommand(a *app) *cobra.Command {
@@ -47,7 +48,7 @@ func (a *app) printLeases(w io.Writer, groups []store.LeaseGroup) error {
 		if g.Detached {
 			detached = "yes"
 		}
-		t.add(g.Queue, oneLine(g.Worker), oneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
+		t.add(g.Queue, terminal.OneLine(g.Worker), terminal.OneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
 			strconv.FormatInt(g.Expired, 10), formatTime(g.Renewed))
 	}
 	return a.print(w, t)

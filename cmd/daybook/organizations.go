@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 func organizationsCommand(a *app) *cobra.Command {
@@ -122,7 +123,7 @@ func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string
 		unknown, err := store.UnknownOrganizations(ctx, db.Pool, o.ids)
 		if err == nil && len(unknown) > 0 {
 			err = tagged(store.ErrOrganizationNotFound, "Daybook knows no organization %s: check the id (`daybook organizations list`), or add --create to make it known",
-				oneLine(strings.Join(unknown, ", ")))
+				terminal.OneLine(strings.Join(unknown, ", ")))
 		}
 		return o.ids, err
 	}

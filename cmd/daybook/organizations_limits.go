@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 // changedLimits is what holds an organization's jobs back after a change, for programs.
@@ -130,7 +131,7 @@ func (a *app) changeLimitsOf(ctx context.Context, orgs *organizationFlags, chang
 func (a *app) showLimits(results []changedLimits) error {
 	for _, r := range results {
 		if r.Added {
-			a.say("Daybook did not know organization %s until now; `daybook organizations list` shows whether it has jobs.", oneLine(r.OrgID))
+			a.say("Daybook did not know organization %s until now; `daybook organizations list` shows whether it has jobs.", terminal.OneLine(r.OrgID))
 		}
 	}
 	return a.emit(map[string]any{"organizations": results}, func(w io.Writer) error {

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 // emit prints v as JSON for programs, or what human writes for people.
@@ -43,7 +45,7 @@ func (a *app) print(w io.Writer, t *table) error {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(oneLine(cell)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(terminal.OneLine(cell)))
 		}
 	}
 	right := map[int]bool{}
@@ -55,7 +57,7 @@ func (a *app) print(w io.Writer, t *table) error {
 	line := func(row []string) string {
 		b.Reset()
 		for i, cell := range row {
-			cell = oneLine(cell)
+			cell = terminal.OneLine(cell)
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			switch {
 			case right[i]:
@@ -88,19 +90,6 @@ func (a *app) bold(w io.Writer, text string) string {
 		return text
 	}
 	return "\x1b[1m" + text + "\x1b[0m"
-}
-
-// oneLine keeps a cell on its line, and control characters of foreign texts off the terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0):
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // screenWidth returns the terminal's width; 0: no terminal, nothing is cut.

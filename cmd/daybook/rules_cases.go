@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/posting"
 )
 
@@ -126,12 +127,12 @@ func printTested(w io.Writer, files []testedFile, total, failed int) error {
 			return err
 		}
 		for _, r := range f.Cases {
-			line := "  ok    " + oneLine(r.Title)
+			line := "  ok    " + terminal.OneLine(r.Title)
 			if !r.Passed {
-				line = fmt.Sprintf("  FAIL  %s (%v)", oneLine(r.Title), r.Place)
+				line = fmt.Sprintf("  FAIL  %s (%v)", terminal.OneLine(r.Title), r.Place)
 			}
 			for _, d := range r.Differences {
-				line += "\n          " + oneLine(d)
+				line += "\n          " + terminal.OneLine(d)
 			}
 			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err

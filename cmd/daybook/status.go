@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -105,7 +106,7 @@ func (a *app) showStatus(ctx context.Context, w io.Writer, o health.Options, nam
 
 // printStatus writes the status for people.
 func (a *app) printStatus(w io.Writer, s queuesStatus) error {
-	if _, err := fmt.Fprintf(w, "%s\n\n", a.bold(w, oneLine(s.Summary))); err != nil {
+	if _, err := fmt.Fprintf(w, "%s\n\n", a.bold(w, terminal.OneLine(s.Summary))); err != nil {
 		return err
 	}
 	if err := a.printQueues(w, s.Queues, s.Paused); err != nil {

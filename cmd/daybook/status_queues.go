@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -51,12 +52,12 @@ func (a *app) printQueues(w io.Writer, queues []store.QueueStatus, paused []stor
 // pendingText names a job that waits.
 func pendingText(p *store.PendingJob) string {
 	if p.DocumentID != "" {
-		return fmt.Sprintf("document %s of organization %s", oneLine(p.DocumentID), oneLine(p.OrgID))
+		return fmt.Sprintf("document %s of organization %s", terminal.OneLine(p.DocumentID), terminal.OneLine(p.OrgID))
 	}
 	if p.OrgID == "" {
-		return fmt.Sprintf("task %s (%s)", oneLine(p.JobID), oneLine(p.Type))
+		return fmt.Sprintf("task %s (%s)", terminal.OneLine(p.JobID), terminal.OneLine(p.Type))
 	}
-	return fmt.Sprintf("job %s (%s) of organization %s", oneLine(p.JobID), oneLine(p.Type), oneLine(p.OrgID))
+	return fmt.Sprintf("job %s (%s) of organization %s", terminal.OneLine(p.JobID), terminal.OneLine(p.Type), terminal.OneLine(p.OrgID))
 }
 
 func ageText(p *store.PendingJob) string {
@@ -69,7 +70,7 @@ const pausedShown = 10
 func pausedText(paused []store.PausedOrganization) string {
 	names := make([]string, 0, pausedShown+1)
 	for _, p := range paused[:min(len(paused), pausedShown)] {
-		names = append(names, oneLine(p.OrgID)+" since "+formatTime(p.PausedAt))
+		names = append(names, terminal.OneLine(p.OrgID)+" since "+formatTime(p.PausedAt))
 	}
 	if more := len(paused) - pausedShown; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more (`daybook organizations list`)", more))

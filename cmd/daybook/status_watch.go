@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 // watchDefault is how many seconds `status --watch` waits before it shows the status again.
@@ -56,10 +57,10 @@ func (a *app) watchStatus(ctx context.Context, every time.Duration, show func(io
 }
 
 // textOf is what show writes for the terminal, or why it cannot.
-func textOf(terminal io.Writer, show func(io.Writer) error) string {
+func textOf(out io.Writer, show func(io.Writer) error) string {
 	var b bytes.Buffer
-	if err := show(screen{&b, terminal}); err != nil {
-		return fmt.Sprintf("The status cannot be read: %s\n", oneLine(err.Error()))
+	if err := show(screen{&b, out}); err != nil {
+		return fmt.Sprintf("The status cannot be read: %s\n", terminal.OneLine(err.Error()))
 	}
 	return b.String()
 }

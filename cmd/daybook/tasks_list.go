@@ -11,6 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -158,7 +159,7 @@ func printTask(w io.Writer, d *listing.TaskDetail) error {
 		if line[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], oneLine(line[1])); err != nil {
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", line[0], terminal.OneLine(line[1])); err != nil {
 			return err
 		}
 	}

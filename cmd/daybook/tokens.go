@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 func tokensCommand(a *app) *cobra.Command {
@@ -171,7 +172,7 @@ func tokensRevokeCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(token, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "revoked %s (%s)\n", token.ID, oneLine(token.Name))
+				_, err := fmt.Fprintf(w, "revoked %s (%s)\n", token.ID, terminal.OneLine(token.Name))
 				return err
 			})
 		},

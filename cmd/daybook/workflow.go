@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 func workflowCommand(a *app) *cobra.Command {
@@ -126,7 +127,7 @@ func change(s health.WorkflowState, result, says string) workflowChange {
 func (a *app) emitChanges(changes []workflowChange) error {
 	return a.emit(map[string]any{"workflows": changes}, func(w io.Writer) error {
 		for _, c := range changes {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", c.Kind, oneLine(c.Says)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", c.Kind, terminal.OneLine(c.Says)); err != nil {
 				return err
 			}
 		}

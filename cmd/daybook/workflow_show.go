@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 func workflowShowCommand(a *app) *cobra.Command {
@@ -50,7 +51,7 @@ func workflowShowCommand(a *app) *cobra.Command {
 func (a *app) printWorkflow(w io.Writer, s health.WorkflowState) error {
 	lines := []string{a.bold(w, s.Kind+": "+stateText(s)), "  workflow    " + s.ID}
 	add := func(name, format string, args ...any) {
-		lines = append(lines, fmt.Sprintf("  %-11s ", name)+oneLine(fmt.Sprintf(format, args...)))
+		lines = append(lines, fmt.Sprintf("  %-11s ", name)+terminal.OneLine(fmt.Sprintf(format, args...)))
 	}
 	add("task queue", "%s", s.TaskQueue)
 	if s.RunID != "" {

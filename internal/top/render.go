@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
 // Write writes a picture once, with the rows of every list: for a pipe, or a terminal that cannot be redrawn.
@@ -29,7 +30,7 @@ func Write(w io.Writer, p Picture, width int) error {
 func (m Model) text() string {
 	if !m.have {
 		if m.err != nil {
-			return m.cut("The figures cannot be read: " + plain(m.err.Error()) + " Trying again. (q quits)")
+			return m.cut("The figures cannot be read: " + terminal.OneLine(m.err.Error()) + " Trying again. (q quits)")
 		}
 		return "Reading…"
 	}
@@ -69,7 +70,7 @@ func (m Model) head() []string {
 	case len(p.Findings) > 0:
 		style = amber
 	}
-	lines := []string{m.paint(style, mark) + " " + m.paint(bold, m.cutBy(plain(p.Summary), 2))}
+	lines := []string{m.paint(style, mark) + " " + m.paint(bold, m.cutBy(terminal.OneLine(p.Summary), 2))}
 	const most = 3
 	for i, f := range p.Findings {
 		if i == most {
@@ -80,7 +81,7 @@ func (m Model) head() []string {
 		if f.Severity == health.Critical {
 			style = red
 		}
-		lines = append(lines, "  "+m.paint(style, string(f.Code))+" "+m.cutBy(plain(f.Says), len(f.Code)+3))
+		lines = append(lines, "  "+m.paint(style, string(f.Code))+" "+m.cutBy(terminal.OneLine(f.Says), len(f.Code)+3))
 	}
 	lines = append(lines, "")
 	return append(lines, m.table([]column{
@@ -191,7 +192,7 @@ func (m Model) foot() string {
 	state := "read " + m.picture.At.Local().Format(time.TimeOnly)
 	switch {
 	case m.err != nil:
-		state = "cannot be read any more: " + plain(m.err.Error())
+		state = "cannot be read any more: " + terminal.OneLine(m.err.Error())
 	case m.held:
 		state = "held; p goes on"
 	case m.picture.SampledAt.IsZero():
@@ -215,7 +216,7 @@ func (m Model) table(columns []column, n int, row func(int) []string) []string {
 	}
 	for i := range n {
 		for _, cell := range row(i) {
-			cells[i+1] = append(cells[i+1], plain(cell))
+			cells[i+1] = append(cells[i+1], terminal.OneLine(cell))
 		}
 	}
 	width := make([]int, len(columns))
@@ -250,19 +251,6 @@ func (m Model) cutBy(s string, before int) string {
 		return s
 	}
 	return string([]rune(s)[:max(width-1, 0)]) + "…"
-}
-
-// plain keeps control characters of foreign texts off the terminal.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0):
-			return -1
-		}
-		return r
-	}, s)
 }
 
 func count(n int64) string {
