@@ -183,7 +183,7 @@ func (b *bundle) doLine(line, section string, f *health.Finding) {
 	b.t.Helper()
 	if command, ok := strings.CutPrefix(line, "daybook "); ok {
 		require.Contains(b.t, section, "\n      "+line+"\n", "the section says this")
-		b.ok(words(command)...)
+		b.ok(wordsOf(command)...)
 		return
 	}
 	stmt, _ := strings.CutPrefix(line, "psql ")
@@ -203,17 +203,4 @@ func (b *bundle) doLine(line, section string, f *health.Finding) {
 	}
 	_, err := b.Pool.Exec(b.t.Context(), stmt)
 	require.NoError(b.t, err, stmt)
-}
-
-// words are those of a command line; a text between double quotes is one.
-func words(line string) []string {
-	var all []string
-	for i, part := range strings.Split(line, `"`) {
-		if i%2 == 1 {
-			all = append(all, part)
-			continue
-		}
-		all = append(all, strings.Fields(part)...)
-	}
-	return all
 }

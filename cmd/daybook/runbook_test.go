@@ -46,13 +46,18 @@ func TestRunbookNamesCommandsThatExist(t *testing.T) {
 	assert.Greater(t, count, 60, "commands that were found")
 }
 
+// wordsOf are the words of a command line, without their quotes.
+func wordsOf(line string) (words []string) {
+	for _, w := range word.FindAllString(line, -1) {
+		words = append(words, strings.Trim(w, `"'`))
+	}
+	return words
+}
+
 // assertCommand fails unless the program has the command and its flags and, when it is whole, takes its arguments.
 func assertCommand(t *testing.T, file, line string, whole bool) {
 	t.Helper()
-	var args []string
-	for _, w := range word.FindAllString(strings.ReplaceAll(line, " N", " 6"), -1)[1:] {
-		args = append(args, strings.Trim(w, `"'`))
-	}
+	args := wordsOf(strings.ReplaceAll(line, " N", " 6"))[1:]
 	a, err := newApp(strings.NewReader(""), io.Discard, io.Discard)
 	require.NoError(t, err)
 	root := newRoot(a)

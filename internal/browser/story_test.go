@@ -22,6 +22,17 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
+// openWorking is open with the organization acme, whose documents a real worker posts.
+func openWorking(t *testing.T) *tab {
+	t.Helper()
+	server := temporaltest.Shared(t)
+	temporal := server.Client(t, server.Namespace(t))
+	b := open(t, temporal)
+	fixture.Organization(t, b.Pool, "acme")
+	b.run(temporal)
+	return b
+}
+
 // run has a real worker work the accounting queue until the test ends.
 func (b *tab) run(c client.Client) {
 	b.t.Helper()
@@ -53,11 +64,7 @@ const saleRule = `doc.type == "invoice" && doc.direction == "out"`
 // posted by the worker.
 func TestMendARule(t *testing.T) {
 	t.Parallel()
-	server := temporaltest.Shared(t)
-	temporal := server.Client(t, server.Namespace(t))
-	b := open(t, temporal)
-	fixture.Organization(t, b.Pool, "acme")
-	b.run(temporal)
+	b := openWorking(t)
 	tip := fixture.Invoice("acme", "tip-1", 1000)
 	tip.Type = "tip"
 	fixture.Ready(t, b.Pool, tip)
@@ -92,11 +99,7 @@ func TestMendARule(t *testing.T) {
 // TestWorkflowIsPausedAndResumed presses the buttons of the workers' page: the real workflow is paused, resumed and given other settings.
 func TestWorkflowIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
-	server := temporaltest.Shared(t)
-	temporal := server.Client(t, server.Namespace(t))
-	b := open(t, temporal)
-	fixture.Organization(t, b.Pool, "acme")
-	b.run(temporal)
+	b := openWorking(t)
 	b.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
 
 	b.visit("workers")

@@ -57,11 +57,9 @@ func ApplyRules(ctx context.Context, db store.Beginner, r RulesRequest, source [
 		}
 		c.Version, c.Changed = stored.Version, stored.Added
 		if !r.StoreOnly {
-			done, err := ledgerdb.ActivateRuleSet(ctx, tx, r.OrgID, stored.Version)
-			if err != nil {
+			if err := c.activate(ctx, tx); err != nil {
 				return err
 			}
-			c.Changed, c.Returned = done.Changed, done.Returned
 		}
 		if c.MissingAccounts, err = MissingAccounts(ctx, tx, r.OrgID, rules); err != nil {
 			return err
@@ -83,17 +81,22 @@ func ActivateRules(ctx context.Context, db store.Beginner, r RulesRequest, set m
 		if err := r.check(ctx, tx); err != nil {
 			return err
 		}
-		done, err := ledgerdb.ActivateRuleSet(ctx, tx, r.OrgID, set.Version)
-		if err != nil {
+		if err := c.activate(ctx, tx); err != nil {
 			return err
 		}
-		c.Changed, c.Returned = done.Changed, done.Returned
 		if c.MissingAccounts, err = MissingAccounts(ctx, tx, r.OrgID, rules); err != nil {
 			return err
 		}
 		return c.note(ctx, tx, rules)
 	})
 	return c, rules, err
+}
+
+// activate makes the change's version the one that the organization posts by.
+func (c *Change) activate(ctx context.Context, tx pgx.Tx) error {
+	done, err := ledgerdb.ActivateRuleSet(ctx, tx, c.OrgID, c.Version)
+	c.Changed, c.Returned = done.Changed, done.Returned
+	return err
 }
 
 // note writes the change into the log of actions, if the context has an action: in the transaction of the change.
