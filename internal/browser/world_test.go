@@ -12,7 +12,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/sampler"
 	"github.com/daybook-dev/daybook/jobs"
-	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
 )
@@ -28,18 +27,10 @@ func (b *tab) world() {
 	fixture.Ready(b.t, b.Pool,
 		fixture.Invoice("acme", "INV-1001", 119_00), fixture.Invoice("acme", "INV-1002", 2380_00), fixture.Invoice("acme", "INV-1003", 59_50), fixture.Unbalanced("acme", "INV-1004"))
 	queuetest.DrainAccounting(b.t, b.Pool, queuetest.AccountingOptions{})
-	fixture.Ready(b.t, b.Pool, hostile("acme", markup), fixture.Invoice("acme", "INV-1005", 250_00))
+	fixture.Ready(b.t, b.Pool, fixture.Hostile("acme", markup, markup), fixture.Invoice("acme", "INV-1005", 250_00))
 	b.jobs()
 	b.exec(`SELECT queues.enqueue('db_function', '{"db_function": "app.none"}')`)
 	b.sample()
-}
-
-// hostile is an invoice with markup in each of its fields that takes any text.
-func hostile(org, id string) *models.Document {
-	d := fixture.Invoice(org, id, 1000)
-	d.Content.Number, d.Content.Counterparty, d.Content.Country, d.Content.Source = markup, markup, markup, markup
-	d.Content.Lines[0].Code, d.Content.Lines[0].Description, d.Content.Lines[0].Category = markup, markup, markup
-	return d
 }
 
 func (b *tab) exec(stmt string, args ...any) {

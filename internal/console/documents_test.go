@@ -37,16 +37,6 @@ func (s *site) work() {
 
 const markup = `<img src=x onerror="alert('x')">`
 
-// attackingInvoice is an invoice with markup in each of its fields that takes any text.
-func attackingInvoice(org, id string) *models.Document {
-	d := fixture.Invoice(org, id, 1000)
-	d.Content.Number, d.Content.Counterparty, d.Content.Country, d.Content.Source = markup, markup, markup, markup
-	d.Content.Lines[0].Code, d.Content.Lines[0].Description, d.Content.Lines[0].Category = markup, markup, markup
-	d.Content.Taxes[0].Category = markup
-	d.Content.Attributes = map[string]string{markup: markup}
-	return d
-}
-
 func TestDocumentsAreListed(t *testing.T) {
 	t.Parallel()
 	s := books(t)
@@ -143,9 +133,9 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 	t.Parallel()
 	s := books(t)
 	const id = `<script>alert(1)</script>`
-	s.write(attackingInvoice("acme", id))
+	s.write(fixture.Hostile("acme", id, markup))
 	s.work()
-	d := attackingInvoice("acme", "type")
+	d := fixture.Hostile("acme", "type", markup)
 	d.Type = markup
 	s.write(d)
 	s.work()
