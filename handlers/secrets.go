@@ -19,6 +19,7 @@ import (
 //	kind of secret         variable                              file in Dir
 //	webhook signature      DAYBOOK_WEBHOOK_SECRET_<NAME>         <name>
 //	webhook authorization  DAYBOOK_WEBHOOK_AUTHORIZATION_<NAME>  <name>.authorization
+//	token of Airtable      DAYBOOK_AIRTABLE_TOKEN_<NAME>         <name>.airtable
 //	password for SMTP      DAYBOOK_SMTP_PASSWORD                 smtp.password
 //
 // A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case, and - is _.
@@ -92,7 +93,7 @@ func (s Secrets) named(org, variable, name, extension string) (string, error) {
 	if !secretName.MatchString(name) {
 		return "", invalid("a secret's name has up to 63 lower-case letters, digits, - and _, and begins with a letter or digit")
 	}
-	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	upper := secretVariable(name)
 	v, err := s.find(environmentPrefix+variable+upper, name+extension)
 	if errors.Is(err, errNoSecret) {
 		return "", fail(models.CodeAuthenticationFailed, "%w", err)
@@ -111,6 +112,20 @@ func (s Secrets) named(org, variable, name, extension string) (string, error) {
 		return "", fail(models.CodeAuthenticationFailed, "%w: the secret %s is not bound to the organization %s", errOtherSecret, name, clip(org))
 	}
 	return v, nil
+}
+
+// hasSecrets reports whether there is a secret of a kind, of whatever name: a variable that begins so, or a file with the extension.
+func (s *environment) hasSecrets(variable, extension string) bool {
+	for name, value := range s.Environment {
+		if strings.HasPrefix(name, environmentPrefix+variable) && strings.TrimSpace(value) != "" {
+			return true
+		}
+	}
+	if s.secrets.Dir == "" {
+		return false
+	}
+	files, err := filepath.Glob(filepath.Join(s.secrets.Dir, "*"+extension))
+	return err == nil && len(files) > 0
 }
 
 // errOtherSecret: the secret belongs to other organizations.

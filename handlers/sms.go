@@ -30,9 +30,9 @@ type SMS struct {
 // JobType is "sms".
 func (SMS) JobType() string { return "sms" }
 
-// SMSPolicy is the type's policy: 3 attempts, 1 and 2 minutes between them, each of up to 30 s.
+// SMSPolicy is the type's policy: 3 attempts, 5 and 10 minutes between them, each of up to 30 s.
 func SMSPolicy() jobs.Policy {
-	return jobs.Policy{MaxAttempts: 3, Timeout: 30 * time.Second, Base: time.Minute, Factor: 2, Cap: 10 * time.Minute}
+	return jobs.Policy{MaxAttempts: 3, Timeout: 30 * time.Second, Base: 5 * time.Minute, Factor: 2, Cap: 20 * time.Minute}
 }
 
 // SMSConfig says by whose account messages are sent, and from whom.

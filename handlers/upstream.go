@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -17,6 +18,8 @@ import (
 type upstream struct {
 	client  *http.Client
 	timeout time.Duration
+	// limit is how many bytes of an answer are read; 0: maxAnswer.
+	limit int64
 }
 
 // newUpstream makes a client that follows no redirect: what it sends is for the named server alone.
@@ -55,7 +58,7 @@ func (u upstream) ask(r *http.Request) (reply, error) {
 		return reply{}, u.unanswered(r, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, cmp.Or(u.limit, maxAnswer)))
 	if err != nil {
 		return reply{}, u.unanswered(r, err)
 	}
@@ -86,9 +89,7 @@ func judge(r *http.Request, answer reply, text string) *failure {
 	switch {
 	case status == http.StatusTooManyRequests:
 		f := fail(models.CodeRateLimited, "%s", said)
-		if seconds, err := strconv.ParseUint(strings.TrimSpace(answer.header.Get("Retry-After")), 10, 31); err == nil {
-			f.after = min(max(time.Duration(seconds)*time.Second, time.Second), time.Hour)
-		}
+		f.after = retryAfter(answer.header.Get("Retry-After"), time.Now(), time.Hour)
 		return f
 	case status == http.StatusRequestTimeout:
 		return fail(models.CodeTimeout, "%s", said)
@@ -100,6 +101,23 @@ func judge(r *http.Request, answer reply, text string) *failure {
 		return fail(models.CodeUpstream5xx, "%s", said)
 	}
 	return failFinally("%s", said)
+}
+
+// retryAfter reads the header Retry-After, which has seconds or a date: 1 s at least, and longest at most. 0: there is none that can be read.
+func retryAfter(header string, now time.Time, longest time.Duration) time.Duration {
+	var after time.Duration
+	header = strings.TrimSpace(header)
+	if seconds, err := strconv.ParseUint(header, 10, 63); err == nil {
+		after = longest
+		if seconds < uint64(longest/time.Second) {
+			after = time.Duration(seconds) * time.Second
+		}
+	} else if at, err := http.ParseTime(header); err == nil {
+		after = at.Sub(now)
+	} else {
+		return 0
+	}
+	return min(max(after, time.Second), longest)
 }
 
 // isHTTP reports whether an address is one of a server, without user and password.

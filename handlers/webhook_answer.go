@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -95,21 +94,9 @@ func (h *WebhookHandler) judge(r *http.Request, answer *http.Response) *failure 
 	}
 }
 
-// retryAfter reads the header, which has seconds or a date, and limits it; 0: there is none that can be read.
+// retryAfter reads the header, and limits it by the configuration; 0: there is none that can be read.
 func (h *WebhookHandler) retryAfter(header string, now time.Time) time.Duration {
-	var after time.Duration
-	header = strings.TrimSpace(header)
-	if seconds, err := strconv.ParseUint(header, 10, 63); err == nil {
-		after = h.maxRetryAfter
-		if seconds < uint64(h.maxRetryAfter/time.Second) {
-			after = time.Duration(seconds) * time.Second
-		}
-	} else if at, err := http.ParseTime(header); err == nil {
-		after = at.Sub(now)
-	} else {
-		return 0
-	}
-	return min(max(after, time.Second), h.maxRetryAfter)
+	return retryAfter(header, now, h.maxRetryAfter)
 }
 
 // unanswered says what becomes of a job whose request got no answer.

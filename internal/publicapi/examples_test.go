@@ -24,6 +24,7 @@ var shown = []string{"queue", "queue/queuetest", "jobs", "tasks", "workers", "po
 var plain = map[string]bool{
 	"handlers.CleanupPolicy": true, "handlers.DBFunctionPolicy": true, "handlers.EmailPolicy": true, "handlers.ReportPolicy": true, "handlers.WebhookPolicy": true,
 	"handlers.FileDeletePolicy": true, "handlers.SMSPolicy": true, "handlers.NewFileDelete": true, "handlers.NewSMS": true,
+	"handlers.AirtablePolicy": true, "handlers.NewAirtable": true,
 	"handlers.NewCleanup": true, "handlers.NewDBFunction": true, "handlers.NewEmail": true, "handlers.NewReport": true, "handlers.NewReportIn": true,
 	"jobs.NewRegistry":                  true,
 	"migrations.Roles":                  true,
