@@ -45,6 +45,7 @@ func tables() map[string]any {
 		"jobs":                  models.Job{},
 		"organizations":         models.Organization{},
 		"periods":               models.Period{},
+		"posted_elsewhere":      models.PostedElsewhere{},
 		"rule_sets":             models.RuleSet{},
 		"webhook_deliveries":    models.WebhookDelivery{},
 
@@ -66,7 +67,7 @@ func qualified(name string) string {
 
 // own are the tables that the statements of internal/store and the functions of the database alone read.
 var own = []string{
-	"daybook.schema_migrations", "daybook.schema_texts", "daybook.gauges", "daybook.history", "daybook.depths", "daybook.job_types", "daybook.console_sessions", "daybook.actions",
+	"daybook.schema_migrations", "daybook.schema_texts", "daybook.gauges", "daybook.history", "daybook.depths", "daybook.job_types", "daybook.console_sessions", "daybook.actions", "daybook.adopted_rows",
 	"queues.open_task", "queues.task_cursor",
 }
 
@@ -92,6 +93,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.AttemptKind]():  {"text"},
 	reflect.TypeFor[models.Words]():        {"ARRAY"},
 	reflect.TypeFor[models.BulkAction]():   {"text"},
+	reflect.TypeFor[models.NextPosting]():  {"text"},
 	reflect.TypeFor[float64]():             {"double precision"},
 	reflect.TypeFor[json.RawMessage]():     {"jsonb"},
 	reflect.TypeFor[models.Outcome]():      {"daybook.attempt_outcome"},

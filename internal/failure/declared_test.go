@@ -17,7 +17,7 @@ import (
 var declaring = map[string]string{
 	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "queue/queuetest": "Err",
-	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err", "internal/store/tokens": "Err", "internal/importer": "Err", "internal/export": "Err", "internal/devstack": "Err",
+	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err", "internal/store/tokens": "Err", "internal/importer": "Err", "internal/adopt": "Err", "internal/export": "Err", "internal/devstack": "Err",
 	"internal/httpapi": "err", "internal/console": "err", "cmd/daybook": "err",
 }
 

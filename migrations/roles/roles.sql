@@ -37,6 +37,9 @@ GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
 GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
+-- A person decides about what another system has posted; what it has posted is recorded by the owner (daybook adopt).
+GRANT UPDATE (next, entries, document_version, settled_version, updated_at) ON daybook.posted_elsewhere TO daybook_domain;
+
 -- The worker leases and completes, posts and logs. Its handlers ask for more work, and clean up what is finished.
 GRANT UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_worker;
 GRANT INSERT, UPDATE, DELETE ON daybook.jobs TO daybook_worker;
