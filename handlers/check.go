@@ -24,7 +24,7 @@ func (p Email) Check() error {
 			return err
 		}
 	}
-	return nil
+	return checkAttachments(p.Attachments)
 }
 
 // Check says what is wrong with the payload that its schema does not say. It is called when a job is enqueued.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wneessen/go-mail"
+	"gocloud.dev/blob"
 
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -31,6 +32,8 @@ type Email struct {
 	// Text and HTML are the message; at least one of them is required.
 	Text string `json:"text,omitempty"`
 	HTML string `json:"html,omitempty"`
+	// Attachments are files of the bucket of reports; not for tasks, which have no organization.
+	Attachments []EmailAttachment `json:"attachments,omitempty"`
 }
 
 // JobType is "email".
@@ -73,6 +76,12 @@ type EmailConfig struct {
 	MaxRecipients int `env:"SMTP_MAX_RECIPIENTS"`
 	// Organizations are those whose jobs may send email with this sender and its password; empty: all.
 	Organizations []string `env:"SMTP_ORGS"`
+	// MaxAttached bounds the attachments of a message together, in bytes; default 10 MiB.
+	MaxAttached int64 `env:"SMTP_MAX_ATTACHED"`
+	// ReportsTo are the recipients of messages with attachments: ReportConfig.MailTo.
+	ReportsTo []string `env:"REPORTS_MAIL_TO"`
+	// Reports is the bucket of the attachments, which stays the caller's to close; nil: there are none.
+	Reports *blob.Bucket `env:"-"`
 	// Secrets finds the password.
 	Secrets Secrets `env:"-"`
 	// TLS is the configuration of encrypted connections; default Go's, with the system's authorities.
@@ -96,13 +105,14 @@ func NewEmail(c EmailConfig) (*EmailHandler, error) {
 	c.Port = cmp.Or(c.Port, ports[c.Encryption])
 	c.Timeout = cmp.Or(c.Timeout, 45*time.Second)
 	c.MaxRecipients = cmp.Or(c.MaxRecipients, 50)
+	c.MaxAttached = cmp.Or(c.MaxAttached, 10<<20)
 	switch {
 	case c.Host == "":
 		return nil, errors.New("email: SMTP_HOST is required")
 	case c.Port < 1 || c.Port > 65535:
 		return nil, fmt.Errorf("email: SMTP_PORT must be from 1 to 65535, not %d", c.Port)
-	case c.Timeout < 0 || c.MaxRecipients < 0:
-		return nil, errors.New("email: SMTP_TIMEOUT and SMTP_MAX_RECIPIENTS must not be negative")
+	case c.Timeout < 0 || c.MaxRecipients < 0 || c.MaxAttached < 0:
+		return nil, errors.New("email: SMTP_TIMEOUT, SMTP_MAX_RECIPIENTS and SMTP_MAX_ATTACHED must not be negative")
 	}
 	from, err := netmail.ParseAddress(c.From)
 	if err != nil || hasControl(c.From) {
@@ -132,7 +142,7 @@ func (h *EmailHandler) deliver(ctx context.Context, c *call[Email]) error {
 	if !boundTo(h.config.Organizations, c.orgID) {
 		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(c.orgID), environmentPrefix)
 	}
-	sent, err := h.deliverAs(ctx, &c.payload, h.messageID(c))
+	sent, err := h.deliverAs(ctx, c.orgID, &c.payload, h.messageID(c))
 	if err != nil {
 		return err
 	}
@@ -145,10 +155,13 @@ func boundTo(organizations []string, org string) bool {
 	return len(organizations) == 0 || slices.ContainsFunc(organizations, func(o string) bool { return strings.TrimSpace(o) == org })
 }
 
-// deliverAs sends one message with a Message-ID.
-func (h *EmailHandler) deliverAs(ctx context.Context, p *Email, id string) (EmailResult, error) {
+// deliverAs sends one message of an organization with a Message-ID.
+func (h *EmailHandler) deliverAs(ctx context.Context, org string, p *Email, id string) (EmailResult, error) {
 	m, recipients, err := h.message(p, id)
 	if err != nil {
+		return EmailResult{}, err
+	}
+	if err := h.attach(ctx, m, org, p); err != nil {
 		return EmailResult{}, err
 	}
 	if err := h.send(ctx, m); err != nil {
@@ -258,5 +271,11 @@ func emailOf(s *environment) (*EmailHandler, error) {
 		return nil, notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM")
 	}
 	config.Secrets = s.secrets
+	if address := s.Environment[environmentPrefix+"REPORTS_BUCKET"]; address != "" {
+		if config.Reports, err = openBucket(context.Background(), "email: REPORTS_BUCKET", address); err != nil {
+			return nil, err
+		}
+		s.onClose(config.Reports.Close)
+	}
 	return NewEmail(config)
 }

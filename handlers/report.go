@@ -1,13 +1,16 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/daybook-dev/daybook/internal/export"
+	"github.com/daybook-dev/daybook/internal/report"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/jobs"
@@ -35,7 +39,17 @@ const (
 	ReportJournal ReportKind = "journal"
 )
 
-// Report is the payload of the type report: a file of CSV about the organization of the job.
+// ReportFormat says what a report is written as.
+type ReportFormat string
+
+// The formats.
+const (
+	ReportCSV  ReportFormat = "csv"
+	ReportHTML ReportFormat = "html"
+	ReportPDF  ReportFormat = "pdf"
+)
+
+// Report is the payload of the type report: a file about the organization of the job.
 type Report struct {
 	// Kind is trial_balance, account_ledger or journal.
 	Kind ReportKind `json:"kind"`
@@ -47,6 +61,10 @@ type Report struct {
 	// the opening balances.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
+	// Format is csv, html or pdf; empty: csv.
+	Format ReportFormat `json:"format,omitempty"`
+	// Mail sends the file when it is written; nil: it is sent to no address.
+	Mail *ReportMail `json:"mail,omitempty"`
 }
 
 // JobType is "report".
@@ -62,41 +80,77 @@ type ReportConfig struct {
 	// Bucket is the URL of a bucket for gocloud.dev/blob, such as file:///var/lib/daybook/reports?no_tmp_dir=1. For another storage
 	// than files, the program has to import its driver.
 	Bucket string `env:"REPORTS_BUCKET"`
-	// MaxRows is how many rows the ledger of an account may have, which is held in memory; default 100,000. A journal has no limit.
+	// MaxRows is how many rows the ledger of an account may have, which is held in memory, and any report in HTML; default
+	// 100,000. A journal in CSV has no limit.
 	MaxRows int `env:"REPORTS_MAX_ROWS"`
+	// MaxPDFRows is how many rows a report in PDF may have; default 20,000.
+	MaxPDFRows int `env:"REPORTS_MAX_PDF_ROWS"`
+	// Templates is a directory with templates of HTML, for the formats html and pdf: report.html for all kinds, and trial_balance.html,
+	// account_ledger.html and journal.html. What is not there is built in; empty: all of it.
+	Templates string `env:"REPORTS_TEMPLATES"`
+	// Font is a file with the TrueType font of PDF; empty: DejaVu Sans.
+	Font string `env:"REPORTS_FONT"`
+	// MailTo are the addresses to which reports may be sent, and domains such as @example.com; * is all. Empty: none.
+	MailTo []string `env:"REPORTS_MAIL_TO"`
 }
 
 // ReportHandler works jobs of the type report. It is safe for concurrent use.
 type ReportHandler struct {
-	pool    *pgxpool.Pool
-	bucket  *blob.Bucket
-	maxRows int
+	pool      *pgxpool.Pool
+	bucket    *blob.Bucket
+	config    ReportConfig
+	templates *report.Templates
+	font      []byte
 }
 
-// NewReport opens the bucket and returns a handler that reads from the pool, which stays the caller's to close.
+// NewReport opens the bucket and reads the templates, and returns a handler that reads from the pool, which stays the caller's to close.
 func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
-	if c.MaxRows < 0 {
-		return nil, errors.New("report: REPORTS_MAX_ROWS must not be negative")
+	if c.MaxRows < 0 || c.MaxPDFRows < 0 {
+		return nil, errors.New("report: REPORTS_MAX_ROWS and REPORTS_MAX_PDF_ROWS must not be negative")
 	}
-	bucket, err := openBucket(ctx, "report: REPORTS_BUCKET", c.Bucket)
+	h, err := newReport(pool, c)
 	if err != nil {
 		return nil, err
 	}
-	return NewReportIn(pool, bucket, c.MaxRows), nil
+	h.bucket, err = openBucket(ctx, "report: REPORTS_BUCKET", c.Bucket)
+	return h, err
 }
 
-// NewReportIn returns a handler that writes to an open bucket; Close closes it. maxRows is ReportConfig.MaxRows.
+// NewReportIn returns a handler that writes to an open bucket; Close closes it. maxRows is ReportConfig.MaxRows; the rest of the configuration is as
+// its zero value says.
 func NewReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHandler {
-	if maxRows <= 0 {
-		maxRows = 100_000
+	h, err := newReport(pool, ReportConfig{MaxRows: max(maxRows, 0)})
+	if err != nil {
+		panic(err) // the templates that are built in can be read
 	}
-	return &ReportHandler{pool: pool, bucket: bucket, maxRows: maxRows}
+	h.bucket = bucket
+	return h
+}
+
+// newReport returns a handler without its bucket.
+func newReport(pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
+	c.MaxRows, c.MaxPDFRows = cmp.Or(c.MaxRows, 100_000), cmp.Or(c.MaxPDFRows, 20_000)
+	h := &ReportHandler{pool: pool, config: c}
+	var err error
+	if h.templates, err = report.OpenTemplates(c.Templates, string(ReportTrialBalance), string(ReportAccountLedger), string(ReportJournal)); err != nil {
+		return nil, fmt.Errorf("report: REPORTS_TEMPLATES: %w", err)
+	}
+	if c.Font == "" {
+		return h, nil
+	}
+	if h.font, err = os.ReadFile(c.Font); err == nil {
+		err = report.CheckFont(h.font)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("report: REPORTS_FONT must name a TrueType font: %w", err)
+	}
+	return h, nil
 }
 
 // Close closes the bucket.
 func (h *ReportHandler) Close() error { return h.bucket.Close() }
 
-// Handle writes one report. It is made for spreadsheets: a text that a spreadsheet would read as a formula has an apostrophe before it.
+// Handle writes one report, and asks for the mail with it in the transaction that completes the job. CSV is made for spreadsheets: a text that a spreadsheet would read as a formula has an apostrophe before it.
 // The file's key is the same for all attempts, so that a later attempt replaces the file of an earlier one. A file appears only
 // when it is complete. It fails with TIMEOUT, RATE_LIMITED, NETWORK_ERROR (the storage) or HANDLER_ERROR
 // (the database), which are tried again, and finally with PAYLOAD_INVALID (the request, or too many rows), NOT_FOUND (the
@@ -109,8 +163,10 @@ func (h *ReportHandler) Handle(ctx context.Context, job *jobs.Job[Report]) error
 type ReportResult struct {
 	// Key is the file's in the bucket.
 	Key string `json:"key"`
-	// Rows counts the rows below the header.
+	// Rows counts the rows below the header, without sums.
 	Rows int64 `json:"rows"`
+	// Missing counts the characters that the font of a PDF does not have.
+	Missing int `json:"missing_characters,omitempty"`
 	// Bytes is the file's size, SHA256 its hash in hexadecimal.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -119,8 +175,25 @@ type ReportResult struct {
 // reportKey is a report's key in the bucket: the organization, the kind, and what all attempts at the job alone have in common.
 func reportKey(c *call[Report]) string {
 	sum := sha256.Sum256([]byte(c.orgID + "\n" + c.payload.JobType() + "\n" + c.key))
-	org := strings.ReplaceAll(url.PathEscape(c.orgID), ".", "%2E")
-	return org + "/" + string(c.payload.Kind) + "/" + hex.EncodeToString(sum[:16]) + ".csv"
+	return orgPrefix(c.orgID) + string(c.payload.Kind) + "/" + hex.EncodeToString(sum[:16]) + "." + string(c.payload.format())
+}
+
+// orgPrefix begins the keys of an organization's files in the bucket of reports.
+func orgPrefix(org string) string { return strings.ReplaceAll(url.PathEscape(org), ".", "%2E") + "/" }
+
+// format is the payload's format, or what it is when it names none.
+func (p *Report) format() ReportFormat { return cmp.Or(p.Format, ReportCSV) }
+
+// contentType says what a file of the format is.
+func (f ReportFormat) contentType() string {
+	switch f {
+	case ReportHTML:
+		return "text/html; charset=utf-8"
+	case ReportPDF:
+		return "application/pdf"
+	default:
+		return "text/csv; charset=utf-8"
+	}
 }
 
 // span checks a payload, and reads its days.
@@ -133,6 +206,11 @@ func (p *Report) span() (from, to models.Date, err error) {
 		return from, to, invalid("account is required for account_ledger, and for nothing else")
 	case p.Kind == ReportJournal && p.Currency != "":
 		return from, to, invalid("currency is not for journal, which has the entries of all")
+	case !slices.Contains([]ReportFormat{ReportCSV, ReportHTML, ReportPDF}, p.format()):
+		return from, to, invalid("format must be csv, html or pdf")
+	}
+	if err := p.Mail.check(); err != nil {
+		return from, to, err
 	}
 	for _, day := range []struct {
 		name, text string
@@ -156,45 +234,68 @@ func (h *ReportHandler) write(ctx context.Context, c *call[Report]) error {
 	if err != nil {
 		return err
 	}
+	if err := h.mailable(c.payload.Mail); err != nil {
+		return err
+	}
 	if err := h.known(ctx, c); err != nil {
 		return err
 	}
-	result := ReportResult{Key: reportKey(c)}
 	filter := ledgerdb.BalanceFilter{OrgID: c.orgID, Account: c.payload.Account, Currency: c.payload.Currency, From: from, To: to}
-	var fill func(io.Writer) (int64, error)
+	result := ReportResult{Key: reportKey(c)}
+	fill, err := h.csv(ctx, c, filter)
+	if c.payload.format() != ReportCSV {
+		fill, err = h.printed(ctx, c, filter, &result)
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.upload(ctx, &result, c.payload.format().contentType(), fill); err != nil {
+		return err
+	}
+	c.result(result)
+	h.mail(c, result)
+	return nil
+}
+
+// filler writes a file, and counts its rows.
+type filler func(io.Writer) (int64, error)
+
+// csv reads what a report in CSV is made of; a journal is read as it is written.
+func (h *ReportHandler) csv(ctx context.Context, c *call[Report], filter ledgerdb.BalanceFilter) (filler, error) {
+	if c.payload.format() != ReportCSV {
+		return nil, nil
+	}
 	switch c.payload.Kind {
 	case ReportTrialBalance:
 		balances, err := ledgerdb.Balances(ctx, h.pool, filter)
-		if err != nil {
-			return store.Unavailable(err)
-		}
-		fill = func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }
+		return func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }, store.Unavailable(err)
 	case ReportAccountLedger:
-		ledger, err := ledgerdb.ReadAccountLedger(ctx, h.pool, filter, h.maxRows)
-		if err != nil {
-			return store.Unavailable(err)
-		}
-		if ledger.More {
-			return invalid("the account has more than %d entries in this span: name a shorter one", h.maxRows)
-		}
-		fill = func(w io.Writer) (int64, error) {
-			return export.WriteAccountLedger(w, c.payload.Account, from, to, ledger)
-		}
-	case ReportJournal:
-		fill = func(w io.Writer) (rows int64, err error) {
-			err = ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: from, To: to}, func(r *ledgerdb.ExportReader) error {
+		ledger, err := h.ledger(ctx, filter, h.config.MaxRows)
+		return func(w io.Writer) (int64, error) {
+			return export.WriteAccountLedger(w, c.payload.Account, filter.From, filter.To, ledger)
+		}, err
+	default:
+		return func(w io.Writer) (rows int64, err error) {
+			err = ledgerdb.ReadExport(ctx, h.pool, ledgerdb.ExportFilter{OrgID: c.orgID, From: filter.From, To: filter.To}, func(r *ledgerdb.ExportReader) error {
 				counts, err := export.Write(ctx, r, w, export.Options{Format: export.CSV, Spreadsheet: true})
 				rows = counts.Entries
 				return err
 			})
 			return rows, store.Unavailable(err)
-		}
+		}, nil
 	}
-	if err := h.upload(ctx, &result, fill); err != nil {
-		return err
+}
+
+// ledger reads the ledger of an account, which may have as many entries as are given.
+func (h *ReportHandler) ledger(ctx context.Context, filter ledgerdb.BalanceFilter, most int) (ledgerdb.AccountLedger, error) {
+	ledger, err := ledgerdb.ReadAccountLedger(ctx, h.pool, filter, most)
+	switch {
+	case err != nil:
+		return ledger, store.Unavailable(err)
+	case ledger.More:
+		return ledger, invalid("the account has more than %d entries in this span: name a shorter one", most)
 	}
-	c.result(result)
-	return nil
+	return ledger, nil
 }
 
 // known refuses an organization or account that does not exist, because its empty report would be misleading.
@@ -212,10 +313,10 @@ func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
 }
 
 // upload writes a whole file, or nothing.
-func (h *ReportHandler) upload(ctx context.Context, result *ReportResult, fill func(io.Writer) (int64, error)) error {
+func (h *ReportHandler) upload(ctx context.Context, result *ReportResult, contentType string, fill filler) error {
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
-	file, err := h.bucket.NewWriter(ctx, result.Key, &blob.WriterOptions{ContentType: "text/csv; charset=utf-8"})
+	file, err := h.bucket.NewWriter(ctx, result.Key, &blob.WriterOptions{ContentType: contentType})
 	if err != nil {
 		return storageFailure(err)
 	}

@@ -267,7 +267,7 @@ func TestReportLeavesNoHalfOfAFile(t *testing.T) {
 	bucket := b.reports(0)
 	h := NewReportIn(b.Pool, bucket, 0)
 	r := ReportResult{Key: "half.csv"}
-	err := h.upload(t.Context(), &r, func(w io.Writer) (int64, error) {
+	err := h.upload(t.Context(), &r, "text/csv", func(w io.Writer) (int64, error) {
 		_, _ = w.Write([]byte("half"))
 		return 0, errors.New("the database became unavailable")
 	})

@@ -63,7 +63,7 @@ func (p EmailTask) Check() error { return p.whole().Check() }
 // it fails with is as in Handle.
 func (h *EmailHandler) Process(ctx context.Context, task *tasks.Task[EmailTask]) (EmailResult, error) {
 	p := task.Payload.whole()
-	return h.deliverAs(ctx, &p, h.idOf(task.IdempotencyKey))
+	return h.deliverAs(ctx, "", &p, h.idOf(task.IdempotencyKey))
 }
 
 // SMSTask is what the before_handler of a task of the type sms makes: an SMS, whose recipient may be ToNumber instead of To.
