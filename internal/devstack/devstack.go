@@ -48,6 +48,8 @@ type Options struct {
 	NoTemporal, NoPostgres, NoUI bool
 	// Private ignores DAYBOOK_DATABASE_URL and TEMPORAL_ADDRESS, which otherwise name servers to use instead of starting them.
 	Private bool
+	// NoInstall fails with ErrNoPostgres when PostgreSQL is not installed, also where root could install it.
+	NoInstall bool
 	// Log gets what happens to the servers, such as one that ended by itself. Nil: nothing is logged.
 	Log *slog.Logger
 	// Progress gets one line for each step that may take a while. It may be called from several goroutines. Nil: nothing is told.

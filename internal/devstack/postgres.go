@@ -39,7 +39,7 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) error {
 		return err
 	}
 	// Before the user is chosen: installing the package creates one.
-	bin, err := postgresBinaries(ctx, home, s.progress)
+	bin, err := postgresBinaries(ctx, home, !o.NoInstall, s.progress)
 	if err != nil {
 		return err
 	}

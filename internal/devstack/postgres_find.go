@@ -39,8 +39,8 @@ var postgresPlaces = []string{
 }
 
 // postgresBinaries returns the directory of the server programs to use: of the version that made the data in home, or, for new
-// data, when home is empty, of the newest that is installed, PATH first. On Debian it installs the package when it runs as root.
-func postgresBinaries(ctx context.Context, home string, progress func(string)) (string, error) {
+// data, when home is empty, of the newest that is installed, PATH first. With install, it installs the package on Debian when it runs as root.
+func postgresBinaries(ctx context.Context, home string, install bool, progress func(string)) (string, error) {
 	found := installedPostgres(ctx)
 	if home != "" {
 		b, err := os.ReadFile(filepath.Join(home, dataName, versionName))
@@ -59,7 +59,7 @@ func postgresBinaries(ctx context.Context, home string, progress func(string)) (
 	if len(found) > 0 {
 		return found[0].bin, nil
 	}
-	if !canInstall() {
+	if !install || !canInstall() {
 		return "", noPostgres("")
 	}
 	if err := installPostgres(ctx, progress); err != nil {

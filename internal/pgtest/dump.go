@@ -9,16 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/testdb"
 )
 
 // Dump returns the schemas daybook, queues and internal of the database as pg_dump writes them, without rows, and without the tables in which the migrations keep
 // their own books.
 func (db *DB) Dump(tb testing.TB) string {
 	tb.Helper()
-	program, err := shared(tb).program(tb.Context(), "pg_dump")
+	program, err := program(tb.Context(), shared(tb), "pg_dump")
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
@@ -42,15 +40,10 @@ func (db *DB) Dump(tb testing.TB) string {
 }
 
 // program returns the path of one of the server's own programs; that on the PATH when the server is not ours.
-func (s *server) program(ctx context.Context, name string) (string, error) {
-	if s.stack == nil {
+func program(ctx context.Context, s *testdb.Server, name string) (string, error) {
+	if !s.Own() {
 		return exec.LookPath(name)
 	}
-	conn, err := pgx.Connect(ctx, s.stack.AdminURL)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	dir, err := store.ServerPrograms(ctx, conn)
+	dir, err := s.Programs(ctx)
 	return filepath.Join(dir, name), err
 }

@@ -18,10 +18,12 @@ import (
 )
 
 // shown are the packages whose functions a program calls. models is rows, workflows and activities are registered by workers.
-var shown = []string{"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules"}
+var shown = []string{"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest"}
 
 // plain are functions whose use shows itself, or is shown by the example of another.
 var plain = map[string]bool{
+	"daybooktest.Balances": true, "daybooktest.Main": true, "daybooktest.Run": true, "daybooktest.SQL": true,
+	"daybooktest.SampleAccounts": true, "daybooktest.SampleRules": true,
 	"handlers.CleanupPolicy": true, "handlers.DBFunctionPolicy": true, "handlers.EmailPolicy": true, "handlers.ReportPolicy": true, "handlers.WebhookPolicy": true,
 	"handlers.FileDeletePolicy": true, "handlers.SMSPolicy": true, "handlers.NewFileDelete": true, "handlers.NewSMS": true,
 	"handlers.AirtablePolicy": true, "handlers.NewAirtable": true,

@@ -1,0 +1,99 @@
+package daybooktest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/sample"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/posting"
+)
+
+// Organization is what AddOrganization makes.
+type Organization struct {
+	// ID is the organization's id, and its name.
+	ID string
+	// Accounts are its chart of accounts; nil: SampleAccounts.
+	Accounts []models.Account
+	// Rules are the source of its rule set, as `daybook rules apply` reads it; nil: SampleRules.
+	Rules []byte
+	// Source is where its documents are read, as queue.SetSource puts on record; empty: the default, daybook.documents.
+	Source string
+	// Hooks are told of its postings, as queue.SetHooks puts on record; nil: none.
+	Hooks []string
+}
+
+// SampleAccounts is the chart of accounts that Daybook's samples have.
+func SampleAccounts() []models.Account { return sample.Chart() }
+
+// SampleRules is the source of a rule set for SampleAccounts. It posts invoices, credit notes, bills, payments, refunds, payouts and deliveries.
+func SampleRules() []byte { return sample.Rules() }
+
+// AddOrganization makes an organization whose documents can be posted. It fails the test if the accounts or the rules are wrong.
+func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
+	tb.Helper()
+	if o.Accounts == nil {
+		o.Accounts = SampleAccounts()
+	}
+	name := "test"
+	if o.Rules == nil {
+		name, o.Rules = "sample", SampleRules()
+	} else if _, err := posting.Compile(o.Rules); err != nil {
+		tb.Fatalf("daybooktest: organization %s: rules: %v", o.ID, err)
+	}
+	ctx := tb.Context()
+	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return o.write(ctx, tx, name) }); err != nil {
+		tb.Fatalf("daybooktest: organization %s: %v", cmp.Or(o.ID, "without an id"), err)
+	}
+}
+
+func (o Organization) write(ctx context.Context, tx pgx.Tx, ruleSet string) error {
+	if err := store.PutOrganization(ctx, tx, o.ID, o.ID); err != nil {
+		return err
+	}
+	if _, err := ledgerdb.PutAccounts(ctx, tx, o.ID, o.Accounts); err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	if _, err := ledgerdb.ApplyRuleSet(ctx, tx, o.ID, ruleSet, string(o.Rules)); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if o.Source != "" {
+		if _, err := store.SetSource(ctx, tx, o.ID, o.Source); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+	}
+	if o.Hooks != nil {
+		if _, err := store.SetHooks(ctx, tx, o.ID, o.Hooks); err != nil {
+			return fmt.Errorf("hooks: %w", err)
+		}
+	}
+	return nil
+}
+
+// Balances are an organization's accounts with what was debited to each, less what was credited, in minor units of the currency. Accounts that come to zero
+// are left out.
+func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[string]int64 {
+	tb.Helper()
+	lines, err := ledgerdb.TrialBalance(tb.Context(), pool, org, currency)
+	if err != nil {
+		tb.Fatalf("daybooktest: %v", err)
+	}
+	balances := map[string]int64{}
+	for _, l := range lines {
+		sum := l.Debit.Sub(l.Debit, l.Credit)
+		if !sum.IsInt64() {
+			tb.Fatalf("daybooktest: account %s of organization %s: %s %s is more than 64 bits hold", l.Account, org, sum, l.Currency)
+		}
+		if sum.Sign() != 0 {
+			balances[l.Account] = sum.Int64()
+		}
+	}
+	return balances
+}
