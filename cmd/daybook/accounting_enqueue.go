@@ -14,12 +14,13 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 	var job queue.AccountingJob
 	var readyAt, priority string
 	command := &cobra.Command{
-		Use:   "enqueue --org ORG --document ID --version N",
+		Use:   "enqueue ORG DOCUMENT --version N",
 		Short: "Ask for a document version to be posted",
 		Long: "Asks for a document version to be posted and prints the result: enqueued, coalesced (the job that waits or runs\n" +
 			"does it as well), requeued (the job had ended) or unchanged (this version or a newer one was asked for already).",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			job.OrgID, job.DocumentID = args[0], args[1]
 			var err error
 			if job.Priority, err = parsePriority(priority); err != nil {
 				return err
@@ -42,14 +43,10 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&job.OrgID, "org", "", "the organization")
-	flags.StringVar(&job.DocumentID, "document", "", "the document")
 	flags.Int64Var(&job.Version, "version", 0, "the document's version, its accounting_ready_version")
 	flags.StringVar(&readyAt, "ready-at", "", "when it is due, as RFC 3339 (default now)")
 	flags.StringVar(&priority, "priority", "normal", "high, normal or low")
-	for _, name := range []string{"org", "document", "version"} {
-		_ = command.MarkFlagRequired(name)
-	}
+	_ = command.MarkFlagRequired("version")
 	return command
 }
 

@@ -27,7 +27,7 @@ func auditCommand(a *app) *cobra.Command {
 	var options audit.Options
 	var all bool
 	command := &cobra.Command{
-		Use:   "audit --org ORG|--all",
+		Use:   "audit --org ORG|--all-orgs",
 		Short: "Check that every document is posted once, and that the ledger and the queues are sound",
 		Long: "Checks in one read-only snapshot that each ready document is posted exactly once or has a job that says why not, that\n" +
 			"debits equal credits, that reversals mirror what they reverse, that chains have no gaps, and that nothing was posted\n" +
@@ -37,7 +37,7 @@ func auditCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case (options.OrgID == "") != all:
-				return usagef("give either --org or --all")
+				return usagef("give either --org or --all-orgs")
 			case options.Limit < 1:
 				return usagef("--limit must be at least 1")
 			}
@@ -68,7 +68,7 @@ func auditCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.OrgID, "org", "", "the organization")
-	flags.BoolVar(&all, "all", false, "all organizations")
+	flags.BoolVar(&all, "all-orgs", false, "all organizations")
 	flags.IntVar(&options.Limit, "limit", 20, "how many findings of each check are listed at most; all are counted")
 	return command
 }

@@ -20,24 +20,24 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	var sound audited
-	b.json(&sound, "audit", "--all")
+	b.json(&sound, "audit", "--all-orgs")
 	assert.True(t, sound.Sound)
 	assert.Equal(t, int64(11), sound.Figures.Documents)
 	assert.Contains(t, b.ok("audit", "--org", "es"), "document not posted")
 	assert.Equal(t, failure.ExitUsage, b.run("audit").exit)
-	assert.Equal(t, failure.ExitUsage, b.run("audit", "--all", "--org", "es").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("audit", "--all-orgs", "--org", "es").exit)
 	assert.Equal(t, failure.ExitNotFound, b.run("audit", "--org", "unknown").exit)
 
 	_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue WHERE state = 'failed'`)
 	require.NoError(t, err)
-	r := b.run("audit", "--all", "--json")
+	r := b.run("audit", "--all-orgs", "--json")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "NOT_SOUND")
 	var damaged audited
 	require.NoError(t, json.Unmarshal([]byte(r.out), &damaged))
 	assert.False(t, damaged.Sound)
 	assert.Equal(t, int64(1), damaged.Wrong)
-	assert.Contains(t, b.run("audit", "--all").out, "invoice-2")
+	assert.Contains(t, b.run("audit", "--all-orgs").out, "invoice-2")
 }
 
 func TestExplain(t *testing.T) {
@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 	b.work()
 
 	var e listing.Explanation
-	b.json(&e, "explain", "sale", "--org", "acme")
+	b.json(&e, "explain", "acme", "sale")
 	require.NotNil(t, e.Document)
 	require.NotNil(t, e.Job)
 	assert.Len(t, e.Attempts, 3)
@@ -69,11 +69,11 @@ func TestExplain(t *testing.T) {
 	assert.Len(t, last.RuleSetSHA256, 64)
 	require.Len(t, last.Entries, 3)
 	assert.NotEmpty(t, last.Entries[0].RuleLineID)
-	text := b.ok("explain", "sale", "--org", "acme")
+	text := b.ok("explain", "acme", "sale")
 	for _, want := range []string{"posts, live", "reverses", "confirmed for", "epoch", "posting date"} {
 		assert.Contains(t, text, want)
 	}
-	assert.Equal(t, failure.ExitNotFound, b.run("explain", "nothing", "--org", "acme").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("explain", "acme", "nothing").exit)
 
 	var l struct{ Entries []ledgerdb.EntryLine }
 	b.json(&l, "entries", "--org", "acme", "--document", "sale", "--limit", "1")
@@ -116,7 +116,7 @@ func TestPeriods(t *testing.T) {
 	assert.Equal(t, 1, policy.Returned)
 	b.work()
 	var e listing.Explanation
-	b.json(&e, "explain", "march", "--org", "acme")
+	b.json(&e, "explain", "acme", "march")
 	require.Len(t, e.Impacts, 1)
 	assert.Equal(t, "2026-03-14", e.Impacts[0].DocumentDate.String())
 	assert.Equal(t, "2026-04-01", e.Impacts[0].PostingDate.String())
@@ -169,9 +169,9 @@ func TestBalancesOfASpan(t *testing.T) {
 	assert.Equal(t, "11.90", *receivable.Opening)
 	assert.Equal(t, "59.50", receivable.Debit)
 	assert.Equal(t, "71.40", *receivable.Closing)
-	assert.Contains(t, b.ok("trial-balance", "--all", "--from", "2026-03-02"), "OPENING")
-	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all", "--period", "march").exit)
-	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all", "--period", "2026", "--from", "2026-01-01").exit)
+	assert.Contains(t, b.ok("trial-balance", "--all-orgs", "--from", "2026-03-02"), "OPENING")
+	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "march").exit)
+	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "2026", "--from", "2026-01-01").exit)
 
 	var l accountLedger
 	b.json(&l, "accounts", "ledger", receivable.Account, "--org", "acme", "--from", "2026-03-01", "--limit", "1")

@@ -23,7 +23,7 @@ func (b *bundle) job(org, document string) models.AccountingJob {
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	args := []string{"accounting", "enqueue", "--org", "acme", "--document", "d", "--version"}
+	args := []string{"accounting", "enqueue", "acme", "d", "--version"}
 	assert.Contains(t, b.ok(append(args, "3", "--priority", "high")...), "enqueued (job ")
 	assert.Contains(t, b.ok(append(args, "2")...), "unchanged (job ")
 	assert.Contains(t, b.ok(append(args, "4")...), "coalesced (job ")

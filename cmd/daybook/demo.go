@@ -270,7 +270,7 @@ func (d *demo) endWorkflow(ctx context.Context) error {
 }
 
 func (d *demo) sayWhereToLook() {
-	d.say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook status\n  daybook accounting list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all",
+	d.say("\nEverything runs until Ctrl-C. In another terminal:\n\n  export DAYBOOK_DATABASE_URL='%s'\n  daybook status\n  daybook accounting list --state failed\n  daybook entries --org %s\n  daybook trial-balance --all-orgs",
 		d.databaseURL, d.documents.organizations()[0])
 }
 

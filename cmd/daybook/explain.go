@@ -15,29 +15,26 @@ import (
 )
 
 func explainCommand(a *app) *cobra.Command {
-	var org string
 	command := &cobra.Command{
-		Use:   "explain DOCUMENT --org ORG",
+		Use:   "explain ORG DOCUMENT",
 		Short: "Show how a document was posted: by which rules, job, attempt and workflow run, entry by entry",
-		Args:  cobra.ExactArgs(1),
+		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			if _, err := db.Organization(c.Context(), org); err != nil {
+			if _, err := db.Organization(c.Context(), args[0]); err != nil {
 				return err
 			}
-			e, err := db.Explain(c.Context(), org, args[0])
+			e, err := db.Explain(c.Context(), args[0], args[1])
 			if err != nil {
 				return err
 			}
 			return a.emit(e, func(w io.Writer) error { return a.printExplanation(w, &e) })
 		},
 	}
-	command.Flags().StringVar(&org, "org", "", "the organization")
-	_ = command.MarkFlagRequired("org")
 	return command
 }
 

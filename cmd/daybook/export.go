@@ -19,15 +19,15 @@ func exportCommand(a *app) *cobra.Command {
 	var filter ledgerdb.ExportFilter
 	var format, from, to, output string
 	command := &cobra.Command{
-		Use:   "export --format hledger|ledger|beancount|csv --org ORG|--all",
+		Use:   "export --format hledger|ledger|beancount|csv --org ORG|--all-orgs",
 		Short: "Write the ledger as a journal for hledger, Ledger or Beancount, or as CSV",
 		Long: "Writes what was posted in the order of posting dates: the same bytes for the same ledger, with exact amounts. With\n" +
-			"--all each organization has accounts of its own in the one file. docs/export.md describes the formats.",
+			"--all-orgs each organization has accounts of its own in the one file. docs/export.md describes the formats.",
 		Example: "  daybook export --format hledger --org shop --assertions -o shop.journal\n  hledger -f shop.journal check -s ordereddates payees balancednoautoconversion",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (filter.OrgID == "") != options.Organizations {
-				return usagef("give either --org or --all")
+				return usagef("give either --org or --all-orgs")
 			}
 			var err error
 			if filter.From, err = optionalDate("--from", from); err != nil {
@@ -46,7 +46,7 @@ func exportCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&format, "format", "", "hledger, ledger, beancount or csv; required")
 	flags.StringVar(&filter.OrgID, "org", "", "the organization")
-	flags.BoolVar(&options.Organizations, "all", false, "all organizations in one file")
+	flags.BoolVar(&options.Organizations, "all-orgs", false, "all organizations in one file")
 	flags.StringVar(&from, "from", "", "the first posting date, YYYY-MM-DD (default the ledger's first)")
 	flags.StringVar(&to, "to", "", "the last posting date, YYYY-MM-DD (default the ledger's last)")
 	flags.BoolVar(&options.Assertions, "assertions", false, "add the balances as the database sums them up, for the reading program to check")

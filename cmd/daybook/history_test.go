@@ -47,8 +47,8 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	assert.Equal(t, failure.ExitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
 
 	var e listing.Explanation
-	b.json(&e, "explain", "sale", "--org", "acme")
+	b.json(&e, "explain", "acme", "sale")
 	assert.Len(t, e.Attempts, store.DefaultLimit)
 	assert.True(t, e.MoreAttempts)
-	assert.Contains(t, b.ok("explain", "sale", "--org", "acme"), "daybook accounting show acme sale --before ")
+	assert.Contains(t, b.ok("explain", "acme", "sale"), "daybook accounting show acme sale --before ")
 }

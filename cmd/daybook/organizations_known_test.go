@@ -31,7 +31,7 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	require.Len(t, b.organizations(), 1)
 
 	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", "beta", "--create")
-	b.ok("accounting", "enqueue", "--org", "gamma", "--document", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "gamma", "d", "--version", "1")
 	b.ok("organizations", "pause", "--org", "gamma")
 	require.Len(t, b.organizations(), 3, "one that has jobs is known")
 	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--all-orgs", "--create").exit)

@@ -14,10 +14,10 @@ import (
 func TestOrganizationsSourceAndHooks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.ok("accounting", "enqueue", "--org", "acme", "--document", "d", "--version", "1")
-	b.ok("accounting", "enqueue", "--org", "beta", "--document", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "acme", "d", "--version", "1")
+	b.ok("accounting", "enqueue", "beta", "d", "--version", "1")
 	assert.NotContains(t, b.ok("status"), "for a worker")
-	assert.NotContains(t, b.ok("audit", "--all"), "SOURCE")
+	assert.NotContains(t, b.ok("audit", "--all-orgs"), "SOURCE")
 
 	var out struct{ Organizations []changedNeeds }
 	b.json(&out, "organizations", "source", "orders", "--org", "acme")
@@ -29,7 +29,7 @@ func TestOrganizationsSourceAndHooks(t *testing.T) {
 	assert.Contains(t, status, "1 due job of 1 organization waits for a worker with hooks audit, mail")
 	assert.Contains(t, status, "1 due job of 1 organization waits for a worker with source orders and hooks audit, mail")
 	assert.Regexp(t, `(?m)^acme .* orders +audit, mail$`, b.ok("organizations", "list"))
-	audit := b.ok("audit", "--all")
+	audit := b.ok("audit", "--all-orgs")
 	assert.Regexp(t, `(?m)^orders +no +1 +\? +1 `, audit)
 	assert.Contains(t, audit, "The documents of orders are not compared")
 

@@ -17,9 +17,9 @@ import (
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
-	b.ok("accounting", "enqueue", "--org", "de", "--document", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
-	b.ok("accounting", "enqueue", "--org", "de", "--document", "now", "--version", "1")
-	b.ok("accounting", "enqueue", "--org", "de", "--document", "stuck", "--version", "1")
+	b.ok("accounting", "enqueue", "de", "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
+	b.ok("accounting", "enqueue", "de", "now", "--version", "1")
+	b.ok("accounting", "enqueue", "de", "stuck", "--version", "1")
 	_, err := b.Pool.Exec(t.Context(), `
 UPDATE daybook.accounting_work_queue
    SET state = 'leased', turn_id = 'gone', fence = 1, leased_generation = generation, run_count = 1,
@@ -155,7 +155,7 @@ func TestTrialBalance(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	var all, one trialBalance
-	b.json(&all, "trial-balance", "--all")
+	b.json(&all, "trial-balance", "--all-orgs")
 	assert.True(t, all.Balanced)
 	require.Len(t, all.Totals, 3)
 	for _, total := range all.Totals {
@@ -177,7 +177,7 @@ func TestTrialBalanceFailsOutOfBalance(t *testing.T) {
 		_, err := b.Pool.Exec(t.Context(), stmt)
 		require.NoError(t, err)
 	}
-	r := b.run("trial-balance", "--all")
+	r := b.run("trial-balance", "--all-orgs")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "debits and credits differ")
 	assert.Contains(t, r.out, "0.01", "the figures are printed all the same")

@@ -221,14 +221,14 @@ func TestTasksInStatusAndAudit(t *testing.T) {
 	}
 	b.json(&s, "status")
 	require.Len(t, s.Paused, 1)
-	b.ok("audit", "--all")
+	b.ok("audit", "--all-orgs")
 	_, err := b.Pool.Exec(t.Context(), `DELETE FROM queues.open_task`)
 	require.NoError(t, err)
-	r := b.run("audit", "--all")
+	r := b.run("audit", "--all-orgs")
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.out, "task 1 is not completed, and no dequeue finds it: call queues.rebuild_open_tasks()")
 	_, err = b.Pool.Exec(t.Context(), `ALTER TABLE queues.error DISABLE TRIGGER error_append_only; SELECT queues.rebuild_open_tasks()`)
 	require.NoError(t, err)
-	r = b.run("audit", "--all")
+	r = b.run("audit", "--all-orgs")
 	assert.Contains(t, r.out, "trigger error_append_only of queues.error is disabled")
 }

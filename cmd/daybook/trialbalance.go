@@ -82,9 +82,9 @@ func trialBalanceCommand(a *app) *cobra.Command {
 	var span spanFlags
 	var all bool
 	command := &cobra.Command{
-		Use:   "trial-balance --org ORG|--all",
+		Use:   "trial-balance --org ORG|--all-orgs",
 		Short: "Sum what was posted by account; debits and credits are equal in each currency",
-		Long: "Sums what was posted by currency and account; the balance is debit less credit. --all adds up the accounts of the same\n" +
+		Long: "Sums what was posted by currency and account; the balance is debit less credit. --all-orgs adds up the accounts of the same\n" +
 			"code of all organizations. If debits and credits differ, the command fails.\n\n" +
 			"With --period, or --from and --to, it shows the opening balance, what was posted in the span, and the closing balance.\n" +
 			"The days are posting dates. No account is closed at the end of a year: its balance is carried forward.",
@@ -92,7 +92,7 @@ func trialBalanceCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (filter.OrgID == "") != all {
-				return usagef("give either --org or --all")
+				return usagef("give either --org or --all-orgs")
 			}
 			var err error
 			if filter.From, filter.To, err = span.parse(); err != nil {
@@ -123,7 +123,7 @@ func trialBalanceCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&filter.OrgID, "org", "", "the organization")
-	flags.BoolVar(&all, "all", false, "all organizations together")
+	flags.BoolVar(&all, "all-orgs", false, "all organizations together")
 	flags.StringVar(&filter.Currency, "currency", "", "only in this currency")
 	span.add(flags)
 	return command
