@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
@@ -47,7 +47,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 	b := setup(t)
 	list := func(args ...string) []actions.Action {
 		var out struct{ Actions []actions.Action }
-		require.NoError(t, json.Unmarshal([]byte(b.ok(append([]string{"actions", "list", "--json"}, args...)...)), &out))
+		require.NoError(t, camel.Unmarshal([]byte(b.ok(append([]string{"actions", "list", "--json"}, args...)...)), &out))
 		return out.Actions
 	}
 	b.ok("organizations", "pause", "--org", "acme", "--create")

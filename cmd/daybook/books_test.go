@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -34,7 +34,7 @@ func TestAudit(t *testing.T) {
 	assert.Equal(t, failure.ExitFailure, r.exit)
 	assert.Contains(t, r.err, "NOT_SOUND")
 	var damaged audited
-	require.NoError(t, json.Unmarshal([]byte(r.out), &damaged))
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &damaged))
 	assert.False(t, damaged.Sound)
 	assert.Equal(t, int64(1), damaged.Wrong)
 	assert.Contains(t, b.run("audit", "--all-orgs").out, "invoice-2")

@@ -168,7 +168,7 @@ func (a *app) ensureLoops(ctx context.Context, stack *devstack.Stack, temporal c
 func (a *app) announce(s *devstack.Stack) error {
 	if a.json {
 		return a.emit(map[string]string{
-			"database_url": a.databaseURL, "temporal_address": s.TemporalAddress, "temporal_ui": s.TemporalUI, "dir": s.Dir,
+			"databaseUrl": a.databaseURL, "temporalAddress": s.TemporalAddress, "temporalUi": s.TemporalUI, "dir": s.Dir,
 		}, nil)
 	}
 	ui := s.TemporalUI

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/health"
@@ -50,7 +50,7 @@ VALUES ('j', 'acme', 'email', '{}', 'failed', E'dial tcp: \x1b[31mconnection ref
 	assert.Equal(t, failure.ExitWarnings, r.exit)
 	assert.Contains(t, r.err, "FOUND_WARNINGS")
 	var report health.Report
-	require.NoError(t, json.Unmarshal([]byte(r.out), &report))
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &report))
 	assert.True(t, report.Working)
 	assert.Equal(t, "j", report.Findings[0].Example)
 	assert.Equal(t, failure.ExitOK, b.run("doctor", "--no-temporal", "--org", "other").exit)

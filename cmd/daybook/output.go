@@ -1,20 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/models"
 )
 
-// emit prints v as JSON for programs, or what human writes for people.
+// emit prints v as JSON for programs, with names in camelCase, or what human writes for people.
 func (a *app) emit(v any, human func(io.Writer) error) error { return a.emitTo(a.stdout, v, human) }
 
 // emitTo is emit on another writer than standard output.
@@ -22,11 +26,21 @@ func (a *app) emitTo(w io.Writer, v any, human func(io.Writer) error) error {
 	if !a.json {
 		return human(w)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	data, err := camel.Marshal(v, storedAsJSON...)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, data, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err = w.Write(b.Bytes())
+	return err
 }
+
+// storedAsJSON are data whose JSON is stored and imported: their names are those of that format.
+var storedAsJSON = []reflect.Type{reflect.TypeFor[models.Content]()}
 
 // table is an aligned table for people.
 type table struct {

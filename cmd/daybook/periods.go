@@ -113,7 +113,7 @@ func periodsAddCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"org_id": org, "added": len(periods)}, func(w io.Writer) error {
+			return a.emit(map[string]any{"orgId": org, "added": len(periods)}, func(w io.Writer) error {
 				return a.print(w, periodsTable(periods))
 			})
 		},
@@ -269,7 +269,7 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"org_id": org, "policy": args[0], "returned": done.Returned}, func(w io.Writer) error {
+			return a.emit(map[string]any{"orgId": org, "policy": args[0], "returned": done.Returned}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s: %s%s\n", org, args[0], returnedText(done.Returned))
 				return err
 			})

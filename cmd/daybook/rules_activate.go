@@ -70,7 +70,7 @@ func rulesListCommand(a *app) *cobra.Command {
 			for i, s := range sets {
 				lines[i] = ruleSetLine{RuleSet: s, Active: s.Version == active}
 			}
-			return a.emit(map[string]any{"rule_sets": lines}, func(w io.Writer) error {
+			return a.emit(map[string]any{"ruleSets": lines}, func(w io.Writer) error {
 				t := newTable("VERSION", "", "STORED", "SHA-256", "NAME")
 				t.right = []int{0}
 				for _, l := range lines {

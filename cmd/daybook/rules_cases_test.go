@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 )
 
@@ -65,7 +65,7 @@ func TestRulesTestShowsWhatDiffers(t *testing.T) {
 		Cases, Failed int
 		Files         []testedFile
 	}
-	require.NoError(t, json.Unmarshal([]byte(r.out), &said), r.out)
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &said), r.out)
 	assert.Equal(t, 2, said.Cases)
 	assert.Equal(t, 1, said.Failed)
 	require.Len(t, said.Files, 1)

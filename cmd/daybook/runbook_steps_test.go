@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/migrations"
@@ -156,7 +156,7 @@ func (b *bundle) finding(code health.Code, flags ...string) *health.Finding {
 	b.t.Helper()
 	r := b.run(append([]string{"doctor", "--no-temporal", "--json"}, flags...)...)
 	var report health.Report
-	require.NoError(b.t, json.Unmarshal([]byte(r.out), &report), r.err)
+	require.NoError(b.t, camel.Unmarshal([]byte(r.out), &report), r.err)
 	for _, f := range report.Findings {
 		if f.Code == code {
 			return &f

@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
@@ -60,7 +60,7 @@ func (b *bundle) ok(args ...string) string {
 // json calls a command that must succeed, and decodes what it printed.
 func (b *bundle) json(into any, args ...string) {
 	b.t.Helper()
-	require.NoError(b.t, json.Unmarshal([]byte(b.ok(append(args, "--json")...)), into))
+	require.NoError(b.t, camel.Unmarshal([]byte(b.ok(append(args, "--json")...)), into))
 }
 
 // work posts what is due, without Temporal.

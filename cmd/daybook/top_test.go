@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/top"
 )
@@ -28,7 +28,7 @@ VALUES ('j', 'acme', 'email', '{}', 'failed', 'connection refused', 'NETWORK_ERR
 	r = b.run("top", "--no-temporal", "--json")
 	require.Equal(t, failure.ExitOK, r.exit, r.err)
 	var p top.Picture
-	require.NoError(t, json.Unmarshal([]byte(r.out), &p))
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &p))
 	assert.False(t, p.Stale, "the command counts the queues when no other process does")
 	require.Len(t, p.Failures, 1)
 	assert.Equal(t, int64(1), p.Failures[0].Waiting)

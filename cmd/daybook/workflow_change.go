@@ -149,7 +149,9 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return workflowChange{}, usagef("%s", application.Message())
 	}
-	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+	// The server may end the wait a moment before the context does.
+	_, timedOut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
+	if (timedOut || err != nil && waiting.Err() != nil) && ctx.Err() == nil {
 		return workflowChange{}, tagged(errNoWorkerAnswers, "no worker took in the settings of %s within %s: start `daybook worker`, then try again", s.Kind, wait)
 	}
 	if err != nil {

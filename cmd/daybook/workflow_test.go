@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/health"
@@ -20,7 +20,7 @@ func changesOf(t *testing.T, args ...string) map[string]workflowChange {
 	r := call(t.Context(), "", append(append([]string{"workflow"}, args...), "--json")...)
 	require.Zero(t, r.exit, "%v: %s", args, r.err)
 	var said struct{ Workflows []workflowChange }
-	require.NoError(t, json.Unmarshal([]byte(r.out), &said))
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &said))
 	changes := map[string]workflowChange{}
 	for _, c := range said.Workflows {
 		changes[c.Kind] = c
@@ -34,7 +34,7 @@ func shown(t *testing.T, kind string) health.WorkflowState {
 	r := call(t.Context(), "", "workflow", "show", kind, "--json")
 	require.Zero(t, r.exit, r.err)
 	var said struct{ Workflows []health.WorkflowState }
-	require.NoError(t, json.Unmarshal([]byte(r.out), &said))
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &said))
 	require.Len(t, said.Workflows, 1)
 	return said.Workflows[0]
 }

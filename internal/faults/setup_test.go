@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -115,7 +116,7 @@ func (b *bundle) doctor() health.Report {
 		require.NoError(b.t, err)
 	}
 	var r health.Report
-	require.NoError(b.t, json.Unmarshal(out, &r), "%s", out)
+	require.NoError(b.t, camel.Unmarshal(out, &r), "%s", out)
 	return r
 }
 

@@ -91,7 +91,7 @@ start_stack() {
 		fi
 		sleep 0.2
 	done
-	DAYBOOK_DATABASE_URL=$(field stack.json database_url) && TEMPORAL_ADDRESS=$(field stack.json temporal_address) || return 1
+	DAYBOOK_DATABASE_URL=$(field stack.json databaseUrl) && TEMPORAL_ADDRESS=$(field stack.json temporalAddress) || return 1
 	export DAYBOOK_DATABASE_URL TEMPORAL_ADDRESS
 	"$temporal" workflow cancel --workflow-id accounting-queue-worker-production || return 1
 	# A cancelled workflow has no result, which the command says by its exit code.
