@@ -41,7 +41,12 @@ CREATE TABLE daybook.jobs (
     -- What the lease counts towards: its organization's cap, its type's limit.
     capped            boolean NOT NULL DEFAULT false,
     counted           boolean NOT NULL DEFAULT false,
-    traceparent       varchar(55) DEFAULT daybook.traceparent()
+    traceparent       varchar(55) DEFAULT daybook.traceparent(),
+
+    -- Which named queue works it, what it is worked in turn with, and whether its end concerns other jobs (00023_waits.sql).
+    queue             text COLLATE "C",
+    sequence          text COLLATE "C",
+    awaited           boolean NOT NULL DEFAULT false
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
@@ -56,7 +61,10 @@ COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included'
 COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
 COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
-    'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+    'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
+COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
+COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end';
 
 -- What a row of the queue must be, as for accounting_work_queue.
 CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
@@ -73,6 +81,8 @@ BEGIN
         WHEN job.unique_hash <> job.input_hash THEN daybook.refuse_row('jobs', 'jobs_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
+        WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
+        WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'

@@ -1,6 +1,6 @@
 -- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and programs in other languages may too.
 --
--- SQLSTATEs: DB010 the request is invalid, DB020 the payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input.
+-- SQLSTATEs: DB010 the request is invalid, DB011 a job that it is to wait for is unknown, DB020 the payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -130,6 +130,39 @@ BEGIN
 END
 $$;
 
+-- The ids of a JSON array of ids; null for null.
+CREATE FUNCTION daybook.job_ids(list jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    IF jsonb_typeof(list) <> 'array' THEN
+        RAISE EXCEPTION 'the jobs to wait for must be an array of ids, not %', jsonb_typeof(list) USING ERRCODE = 'DB010';
+    END IF;
+    RETURN CASE WHEN list IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(list)) END;
+END
+$$;
+
+-- Raises DB010 when a request's named queue, sequence or awaited jobs are invalid; requests without them are not checked.
+CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[]) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    IF queue IS NOT NULL AND (octet_length(queue) > 64 OR queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN
+        RAISE EXCEPTION 'queue must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF sequence = '' OR octet_length(sequence) > 255 THEN
+        RAISE EXCEPTION 'sequence must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    IF cardinality(after) > 100 THEN
+        RAISE EXCEPTION 'a job may wait for 100 others, not %', cardinality(after)
+            USING ERRCODE = 'DB010', HINT = 'let a job of its own wait for some of them, and this one for that';
+    END IF;
+    IF array_position(after, NULL) IS NOT NULL OR array_ndims(after) > 1 THEN
+        RAISE EXCEPTION 'after must be a list of job ids' USING ERRCODE = 'DB010';
+    END IF;
+END
+$$;
+
 -- Merges a request into the unique job of the same input that is open, whose row the caller has locked. Returns enqueue_job's result.
 --
 -- An attempt that has begun may have read old data, so the job is pending again after it. A job that has not begun will read what the
@@ -152,9 +185,10 @@ BEGIN
          WHERE j.id = opened.id;
         RETURN 'coalesced';
     END IF;
-    IF opened.state = 'pending' AND opened.run_count = 0 AND opened.last_attempted_at IS NULL AND due < opened.ready_at THEN
+    IF opened.state = 'pending' AND opened.run_count = 0 AND opened.last_attempted_at IS NULL
+       AND due < (CASE WHEN daybook.is_waiting(opened) THEN opened.first_ready_at ELSE opened.ready_at END) THEN
         UPDATE daybook.jobs j
-           SET ready_at = due, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
+           SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
         IF daybook.must_wake(2, due) THEN
             PERFORM daybook.wake_job_queue();
@@ -177,6 +211,8 @@ $$;
 --   unchanged    the key's job, or the unique one that waits, does what is asked for; a higher priority is given to the latter
 --   rescheduled  the unique job is due earlier now
 --   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
+-- queue: the named queue; null is default. sequence: jobs of one organization and sequence are worked one after the other. after: ids of jobs
+-- of the organization that must have been completed before. A job that existed before keeps its own.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -187,6 +223,9 @@ CREATE FUNCTION daybook.enqueue_job(
     max_attempts    integer DEFAULT NULL,
     links           jsonb DEFAULT NULL,
     unique_payload  boolean DEFAULT false,
+    queue           text DEFAULT NULL,
+    sequence        text DEFAULT NULL,
+    after           text[] DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text
@@ -198,6 +237,8 @@ DECLARE
     as_text CONSTANT text := enqueue_job.payload::text;
     hash    bytea;
     due     timestamptz := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
+    -- It waits for others: it is due when they have ended.
+    waits   CONSTANT boolean := enqueue_job.sequence IS NOT NULL OR coalesce(cardinality(enqueue_job.after), 0) > 0;
     first   record;
     opened  daybook.jobs;
 BEGIN
@@ -207,13 +248,17 @@ BEGIN
         PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
                                   enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
+    IF waits OR enqueue_job.queue IS NOT NULL THEN
+        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
+    END IF;
     duplicate := false;
     result := 'enqueued';
 
     IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
         -- It conflicts with no other job, so it needs no hash.
-        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due,
+                coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts, enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         RETURNING id INTO job_id;
     ELSE
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
@@ -222,9 +267,11 @@ BEGIN
     -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
-        INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+        INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
+                                  queue, sequence, awaited)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
-                due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+                CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
+                enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -263,6 +310,10 @@ BEGIN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
+    IF waits THEN
+        PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)]);
+        due := clock_timestamp();
+    END IF;
     IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
@@ -272,7 +323,7 @@ COMMENT ON FUNCTION daybook.enqueue_job IS
     'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
 -- Many jobs at once. The first three arrays must be equally long; each other one is null or as long as they are. ordinal is the position
--- in the arrays, from 1.
+-- in the arrays, from 1. afters are JSON arrays of ids. Jobs of one sequence follow each other in the order of the arrays.
 --
 -- Unique jobs are inserted first, in the order of organization and hash; then jobs with a key, in the order of organization and key.
 -- So two callers do not deadlock, unless jobs are unique and have a key as well.
@@ -285,7 +336,10 @@ CREATE FUNCTION daybook.enqueue_jobs(
     priorities       integer[] DEFAULT NULL,
     max_attempts     integer[] DEFAULT NULL,
     links            jsonb[] DEFAULT NULL,
-    unique_payloads  boolean[] DEFAULT NULL
+    unique_payloads  boolean[] DEFAULT NULL,
+    queues           text[] DEFAULT NULL,
+    sequences        text[] DEFAULT NULL,
+    afters           jsonb[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     -- JIT is off: compiling takes longer than running.
@@ -306,24 +360,32 @@ BEGIN
     IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
        OR coalesce(cardinality(idempotency_keys), total) <> total OR coalesce(cardinality(ready_ats), total) <> total
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
-       OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total THEN
+       OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
+       OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
+       OR coalesce(cardinality(afters), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     ids := daybook.new_ids(total);
+    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
+        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after))
+           FROM unnest(queues, sequences, afters) AS x (queue, sequence, after);
+    END IF;
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
-               r.due, r.due, coalesce(r.priority, 2), r.attempts
+               CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
+               coalesce(r.priority, 2), r.attempts, r.queue, r.sequence, r.sequence IS NOT NULL
           FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
-                               unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links) x
+                               unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
+                               unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -337,12 +399,15 @@ BEGIN
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
-                                   unnest(links) AS links, unnest(unique_payloads) AS asked_unique) x
+                                   unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
+                                   unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                     OFFSET 0) r
         ), ins AS (
-            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
+                                           max_attempts, queue, sequence, awaited)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
-                   h.due, h.due, coalesce(h.priority, 2), h.attempts
+                   CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
+                   coalesce(h.priority, 2), h.attempts, h.queue, h.sequence, h.sequence IS NOT NULL
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -359,7 +424,11 @@ BEGIN
           FROM unnest(ids, links) AS x (id, links) CROSS JOIN jsonb_array_elements(x.links) l
          WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
     END IF;
-    IF ready_ats IS NOT NULL THEN
+    IF sequences IS NOT NULL OR afters IS NOT NULL THEN
+        PERFORM daybook.hold_jobs(array_agg(x.id ORDER BY x.n), array_agg(x.org ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.after ORDER BY x.n))
+           FROM unnest(ids, org_ids, sequences, afters) WITH ORDINALITY AS x (id, org, sequence, after, n)
+          WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE AND (x.sequence IS NOT NULL OR x.after <> '[]');
+    ELSIF ready_ats IS NOT NULL THEN
         due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
     END IF;
     IF cardinality(fresh) > 0 AND daybook.must_wake(2, due) THEN
@@ -377,8 +446,9 @@ BEGIN
     -- Requests that met an existing job, and repeats within this call, are made one by one, by enqueue_job's rules.
     FOR req IN
         SELECT x.*
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
+          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                      queues, sequences, afters)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -386,7 +456,7 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false)) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after)) e;
         RETURN NEXT;
     END LOOP;
 END
@@ -397,4 +467,4 @@ COMMENT ON FUNCTION daybook.enqueue_jobs IS 'Asks for many background jobs in on
 
 -- +goose Down
 DROP FUNCTION daybook.enqueue_jobs, daybook.enqueue_job, daybook.join_unique_job;
-DROP FUNCTION daybook.check_job, daybook.job_in_doubt, daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash;
+DROP FUNCTION daybook.check_job_order, daybook.job_ids, daybook.check_job, daybook.job_in_doubt, daybook.check_job_request, daybook.check_job_payload, daybook.job_input_hash;

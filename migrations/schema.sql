@@ -237,6 +237,32 @@ BEGIN
 END
 $$;
 
+-- Name: check_awaited(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_awaited(awaited text, batch integer) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job record;
+BEGIN
+    -- The lock: as long as it is held, the job does not end, and whoever ends it after that sees that it is awaited.
+    SELECT j.state, j.awaited INTO job FROM daybook.jobs j WHERE j.id = check_awaited.awaited FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_awaited.awaited) THEN
+            RETURN false;
+        END IF;
+        RETURN daybook.tell_waiting_jobs(check_awaited.awaited, 'removed', batch);
+    END IF;
+    IF job.state IN ('completed', 'cancelled') THEN
+        RETURN daybook.tell_waiting_jobs(check_awaited.awaited, job.state::text, batch);
+    END IF;
+    IF NOT job.awaited THEN
+        UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
+    END IF;
+    RETURN true;
+END
+$$;
+
 -- Name: check_entries(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_entries() RETURNS trigger
@@ -360,6 +386,28 @@ BEGIN
     RETURN payload;
 END
 $$;
+
+-- Name: check_job_order(text, text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_job_order(queue text, sequence text, after text[]) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+BEGIN
+    IF queue IS NOT NULL AND (octet_length(queue) > 64 OR queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN
+        RAISE EXCEPTION 'queue must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF sequence = '' OR octet_length(sequence) > 255 THEN
+        RAISE EXCEPTION 'sequence must have 1 to 255 bytes, or be null' USING ERRCODE = 'DB010';
+    END IF;
+    IF cardinality(after) > 100 THEN
+        RAISE EXCEPTION 'a job may wait for 100 others, not %', cardinality(after)
+            USING ERRCODE = 'DB010', HINT = 'let a job of its own wait for some of them, and this one for that';
+    END IF;
+    IF array_position(after, NULL) IS NOT NULL OR array_ndims(after) > 1 THEN
+        RAISE EXCEPTION 'after must be a list of job ids' USING ERRCODE = 'DB010';
+    END IF;
+END
+$_$;
 
 -- Name: check_job_payload(jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -490,6 +538,104 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
+-- Name: check_sequence(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_sequence(org_id text, sequence text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    turn  text;
+    state text;
+BEGIN
+    SELECT s.holder INTO turn
+      FROM daybook.job_sequences s
+     WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence
+       FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        INSERT INTO daybook.job_sequences (org_id, key, holder) VALUES (check_sequence.org_id, check_sequence.sequence, '')
+        ON CONFLICT DO NOTHING
+        RETURNING holder INTO turn;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
+    FOR i IN 1..2 LOOP
+        SELECT j.state INTO state FROM daybook.jobs j WHERE j.id = turn FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND AND EXISTS (SELECT FROM daybook.jobs j WHERE j.id = turn) THEN
+            RETURN false;
+        END IF;
+        IF state IN ('pending', 'leased', 'failed') THEN
+            PERFORM daybook.release_jobs(ARRAY[turn]);
+            RETURN true;
+        END IF;
+        turn := (SELECT j.id
+                   FROM daybook.jobs j
+                  WHERE j.org_id = check_sequence.org_id AND j.sequence = check_sequence.sequence AND j.state IN ('pending', 'leased', 'failed')
+                  ORDER BY j.id
+                  LIMIT 1);
+        IF turn IS NULL THEN
+            DELETE FROM daybook.job_sequences s WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence;
+            RETURN true;
+        END IF;
+        UPDATE daybook.job_sequences s SET holder = turn WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence;
+    END LOOP;
+    RETURN false;
+END
+$$;
+
+-- Name: check_waiting_job(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_waiting_job(job_id text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM FROM daybook.jobs j WHERE j.id = check_waiting_job.job_id FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_waiting_job.job_id);
+    END IF;
+    PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
+    RETURN true;
+END
+$$;
+
+-- Name: check_waits(integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integer, OUT again integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    asked record;
+    done  boolean;
+BEGIN
+    decided := 0;
+    again := 0;
+    FOR asked IN
+        WITH taken AS (
+            DELETE FROM daybook.job_wait_checks c
+             WHERE c.id IN (SELECT t.id FROM daybook.job_wait_checks t ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED)
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id
+        )
+        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id
+    LOOP
+        done := CASE
+            WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
+            WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
+            ELSE daybook.check_waiting_job(asked.job_id) END;
+        IF done THEN
+            decided := decided + 1;
+        ELSE
+            again := again + 1;
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Name: FUNCTION check_waits(batch integer, OUT decided integer, OUT again integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.check_waits(batch integer, OUT decided integer, OUT again integer) IS 'Releases jobs that wait for nothing any more, where the transaction that ended the last of it could not. Workers call it';
 
 -- Name: continue_versions(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -791,9 +937,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -801,6 +947,8 @@ DECLARE
     as_text CONSTANT text := enqueue_job.payload::text;
     hash    bytea;
     due     timestamptz := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
+    -- It waits for others: it is due when they have ended.
+    waits   CONSTANT boolean := enqueue_job.sequence IS NOT NULL OR coalesce(cardinality(enqueue_job.after), 0) > 0;
     first   record;
     opened  daybook.jobs;
 BEGIN
@@ -810,13 +958,17 @@ BEGIN
         PERFORM daybook.check_job(enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, as_text, enqueue_job.idempotency_key,
                                   enqueue_job.ready_at, enqueue_job.priority, enqueue_job.max_attempts, enqueue_job.links);
     END IF;
+    IF waits OR enqueue_job.queue IS NOT NULL THEN
+        PERFORM daybook.check_job_order(enqueue_job.queue, enqueue_job.sequence, enqueue_job.after);
+    END IF;
     duplicate := false;
     result := 'enqueued';
 
     IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
         -- It conflicts with no other job, so it needs no hash.
-        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
-        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
+        VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due,
+                coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts, enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         RETURNING id INTO job_id;
     ELSE
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
@@ -825,9 +977,11 @@ BEGIN
     -- The conflicting job may have been removed, or have ended, before it is read: then the insert is tried again.
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
-        INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+        INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
+                                  queue, sequence, awaited)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
-                due, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts)
+                CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
+                enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -866,19 +1020,23 @@ BEGIN
         INSERT INTO daybook.job_links (job_id, kind, id)
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
+    IF waits THEN
+        PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)]);
+        due := clock_timestamp();
+    END IF;
     IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -897,24 +1055,32 @@ BEGIN
     IF coalesce(cardinality(types), 0) <> total OR coalesce(cardinality(payloads), 0) <> total
        OR coalesce(cardinality(idempotency_keys), total) <> total OR coalesce(cardinality(ready_ats), total) <> total
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
-       OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total THEN
+       OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
+       OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
+       OR coalesce(cardinality(afters), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     ids := daybook.new_ids(total);
+    IF queues IS NOT NULL OR sequences IS NOT NULL OR afters IS NOT NULL THEN
+        PERFORM daybook.check_job_order(x.queue, x.sequence, daybook.job_ids(x.after))
+           FROM unnest(queues, sequences, afters) AS x (queue, sequence, after);
+    END IF;
     strange := EXISTS (SELECT FROM (SELECT DISTINCT unnest(types) AS type) t WHERE (t.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$') IS NOT TRUE);
 
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
-               r.due, r.due, coalesce(r.priority, 2), r.attempts
+               CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
+               coalesce(r.priority, 2), r.attempts, r.queue, r.sequence, r.sequence IS NOT NULL
           FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
-                               unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links) x
+                               unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
+                               unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -928,12 +1094,15 @@ BEGIN
                       FROM (SELECT generate_series(1, total) AS n, unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type,
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
-                                   unnest(links) AS links, unnest(unique_payloads) AS asked_unique) x
+                                   unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
+                                   unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                     OFFSET 0) r
         ), ins AS (
-            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts)
+            INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
+                                           max_attempts, queue, sequence, awaited)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
-                   h.due, h.due, coalesce(h.priority, 2), h.attempts
+                   CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
+                   coalesce(h.priority, 2), h.attempts, h.queue, h.sequence, h.sequence IS NOT NULL
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -950,7 +1119,11 @@ BEGIN
           FROM unnest(ids, links) AS x (id, links) CROSS JOIN jsonb_array_elements(x.links) l
          WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
     END IF;
-    IF ready_ats IS NOT NULL THEN
+    IF sequences IS NOT NULL OR afters IS NOT NULL THEN
+        PERFORM daybook.hold_jobs(array_agg(x.id ORDER BY x.n), array_agg(x.org ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.after ORDER BY x.n))
+           FROM unnest(ids, org_ids, sequences, afters) WITH ORDINALITY AS x (id, org, sequence, after, n)
+          WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE AND (x.sequence IS NOT NULL OR x.after <> '[]');
+    ELSIF ready_ats IS NOT NULL THEN
         due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
     END IF;
     IF cardinality(fresh) > 0 AND daybook.must_wake(2, due) THEN
@@ -968,8 +1141,9 @@ BEGIN
     -- Requests that met an existing job, and repeats within this call, are made one by one, by enqueue_job's rules.
     FOR req IN
         SELECT x.*
-          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, n)
+          FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
+                      queues, sequences, afters)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -977,15 +1151,51 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false)) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after)) e;
         RETURN NEXT;
     END LOOP;
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[]) IS 'Asks for many background jobs in one statement';
+
+-- Name: hold_jobs(text[], text[], text[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    missing record;
+BEGIN
+    WITH asked AS MATERIALIZED (
+        SELECT DISTINCT x.id, x.org, a.awaits
+          FROM unnest(ids, orgs, afters) AS x (id, org, after)
+         CROSS JOIN LATERAL jsonb_array_elements_text(x.after) AS a (awaits)
+    ), found AS MATERIALIZED (
+        SELECT k.id, k.org, k.awaits, j.state
+          FROM asked k
+          LEFT JOIN daybook.jobs j ON j.id = k.awaits AND j.org_id = k.org
+    ), inserted AS (
+        -- A completed job stays completed: nothing is left to wait for.
+        INSERT INTO daybook.job_waits (job_id, awaits) SELECT f.id, f.awaits FROM found f WHERE f.state <> 'completed' RETURNING awaits
+    ), checks AS (
+        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i
+    )
+    SELECT f.org, f.awaits INTO missing FROM found f WHERE f.state IS NULL LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'there is no job % of organization % to wait for', missing.awaits, missing.org
+            USING ERRCODE = 'DB011', HINT = 'it may have been purged; enqueue what is to be done first before what waits for it';
+    END IF;
+    INSERT INTO daybook.job_wait_checks (org_id, sequence)
+    SELECT DISTINCT x.org, x.sequence FROM unnest(orgs, sequences) AS x (org, sequence) WHERE x.sequence IS NOT NULL;
+    UPDATE daybook.jobs j
+       SET ready_at = j.first_ready_at
+     WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id);
+END
+$$;
 
 -- Name: forward_accounting_request(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1197,7 +1407,10 @@ CREATE TABLE daybook.jobs (
     reclaims integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
     counted boolean DEFAULT false NOT NULL,
-    traceparent character varying(55) DEFAULT daybook.traceparent()
+    traceparent character varying(55) DEFAULT daybook.traceparent(),
+    queue text COLLATE pg_catalog."C",
+    sequence text COLLATE pg_catalog."C",
+    awaited boolean DEFAULT false NOT NULL
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
@@ -1219,7 +1432,7 @@ COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
 
 -- Name: COLUMN jobs.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
+COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 
 -- Name: COLUMN jobs.run_count; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -1237,6 +1450,18 @@ COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its 
 
 COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
 
+-- Name: COLUMN jobs.queue; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
+
+-- Name: COLUMN jobs.sequence; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
+
+-- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end';
+
 -- Name: is_sound_job(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
@@ -1253,6 +1478,8 @@ BEGIN
         WHEN job.unique_hash <> job.input_hash THEN daybook.refuse_row('jobs', 'jobs_check')
         WHEN NOT (job.priority BETWEEN 1 AND 3) THEN daybook.refuse_row('jobs', 'jobs_priority_check')
         WHEN NOT (job.max_attempts BETWEEN 1 AND 1000) THEN daybook.refuse_row('jobs', 'jobs_max_attempts_check')
+        WHEN job.queue IS NOT NULL AND (octet_length(job.queue) > 64 OR job.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN daybook.refuse_row('jobs', 'jobs_queue_check')
+        WHEN NOT (octet_length(job.sequence) BETWEEN 1 AND 255) THEN daybook.refuse_row('jobs', 'jobs_sequence_check')
         WHEN NOT (job.run_count BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_run_count_check')
         WHEN NOT (job.reclaims BETWEEN 0 AND 1000000) THEN daybook.refuse_row('jobs', 'jobs_reclaims_check')
         WHEN CASE WHEN job.state = 'leased'
@@ -1269,6 +1496,28 @@ BEGIN
         ELSE true END;
 END
 $_$;
+
+-- Name: is_waiting(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
+           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id))
+$$;
+
+-- Name: job_ids(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_ids(list jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF jsonb_typeof(list) <> 'array' THEN
+        RAISE EXCEPTION 'the jobs to wait for must be an array of ids, not %', jsonb_typeof(list) USING ERRCODE = 'DB010';
+    END IF;
+    RETURN CASE WHEN list IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(list)) END;
+END
+$$;
 
 -- Name: job_in_doubt(text, text, jsonb, text, text, timestamp with time zone, integer, integer, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1310,9 +1559,10 @@ BEGIN
          WHERE j.id = opened.id;
         RETURN 'coalesced';
     END IF;
-    IF opened.state = 'pending' AND opened.run_count = 0 AND opened.last_attempted_at IS NULL AND due < opened.ready_at THEN
+    IF opened.state = 'pending' AND opened.run_count = 0 AND opened.last_attempted_at IS NULL
+       AND due < (CASE WHEN daybook.is_waiting(opened) THEN opened.first_ready_at ELSE opened.ready_at END) THEN
         UPDATE daybook.jobs j
-           SET ready_at = due, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
+           SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
         IF daybook.must_wake(2, due) THEN
             PERFORM daybook.wake_job_queue();
@@ -1489,6 +1739,15 @@ BEGIN
 END
 $$;
 
+-- Name: must_wait(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $_$
+    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1)
+           OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
+$_$;
+
 -- Name: must_wake(integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.must_wake(queue integer, due timestamp with time zone) RETURNS boolean
@@ -1565,6 +1824,28 @@ CREATE FUNCTION daybook.refuse_row(table_name text, rule text) RETURNS boolean
 BEGIN
     RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', table_name, rule
         USING ERRCODE = 'check_violation', SCHEMA = 'daybook', TABLE = table_name, CONSTRAINT = rule;
+END
+$$;
+
+-- Name: release_jobs(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.release_jobs(ids text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    due timestamptz;
+BEGIN
+    WITH released AS (
+        UPDATE daybook.jobs j
+           SET ready_at = greatest(j.first_ready_at, clock_timestamp()), first_ready_at = greatest(j.first_ready_at, clock_timestamp()),
+               updated_at = clock_timestamp()
+         WHERE j.id = ANY (ids) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND NOT daybook.must_wait(j.id, j.org_id, j.sequence)
+        RETURNING j.ready_at
+    )
+    SELECT min(r.ready_at) INTO due FROM released r;
+    IF due IS NOT NULL AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
 END
 $$;
 
@@ -1876,6 +2157,64 @@ $$;
 -- Name: FUNCTION set_source(org_id text, source text, OUT changed boolean, OUT returned integer); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) IS 'Puts on record which source an organization''s documents are read from; null: that of daybook.defaults. returned: failed jobs that are pending again';
+
+-- Name: tell_of_ended_job(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.tell_of_ended_job() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    sees CONSTANT boolean := current_setting('transaction_isolation') = 'read committed';
+    left_over boolean := false;
+BEGIN
+    IF OLD.sequence IS NOT NULL
+       AND (NOT sees OR EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = OLD.org_id AND s.key = OLD.sequence AND s.holder = OLD.id))
+       AND (NOT sees OR NOT daybook.check_sequence(OLD.org_id, OLD.sequence)) THEN
+        INSERT INTO daybook.job_wait_checks (org_id, sequence) VALUES (OLD.org_id, OLD.sequence);
+        left_over := true;
+    END IF;
+    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id))
+       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END, 100)) THEN
+        INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
+        left_over := true;
+    END IF;
+    IF left_over AND daybook.must_wake(2, '-infinity') THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Name: tell_waiting_jobs(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.tell_waiting_jobs(ended text, ended_as text, batch integer) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    told text[];
+BEGIN
+    SELECT array_agg(x.id) INTO told
+      FROM (SELECT j.id
+              FROM daybook.job_waits w
+              JOIN daybook.jobs j ON j.id = w.job_id
+             WHERE w.awaits = ended
+             ORDER BY w.job_id
+             LIMIT batch
+               FOR NO KEY UPDATE OF j SKIP LOCKED) x;
+    IF told IS NOT NULL THEN
+        DELETE FROM daybook.job_waits w WHERE w.awaits = ended AND w.job_id = ANY (told);
+        IF ended_as = 'completed' THEN
+            PERFORM daybook.release_jobs(told);
+        ELSE
+            UPDATE daybook.jobs j
+               SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
+                   last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
+             WHERE j.id = ANY (told) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
+        END IF;
+    END IF;
+    RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended);
+END
+$$;
 
 -- Name: try_use_configurations(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4026,6 +4365,20 @@ CREATE SEQUENCE daybook.impact_id_seq
 
 ALTER SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
 
+-- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_sequences (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    key text NOT NULL COLLATE pg_catalog."C",
+    holder text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT job_sequences_key_check CHECK (((key <> ''::text) AND (octet_length(key) <= 255))),
+    CONSTRAINT job_sequences_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255)))
+);
+
+-- Name: COLUMN job_sequences.holder; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_sequences.holder IS 'The job whose turn it is: the others of its sequence wait until it is completed, cancelled or removed';
+
 -- Name: job_status; Type: VIEW; Schema: daybook; Owner: -
 
 CREATE VIEW daybook.job_status AS
@@ -4096,6 +4449,41 @@ COMMENT ON COLUMN daybook.job_types.secrets IS 'Members of payloads and results 
 -- Name: COLUMN job_types.worker; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_types.worker IS 'The worker that wrote the row last';
+
+-- Name: job_wait_checks; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_wait_checks (
+    id bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text COLLATE pg_catalog."C",
+    sequence text COLLATE pg_catalog."C",
+    awaits text COLLATE pg_catalog."C",
+    job_id text COLLATE pg_catalog."C",
+    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id) = 1) AND ((sequence IS NULL) = (org_id IS NULL))))
+);
+
+-- Name: job_wait_checks_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.job_wait_checks ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME daybook.job_wait_checks_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: job_waits; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_waits (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    awaits text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT job_waits_awaits_check CHECK (((awaits <> ''::text) AND (octet_length(awaits) <= 255)))
+);
+
+-- Name: COLUMN job_waits.awaits; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. The row goes when that job is completed, or has failed this one';
 
 -- Name: job_workers; Type: TABLE; Schema: daybook; Owner: -
 
@@ -4673,10 +5061,25 @@ ALTER TABLE ONLY daybook.impacts
 ALTER TABLE ONLY daybook.job_links
     ADD CONSTRAINT job_links_pkey PRIMARY KEY (kind, id, job_id);
 
+-- Name: job_sequences job_sequences_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_sequences
+    ADD CONSTRAINT job_sequences_pkey PRIMARY KEY (org_id, key);
+
 -- Name: job_types job_types_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_types
     ADD CONSTRAINT job_types_pkey PRIMARY KEY (kind, type);
+
+-- Name: job_wait_checks job_wait_checks_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_wait_checks
+    ADD CONSTRAINT job_wait_checks_pkey PRIMARY KEY (id);
+
+-- Name: job_waits job_waits_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_waits
+    ADD CONSTRAINT job_waits_pkey PRIMARY KEY (job_id, awaits);
 
 -- Name: job_workers job_workers_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -4836,6 +5239,10 @@ CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, documen
 
 CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
 
+-- Name: job_waits_awaits; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX job_waits_awaits ON daybook.job_waits USING btree (awaits, job_id);
+
 -- Name: jobs_capped; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX jobs_capped ON daybook.jobs USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
@@ -4871,6 +5278,10 @@ CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_i
 -- Name: jobs_ready; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX jobs_ready ON daybook.jobs USING btree (ready_at) WHERE (num_nulls(NULLIF(state, 'pending'::daybook.job_state)) = 1);
+
+-- Name: jobs_sequence; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_sequence ON daybook.jobs USING btree (org_id, sequence, id) WHERE ((sequence IS NOT NULL) AND (state = ANY (ARRAY['pending'::daybook.job_state, 'leased'::daybook.job_state, 'failed'::daybook.job_state])));
 
 -- Name: jobs_stale; Type: INDEX; Schema: daybook; Owner: -
 
@@ -4939,6 +5350,14 @@ CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.acco
 -- Name: actions actions_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.actions FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: jobs awaited_ends; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((new.awaited AND (new.state = ANY (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])) AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.tell_of_ended_job();
+
+-- Name: jobs awaited_goes; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.awaited AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.tell_of_ended_job();
 
 -- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -5017,6 +5436,11 @@ ALTER TABLE ONLY daybook.console_sessions
 
 ALTER TABLE ONLY daybook.job_links
     ADD CONSTRAINT job_links_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
+
+-- Name: job_waits job_waits_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_waits
+    ADD CONSTRAINT job_waits_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
 
 -- Name: organizations organizations_id_active_rule_set_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -35,7 +35,15 @@ const (
 	MaxJobLinks      = 32
 	MaxLinkKindBytes = 64
 	MaxLinkIDBytes   = 255
+	// MaxQueueNameBytes is the length of a named queue's name, MaxSequenceBytes that of a sequence's key.
+	MaxQueueNameBytes = 64
+	MaxSequenceBytes  = 255
+	// MaxAwaited is how many other jobs a job may wait for.
+	MaxAwaited = 100
 )
+
+// ValidQueueName reports whether a text can be the name of a named queue: it is made as the type of a job is.
+func ValidQueueName(s string) bool { return ValidJobType(s) }
 
 // ValidJobType reports whether a text can be the type of a job: a letter and then letters, digits, '_', '.', ':' or '-', at most
 // MaxJobTypeBytes.
@@ -110,6 +118,12 @@ type Job struct {
 	// TraceParent is the trace of the request that made the job, as W3C Trace Context writes it; nil: it belonged to none. It is set from the setting
 	// daybook.traceparent.
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
+	// Queue is the named queue; nil: the queue default.
+	Queue *string `gorm:"column:queue" json:"queue,omitempty"`
+	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after the other. Nil: it has none.
+	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
+	// Awaited says that other jobs may wait for its end.
+	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/payload"
@@ -64,6 +65,16 @@ type JobOptions struct {
 	Unique bool
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked all the same.
 	SkipValidation bool
+	// Queue is the name of the queue that works the job; empty is the queue "default".
+	Queue string
+	// Sequence makes the jobs of one organization with the same key run one after the other, in the order in which they were enqueued: each
+	// begins after the one before it is completed or cancelled. An attempt that fails is repeated first, and a dead letter holds the
+	// sequence up until it is tried again or cancelled. Empty: the job waits for no other. A job that existed before (Duplicate) keeps its place.
+	Sequence string
+	// After are the ids of jobs of the same organization that must be completed before this one is due, models.MaxAwaited at most. A
+	// dead letter among them is waited for. When one of them is cancelled, this job is a dead letter with the code AWAITED_CANCELLED. A job
+	// that existed before (Duplicate) waits for what it waited for.
+	After []string
 }
 
 // EnqueuedJob is the job that a request led to.
@@ -86,9 +97,9 @@ type NewJob struct {
 // EnqueueJob enqueues a job, in the transaction q.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidLink, ErrInvalidPriority, ErrEmptyID and ErrIDTooLong (of the organization), ErrNoQuerier, ErrNoTransaction (a GORM
-// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused, after which a transaction of PostgreSQL can
-// only be rolled back.
+// ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong (of the organization), ErrNoQuerier, ErrNoTransaction (a GORM
+// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused and ErrJobNotFound, after which a transaction of
+// PostgreSQL can only be rolled back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
@@ -208,6 +219,12 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		return store.NewJob{}, ErrInvalidPriority
 	case o.MaxAttempts < 0 || o.MaxAttempts > models.MaxJobAttempts:
 		return store.NewJob{}, ErrInvalidMaxAttempts
+	case o.Queue != "" && !models.ValidQueueName(o.Queue):
+		return store.NewJob{}, fmt.Errorf("%w, not %q", ErrInvalidQueue, o.Queue)
+	case len(o.Sequence) > models.MaxSequenceBytes:
+		return store.NewJob{}, ErrSequenceTooLong
+	case len(o.After) > models.MaxAwaited || slices.Contains(o.After, ""):
+		return store.NewJob{}, ErrInvalidAfter
 	}
 	links, err := linksJSON(o.Links)
 	if err != nil {
@@ -232,6 +249,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	return store.NewJob{
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey, ReadyAt: timeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
+		Queue: o.Queue, Sequence: o.Sequence, After: o.After,
 	}, nil
 }
 

@@ -206,6 +206,8 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
 		{"attempts", attempts},
 		{"priority", priorityName(d.Priority)},
 		{"key", text(d.IdempotencyKey)},
+		{"queue", text(d.Queue)},
+		{"sequence", text(d.Sequence)},
 		{"enqueued", formatTime(d.CreatedAt)},
 		{"due", formatTime(d.ReadyAt)},
 		{"finished", optionalTime(d.FinishedAt)},

@@ -93,6 +93,9 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 0, "after how many attempts it is a dead letter (default the policy of the type's handler)")
 	flags.StringArrayVar(&links, "link", nil, "what it is about, such as order=17; may be repeated")
 	flags.BoolVar(&o.Unique, "unique", false, "have no second one of the same type and payload while one waits or runs")
+	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
+	flags.StringVar(&o.Sequence, "sequence", "", "work it after the earlier jobs of the organization with this key")
+	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	_ = command.MarkFlagRequired("org")
 	return command

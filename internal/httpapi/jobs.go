@@ -45,6 +45,8 @@ type Job struct {
 	Error           string     `json:"error,omitempty"`
 	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
+	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
+	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
 
@@ -53,7 +55,7 @@ func job(j *models.Job) Job {
 		ID: j.ID, OrgID: j.OrgID, Type: j.Type, State: string(j.State), Priority: priorityName(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
 		Attempts: j.RunCount, RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
 		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker), CancelRequested: j.CancelRequested,
-		TraceParent: text(j.TraceParent),
+		TraceParent: text(j.TraceParent), Queue: text(j.Queue), Sequence: text(j.Sequence),
 	}
 	if j.MaxAttempts != nil {
 		out.MaxAttempts = *j.MaxAttempts
@@ -128,6 +130,9 @@ type enqueueJobInput struct {
 		MaxAttempts    int       `json:"maxAttempts,omitempty" minimum:"1" maximum:"1000" doc:"After how many attempts it is a dead letter; default the policy of the type's handler"`
 		Links          []Link    `json:"links,omitempty" maxItems:"32" doc:"What it is about, to find it by"`
 		Unique         bool      `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
+		Queue          string    `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
+		Sequence       string    `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
+		After          []string  `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
 		SkipValidation bool      `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
 	}
 }
@@ -164,7 +169,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	}
 	done, err := queue.EnqueueJob(ctx, s.pool, org, queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}, queue.JobOptions{
 		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priorities[b.Priority], MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
-		SkipValidation: b.SkipValidation,
+		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After,
 	})
 	if err != nil {
 		return nil, err

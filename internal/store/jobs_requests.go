@@ -27,6 +27,10 @@ type NewJob struct {
 	Links json.RawMessage
 	// Unique makes it the only open job of its organization with its type and payload.
 	Unique bool
+	// Queue is the named queue, Sequence the key of its sequence, After the ids of the jobs that it waits for.
+	Queue    string
+	Sequence string
+	After    []string
 }
 
 // EnqueuedJob is the job that a request led to, whether it was there already, and what the request did.
@@ -41,11 +45,13 @@ func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 	const stmt = `
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
-                           NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique)`
+                           NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
+                           @after::text[])`
 	var r EnqueuedJob
 	text, args := traced(ctx, stmt, Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
+		"queue": j.Queue, "sequence": j.Sequence, "after": j.After,
 	})
 	err := queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, Wrap("enqueue the job", err)
@@ -57,10 +63,10 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 	for i := range order {
 		order[i] = i
 	}
-	if len(jobs) > limit {
+	if len(jobs) > limit && !slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Sequence != "" }) {
 		// A statement sorts its own jobs; when they need several, the statements follow each other in the same order. The hash that
 		// unique jobs are sorted by is the database's; its order is not needed unless another transaction has jobs with the same payload
-		// that are enqueued by several statements.
+		// that are enqueued by several statements. Jobs of sequences keep their order.
 		slices.SortStableFunc(order, func(a, b int) int {
 			return cmp.Or(boolOrder(jobs[b].Unique, jobs[a].Unique), cmp.Compare(jobs[a].OrgID, jobs[b].OrgID),
 				cmp.Compare(jobs[a].IdempotencyKey, jobs[b].IdempotencyKey))
@@ -79,11 +85,12 @@ func EnqueueJobs(ctx context.Context, q Querier, jobs []NewJob, limit int) ([]En
 func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int, out []EnqueuedJob) error {
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
-  FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique)`
+  FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
+                            @queues, @sequences, @afters::text[]::jsonb[])`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
-	var keys, links []*string
+	var keys, links, queues, sequences, afters []*string
 	var due []*time.Time
 	var priorities, attempts []*int32
 	var unique []bool
@@ -95,6 +102,9 @@ SELECT ordinal, job_id, duplicate, result
 		priorities = setAt(priorities, i, n, int32(j.Priority))
 		attempts = setAt(attempts, i, n, int32(j.MaxAttempts))
 		links = setAt(links, i, n, string(j.Links))
+		queues = setAt(queues, i, n, j.Queue)
+		sequences = setAt(sequences, i, n, j.Sequence)
+		afters = setAt(afters, i, n, idsJSON(j.After))
 		if j.Unique {
 			if unique == nil {
 				unique = make([]bool, n)
@@ -104,7 +114,7 @@ SELECT ordinal, job_id, duplicate, result
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
-		"max_attempts": attempts, "links": links, "are_unique": unique,
+		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences, "afters": afters,
 	})
 	rows, err := query(ctx, q, text, args)
 	if err != nil {
@@ -137,6 +147,15 @@ func setPointerAt[T any](list []*T, i, n int, v *T) []*T {
 	}
 	list[i] = v
 	return list
+}
+
+// idsJSON writes ids as the database takes many lists of them; "" when there are none.
+func idsJSON(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	raw, _ := json.Marshal(ids) // strings can be written
+	return string(raw)
 }
 
 func boolOrder(a, b bool) int {

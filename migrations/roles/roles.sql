@@ -34,6 +34,8 @@ GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_min
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
+-- What its jobs wait for; who cancels a job releases what waits for it.
+GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks TO daybook_domain, daybook_worker;
 -- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
 GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 

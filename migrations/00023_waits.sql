@@ -1,0 +1,311 @@
+-- Chapter 23: jobs that wait: for their turn in a sequence, for the end of other jobs, and for a callback.
+--
+-- A job that waits for its turn or for other jobs is pending with a ready_at of 9999-12-31, and first_ready_at says when it is to be due; so
+-- picks do not see it. When nothing is left to wait for, it is released: it is due then, or at its time.
+--
+-- No statement here waits for a row lock (SKIP LOCKED), and enqueuing locks nothing but what it inserts. What cannot be decided because a row is
+-- locked is put on record (job_wait_checks), and a worker decides it a moment later. So waiting takes part in no deadlock, and an application's
+-- open transaction holds up no other job.
+--
+-- A job can only wait for jobs that exist when it is enqueued, and what it waits for is not changed later. So nothing waits in a circle.
+--
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Which jobs must be completed before a job is due.
+CREATE TABLE daybook.job_waits (
+    job_id text COLLATE "C" NOT NULL REFERENCES daybook.jobs ON DELETE CASCADE,
+    awaits text COLLATE "C" NOT NULL CHECK (awaits <> '' AND octet_length(awaits) <= 255),
+    PRIMARY KEY (job_id, awaits)
+);
+COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. The row goes when that job is completed, or has failed this one';
+-- What waits for a job, when it ends.
+CREATE INDEX job_waits_awaits ON daybook.job_waits (awaits, job_id);
+
+-- Whose turn it is in a sequence; a sequence without open jobs has no row.
+CREATE TABLE daybook.job_sequences (
+    org_id text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    key    text COLLATE "C" NOT NULL CHECK (key <> '' AND octet_length(key) <= 255),
+    holder text COLLATE "C" NOT NULL,
+    PRIMARY KEY (org_id, key)
+);
+COMMENT ON COLUMN daybook.job_sequences.holder IS 'The job whose turn it is: the others of its sequence wait until it is completed, cancelled or removed';
+-- The order of a sequence is that of its jobs' ids, which is that of their creation.
+CREATE INDEX jobs_sequence ON daybook.jobs (org_id, sequence, id) WHERE sequence IS NOT NULL AND state IN ('pending', 'leased', 'failed');
+
+-- What a worker has to decide: whose turn it is in a sequence, what waits for a job, or whether a job may be due.
+CREATE TABLE daybook.job_wait_checks (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    org_id     text COLLATE "C",
+    sequence   text COLLATE "C",
+    awaits     text COLLATE "C",
+    job_id     text COLLATE "C",
+    CHECK (num_nonnulls(sequence, awaits, job_id) = 1 AND (sequence IS NULL) = (org_id IS NULL))
+);
+
+-- Whether a job waits for its turn or for other jobs.
+CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
+    LANGUAGE sql STABLE
+AS $$
+    SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
+           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id))
+$$;
+
+-- Whether a job that is tried again has to wait, as if it were enqueued: it has not the turn, or others that it waits for are not completed.
+CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
+    LANGUAGE sql STABLE
+AS $$
+    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1)
+           OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
+$$;
+
+-- Makes jobs wait that the caller has just inserted as waiting. ids are in the order of the sequences; afters are arrays of ids.
+CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[]) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    missing record;
+BEGIN
+    WITH asked AS MATERIALIZED (
+        SELECT DISTINCT x.id, x.org, a.awaits
+          FROM unnest(ids, orgs, afters) AS x (id, org, after)
+         CROSS JOIN LATERAL jsonb_array_elements_text(x.after) AS a (awaits)
+    ), found AS MATERIALIZED (
+        SELECT k.id, k.org, k.awaits, j.state
+          FROM asked k
+          LEFT JOIN daybook.jobs j ON j.id = k.awaits AND j.org_id = k.org
+    ), inserted AS (
+        -- A completed job stays completed: nothing is left to wait for.
+        INSERT INTO daybook.job_waits (job_id, awaits) SELECT f.id, f.awaits FROM found f WHERE f.state <> 'completed' RETURNING awaits
+    ), checks AS (
+        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i
+    )
+    SELECT f.org, f.awaits INTO missing FROM found f WHERE f.state IS NULL LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'there is no job % of organization % to wait for', missing.awaits, missing.org
+            USING ERRCODE = 'DB011', HINT = 'it may have been purged; enqueue what is to be done first before what waits for it';
+    END IF;
+    INSERT INTO daybook.job_wait_checks (org_id, sequence)
+    SELECT DISTINCT x.org, x.sequence FROM unnest(orgs, sequences) AS x (org, sequence) WHERE x.sequence IS NOT NULL;
+    UPDATE daybook.jobs j
+       SET ready_at = j.first_ready_at
+     WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id);
+END
+$$;
+
+-- Releases those of the jobs that wait for nothing any more, whose rows the caller has locked.
+CREATE FUNCTION daybook.release_jobs(ids text[]) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    due timestamptz;
+BEGIN
+    WITH released AS (
+        UPDATE daybook.jobs j
+           SET ready_at = greatest(j.first_ready_at, clock_timestamp()), first_ready_at = greatest(j.first_ready_at, clock_timestamp()),
+               updated_at = clock_timestamp()
+         WHERE j.id = ANY (ids) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND NOT daybook.must_wait(j.id, j.org_id, j.sequence)
+        RETURNING j.ready_at
+    )
+    SELECT min(r.ready_at) INTO due FROM released r;
+    IF due IS NOT NULL AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$$;
+
+-- Tells up to batch jobs that wait for a job that it has ended: a completed one releases them, any other end makes them dead letters. Returns
+-- whether all were told: false when there are more, or another transaction has locked one.
+CREATE FUNCTION daybook.tell_waiting_jobs(ended text, ended_as text, batch integer) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    told text[];
+BEGIN
+    SELECT array_agg(x.id) INTO told
+      FROM (SELECT j.id
+              FROM daybook.job_waits w
+              JOIN daybook.jobs j ON j.id = w.job_id
+             WHERE w.awaits = ended
+             ORDER BY w.job_id
+             LIMIT batch
+               FOR NO KEY UPDATE OF j SKIP LOCKED) x;
+    IF told IS NOT NULL THEN
+        DELETE FROM daybook.job_waits w WHERE w.awaits = ended AND w.job_id = ANY (told);
+        IF ended_as = 'completed' THEN
+            PERFORM daybook.release_jobs(told);
+        ELSE
+            UPDATE daybook.jobs j
+               SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
+                   last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
+             WHERE j.id = ANY (told) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
+        END IF;
+    END IF;
+    RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended);
+END
+$$;
+
+-- Decides what the jobs that wait for a job have to wait for. Returns false when that has to be tried again.
+CREATE FUNCTION daybook.check_awaited(awaited text, batch integer) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    job record;
+BEGIN
+    -- The lock: as long as it is held, the job does not end, and whoever ends it after that sees that it is awaited.
+    SELECT j.state, j.awaited INTO job FROM daybook.jobs j WHERE j.id = check_awaited.awaited FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_awaited.awaited) THEN
+            RETURN false;
+        END IF;
+        RETURN daybook.tell_waiting_jobs(check_awaited.awaited, 'removed', batch);
+    END IF;
+    IF job.state IN ('completed', 'cancelled') THEN
+        RETURN daybook.tell_waiting_jobs(check_awaited.awaited, job.state::text, batch);
+    END IF;
+    IF NOT job.awaited THEN
+        UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Decides whose turn it is in a sequence, and releases that job. The turn goes to the first job that is not completed or cancelled; a dead
+-- letter keeps it. Returns false when that has to be tried again.
+CREATE FUNCTION daybook.check_sequence(org_id text, sequence text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    turn  text;
+    state text;
+BEGIN
+    SELECT s.holder INTO turn
+      FROM daybook.job_sequences s
+     WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence
+       FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        INSERT INTO daybook.job_sequences (org_id, key, holder) VALUES (check_sequence.org_id, check_sequence.sequence, '')
+        ON CONFLICT DO NOTHING
+        RETURNING holder INTO turn;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
+    FOR i IN 1..2 LOOP
+        SELECT j.state INTO state FROM daybook.jobs j WHERE j.id = turn FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND AND EXISTS (SELECT FROM daybook.jobs j WHERE j.id = turn) THEN
+            RETURN false;
+        END IF;
+        IF state IN ('pending', 'leased', 'failed') THEN
+            PERFORM daybook.release_jobs(ARRAY[turn]);
+            RETURN true;
+        END IF;
+        turn := (SELECT j.id
+                   FROM daybook.jobs j
+                  WHERE j.org_id = check_sequence.org_id AND j.sequence = check_sequence.sequence AND j.state IN ('pending', 'leased', 'failed')
+                  ORDER BY j.id
+                  LIMIT 1);
+        IF turn IS NULL THEN
+            DELETE FROM daybook.job_sequences s WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence;
+            RETURN true;
+        END IF;
+        UPDATE daybook.job_sequences s SET holder = turn WHERE s.org_id = check_sequence.org_id AND s.key = check_sequence.sequence;
+    END LOOP;
+    RETURN false;
+END
+$$;
+
+-- Decides whether a job may be due. Returns false when that has to be tried again.
+CREATE FUNCTION daybook.check_waiting_job(job_id text) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM daybook.jobs j WHERE j.id = check_waiting_job.job_id FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_waiting_job.job_id);
+    END IF;
+    PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
+    RETURN true;
+END
+$$;
+
+-- Decides up to batch things that are on record. Returns how many were decided, and how many are to be tried again. Workers call it.
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integer, OUT again integer)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    asked record;
+    done  boolean;
+BEGIN
+    decided := 0;
+    again := 0;
+    FOR asked IN
+        WITH taken AS (
+            DELETE FROM daybook.job_wait_checks c
+             WHERE c.id IN (SELECT t.id FROM daybook.job_wait_checks t ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED)
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id
+        )
+        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id
+    LOOP
+        done := CASE
+            WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
+            WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
+            ELSE daybook.check_waiting_job(asked.job_id) END;
+        IF done THEN
+            decided := decided + 1;
+        ELSE
+            again := again + 1;
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION daybook.check_waits IS 'Releases jobs that wait for nothing any more, where the transaction that ended the last of it could not. Workers call it';
+
+-- However a job ends, what waits for it learns of that in the same transaction: a few jobs at once, the others by way of check_waits. A
+-- transaction of another isolation level does not see what was committed after it began, and leaves all to check_waits.
+CREATE FUNCTION daybook.tell_of_ended_job() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    sees CONSTANT boolean := current_setting('transaction_isolation') = 'read committed';
+    left_over boolean := false;
+BEGIN
+    IF OLD.sequence IS NOT NULL
+       AND (NOT sees OR EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = OLD.org_id AND s.key = OLD.sequence AND s.holder = OLD.id))
+       AND (NOT sees OR NOT daybook.check_sequence(OLD.org_id, OLD.sequence)) THEN
+        INSERT INTO daybook.job_wait_checks (org_id, sequence) VALUES (OLD.org_id, OLD.sequence);
+        left_over := true;
+    END IF;
+    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id))
+       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END, 100)) THEN
+        INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
+        left_over := true;
+    END IF;
+    IF left_over AND daybook.must_wake(2, '-infinity') THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs
+    FOR EACH ROW WHEN (NEW.awaited AND NEW.state IN ('completed', 'cancelled') AND OLD.state NOT IN ('completed', 'cancelled'))
+    EXECUTE FUNCTION daybook.tell_of_ended_job();
+CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
+    FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
+    EXECUTE FUNCTION daybook.tell_of_ended_job();
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TRIGGER awaited_goes ON daybook.jobs;
+DROP TRIGGER awaited_ends ON daybook.jobs;
+DROP FUNCTION daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
+    daybook.tell_waiting_jobs, daybook.release_jobs, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
+DROP INDEX daybook.jobs_sequence;
+DROP TABLE daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;
