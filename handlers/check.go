@@ -16,8 +16,21 @@ func (p Email) Check() error {
 	switch {
 	case len(p.To) == 0:
 		return invalid("to is empty: name a recipient")
-	case p.Text == "" && p.HTML == "":
-		return invalid("text is missing: give text, html or both")
+	case p.Template != "" && (p.Text != "" || p.HTML != ""):
+		return invalid("template is given beside text or html: give one of them")
+	case p.Template != "" && !secretName.MatchString(p.Template):
+		return invalid("template is no template's name: lower-case letters, digits, - and _")
+	case p.Template == "" && p.TemplateParams != nil:
+		return invalid("templateParams are given without template: name the template")
+	case p.Template == "" && p.Text == "" && p.HTML == "":
+		return invalid("text is missing: give text, html or both, or a template")
+	case p.Template == "" && p.Subject == "":
+		return invalid("subject is missing")
+	case hasControl(p.Subject):
+		return invalid("subject has line breaks or control characters")
+	}
+	if _, err := p.replyTo(); err != nil {
+		return err
 	}
 	for field, texts := range map[string][]string{"to": p.To, "cc": p.Cc} {
 		if _, err := addresses(field, texts); err != nil {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wneessen/go-mail"
 	"gocloud.dev/blob"
 
 	"github.com/daybook-dev/daybook/jobs"
@@ -21,17 +20,25 @@ import (
 	"github.com/daybook-dev/daybook/tasks"
 )
 
-// Email is the payload of the type email: one message by SMTP, with a text, HTML, or both. Its sender is EmailConfig.From.
+// Email is the payload of the type email: one message by SMTP, with a text, HTML, or both, or by a template.
 type Email struct {
-	// To and Cc are the recipients, as "name@example.com" or "Name <name@example.com>"; To has at least one.
-	To []string `json:"to"`
-	Cc []string `json:"cc,omitempty"`
-	// ReplyTo is one address; empty: answers go to the sender.
-	ReplyTo string `json:"reply_to,omitempty"`
-	Subject string `json:"subject"`
-	// Text and HTML are the message; at least one of them is required.
+	// To and Cc are the recipients, as "name@example.com" or "Name <name@example.com>"; To has at least one. JSON may have one text instead of
+	// a list.
+	To Recipients `json:"to"`
+	Cc Recipients `json:"cc,omitempty"`
+	// From is the sender; empty: EmailConfig.From. Another one must be in EmailConfig.Senders.
+	From string `json:"from,omitempty"`
+	// ReplyTo is one address; empty: answers go to the sender. JSON may call it replyTo instead.
+	ReplyTo      string `json:"reply_to,omitempty"`
+	ReplyToCamel string `json:"replyTo,omitempty"`
+	// Subject is required without a template, and replaces that of a template.
+	Subject string `json:"subject,omitempty"`
+	// Text and HTML are the message; at least one of them is required without a template.
 	Text string `json:"text,omitempty"`
 	HTML string `json:"html,omitempty"`
+	// Template names the template that makes the message of TemplateParams, instead of Text and HTML. See OpenMailTemplates.
+	Template       string         `json:"template,omitempty"`
+	TemplateParams TemplateParams `json:"templateParams,omitempty"`
 	// Attachments are files of the bucket of reports; not for tasks, which have no organization.
 	Attachments []EmailAttachment `json:"attachments,omitempty"`
 }
@@ -74,6 +81,12 @@ type EmailConfig struct {
 	Timeout time.Duration `env:"SMTP_TIMEOUT"`
 	// MaxRecipients is how many To and Cc may have together; default 50.
 	MaxRecipients int `env:"SMTP_MAX_RECIPIENTS"`
+	// Senders are the addresses, and as @example.com the domains, that a payload may name as sender, besides From; empty: none.
+	Senders []string `env:"SMTP_SENDERS"`
+	// ReplyTo are the addresses and domains that a payload may name for answers; empty: all.
+	ReplyTo []string `env:"SMTP_REPLY_TO"`
+	// Templates is the directory of the templates that payloads name; empty: there are those that come with Daybook.
+	Templates string `env:"MAIL_TEMPLATES"`
 	// Organizations are those whose jobs may send email with this sender and its password; empty: all.
 	Organizations []string `env:"SMTP_ORGS"`
 	// MaxAttached bounds the attachments of a message together, in bytes; default 10 MiB.
@@ -90,9 +103,10 @@ type EmailConfig struct {
 
 // EmailHandler works jobs and tasks of the type email. It is safe for concurrent use.
 type EmailHandler struct {
-	config EmailConfig
-	from   *netmail.Address
-	domain string
+	config    EmailConfig
+	from      *netmail.Address
+	domain    string
+	templates *MailTemplates
 }
 
 // NewEmail returns a handler. The handler opens a connection to the server for each message.
@@ -118,8 +132,19 @@ func NewEmail(c EmailConfig) (*EmailHandler, error) {
 	if err != nil || hasControl(c.From) {
 		return nil, errors.New("email: SMTP_FROM is required, and must be one address, such as Shop <shop@example.com>")
 	}
+	for _, list := range [][]string{c.Senders, c.ReplyTo} {
+		for _, allowed := range list {
+			if !strings.Contains(allowed, "@") || hasControl(allowed) {
+				return nil, fmt.Errorf("email: SMTP_SENDERS and SMTP_REPLY_TO have addresses such as desk@example.com and domains such as @example.com, not %q", allowed)
+			}
+		}
+	}
+	templates, err := OpenMailTemplates(c.Templates)
+	if err != nil {
+		return nil, fmt.Errorf("email: MAIL_TEMPLATES: %w", err)
+	}
 	_, domain, _ := strings.Cut(from.Address, "@")
-	return &EmailHandler{config: c, from: from, domain: domain}, nil
+	return &EmailHandler{config: c, from: from, domain: domain, templates: templates}, nil
 }
 
 // Handle sends one message. A message that is sent again, because the server did not say whether it had accepted it, has the
@@ -157,7 +182,11 @@ func boundTo(organizations []string, org string) bool {
 
 // deliverAs sends one message of an organization with a Message-ID.
 func (h *EmailHandler) deliverAs(ctx context.Context, org string, p *Email, id string) (EmailResult, error) {
-	m, recipients, err := h.message(p, id)
+	composed, err := h.compose(*p)
+	if err != nil {
+		return EmailResult{}, err
+	}
+	m, recipients, err := h.message(&composed, id)
 	if err != nil {
 		return EmailResult{}, err
 	}
@@ -179,68 +208,6 @@ func (h *EmailHandler) messageID(c *call[Email]) string {
 func (h *EmailHandler) idOf(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16]) + "@" + h.domain
-}
-
-// message makes the message of a payload, and counts its recipients.
-func (h *EmailHandler) message(p *Email, id string) (*mail.Msg, int, error) {
-	count := len(p.To) + len(p.Cc)
-	switch {
-	case len(p.To) == 0:
-		return nil, 0, invalid("to is empty")
-	case count > h.config.MaxRecipients:
-		return nil, 0, invalid("to and cc have %d addresses, more than %d", count, h.config.MaxRecipients)
-	case p.Text == "" && p.HTML == "":
-		return nil, 0, invalid("text or html is required")
-	case hasControl(p.Subject):
-		return nil, 0, invalid("subject has line breaks or control characters")
-	}
-	to, err := addresses("to", p.To)
-	if err != nil {
-		return nil, 0, err
-	}
-	cc, err := addresses("cc", p.Cc)
-	if err != nil {
-		return nil, 0, err
-	}
-	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
-	m.FromMailAddress(h.from)
-	m.SetAddrHeaderFromMailAddress(mail.HeaderTo, to...)
-	if len(cc) > 0 {
-		m.SetAddrHeaderFromMailAddress(mail.HeaderCc, cc...)
-	}
-	if p.ReplyTo != "" {
-		reply, err := addresses("reply_to", []string{p.ReplyTo})
-		if err != nil {
-			return nil, 0, err
-		}
-		m.ReplyToMailAddress(reply...)
-	}
-	m.Subject(p.Subject)
-	m.SetMessageIDWithValue(id)
-	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	switch {
-	case p.HTML == "":
-		m.SetBodyString(mail.TypeTextPlain, p.Text)
-	case p.Text == "":
-		m.SetBodyString(mail.TypeTextHTML, p.HTML)
-	default:
-		m.SetBodyString(mail.TypeTextPlain, p.Text)
-		m.AddAlternativeString(mail.TypeTextHTML, p.HTML)
-	}
-	return m, count, nil
-}
-
-// addresses reads addresses; nothing in one may end a header's line or an SMTP command.
-func addresses(field string, texts []string) ([]*netmail.Address, error) {
-	parsed := make([]*netmail.Address, len(texts))
-	for i, text := range texts {
-		a, err := netmail.ParseAddress(text)
-		if err != nil || hasControl(text) || hasControl(a.Name) || hasControl(a.Address) || strings.ContainsAny(a.Address, "<> ") {
-			return nil, invalid("%s: address %d is not like name@example.com or Name <name@example.com>", field, i+1)
-		}
-		parsed[i] = a
-	}
-	return parsed, nil
 }
 
 func init() {

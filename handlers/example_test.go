@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -67,4 +68,21 @@ func ExampleNewWebhook() {
 func ExampleWebhook() {
 	fmt.Println(handlers.Webhook{URL: "https://example.com/hook"}.JobType())
 	// Output: webhook
+}
+
+// A template is read and filled in a test as a worker does it.
+func ExampleOpenMailTemplates() {
+	templates, err := handlers.OpenMailTemplates("") // the directory of DAYBOOK_MAIL_TEMPLATES
+	if err != nil {
+		panic(err)
+	}
+	mail, err := templates.Render("status_change", map[string]any{"applicantName": "Ada", "status": "accepted"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(mail.Subject)
+	fmt.Println(strings.SplitN(mail.Text, "\n", 4)[2])
+	// Output:
+	// Your submission has a new status
+	// your submission has a new status: accepted.
 }
