@@ -17,6 +17,8 @@ var (
 	ErrInvalidPriority = failure.New(failure.Invalid, "priority must be queue.High, queue.Normal or queue.Low")
 	// ErrNegativeDelay: a delay is negative.
 	ErrNegativeDelay = failure.New(failure.Invalid, "delay must not be negative")
+	// ErrDocumentID: a document id is none that DocumentID returns for a key of the type.
+	ErrDocumentID = failure.New(failure.Invalid, "this is no document id of a row of a table")
 	// ErrNoTransaction: a transaction is needed and a plain handle was given.
 	ErrNoTransaction = failure.New(failure.Misuse, "a transaction is needed")
 	// ErrNoQuerier: a request was given nothing to run on.
