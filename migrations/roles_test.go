@@ -69,6 +69,8 @@ func TestRoles(t *testing.T) {
 		{worker, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '0 seconds')`},
 		{worker, `WITH added AS (INSERT INTO daybook.gauges (kind, holder) VALUES ('jobs', 'w') RETURNING 1) SELECT count(*) FROM added`},
 		{reader, `SELECT count(*) FROM daybook.gauges`},
+		{worker, `SELECT count(daybook.lease_async_operation(daybook.enqueue_async_operation('email', '{}')))`},
+		{worker, `SELECT count(daybook.complete_async_operation(j.id::uuid)) FROM daybook.jobs j WHERE j.state = 'leased'`},
 	} {
 		require.NoError(t, did.pool.QueryRow(t.Context(), did.stmt).Scan(&n), did.stmt)
 		assert.Positive(t, n, did.stmt)
@@ -85,6 +87,7 @@ func TestRoles(t *testing.T) {
 		"domain code lifts a cap":           {domain, `UPDATE daybook.organizations SET max_in_flight = NULL`},
 		"domain code posts":                 {domain, `INSERT INTO daybook.confirmations VALUES (1, 1, 1, 'j', 1)`},
 		"domain code draws a fence":         {domain, `SELECT nextval('daybook.fence_seq')`},
+		"domain code claims":                {domain, `SELECT daybook.claim_async_operation(daybook.enqueue_async_operation('email', '{}'))`},
 		"domain code removes a job":         {domain, `DELETE FROM daybook.accounting_work_queue`},
 		"the worker changes a fact":         {worker, `UPDATE queues.task SET payload = '{}'`},
 		"the worker opens a task":           {worker, `INSERT INTO queues.open_task (task_id, task_type, scheduled_at) VALUES (1, 'email', now())`},

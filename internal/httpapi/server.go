@@ -107,6 +107,7 @@ func New(o Options) http.Handler {
 	s.tasks()
 	s.ledger()
 	s.stats()
+	s.notifications()
 	s.actions()
 	s.plain(mux)
 	s.metrics(mux)
