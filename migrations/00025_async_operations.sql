@@ -36,7 +36,7 @@ DECLARE
 BEGIN
     SELECT w.types, w.last_seen INTO known, seen FROM daybook.job_workers w WHERE w.id = 'async-operations';
     IF NOT FOUND THEN
-        IF NOT pg_try_advisory_xact_lock(1684109672, 25) THEN
+        IF NOT pg_try_advisory_xact_lock(1684109680, 0) THEN
             RETURN; -- another transaction writes it
         END IF;
         INSERT INTO daybook.job_workers (id, name, types)
