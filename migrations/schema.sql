@@ -101,6 +101,138 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
 $$;
 
+-- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.new_id() RETURNS text
+    LANGUAGE sql PARALLEL SAFE
+    AS $$
+    SELECT overlay(overlay(lpad(to_hex((date_part('epoch', clock_timestamp()) * 4096000)::bigint), 15, '0') PLACING '-' FROM 9 FOR 0) PLACING '-7' FROM 14 FOR 0)
+           || substr(gen_random_uuid()::text, 19)
+$$;
+
+-- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+
+-- Name: traceparent(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.traceparent() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN current_setting('daybook.traceparent', true) ~ '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'
+                THEN current_setting('daybook.traceparent', true) END
+$_$;
+
+-- Name: FUNCTION traceparent(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.traceparent() IS 'The setting daybook.traceparent, if it has the form of a traceparent';
+
+-- Name: jobs; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.jobs (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    type text NOT NULL COLLATE pg_catalog."C",
+    payload jsonb NOT NULL,
+    input_hash bytea,
+    idempotency_key text COLLATE pg_catalog."C",
+    unique_hash bytea,
+    priority smallint DEFAULT 2 NOT NULL,
+    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
+    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    run_count integer DEFAULT 0 NOT NULL,
+    max_attempts integer,
+    last_attempted_at timestamp with time zone,
+    last_error text,
+    last_error_code text,
+    result jsonb,
+    progress jsonb,
+    finished_at timestamp with time zone,
+    generation bigint DEFAULT 0 NOT NULL,
+    cancel_requested boolean DEFAULT false NOT NULL,
+    turn_id text COLLATE pg_catalog."C",
+    fence bigint,
+    leased_generation bigint,
+    worker text,
+    attempt_started_at timestamp with time zone,
+    working boolean DEFAULT false NOT NULL,
+    detached boolean DEFAULT false NOT NULL,
+    reclaims integer DEFAULT 0 NOT NULL,
+    capped boolean DEFAULT false NOT NULL,
+    counted boolean DEFAULT false NOT NULL,
+    traceparent character varying(55) DEFAULT daybook.traceparent(),
+    queue text COLLATE pg_catalog."C",
+    sequence text COLLATE pg_catalog."C",
+    awaited boolean DEFAULT false NOT NULL
+)
+WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
+
+-- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
+
+-- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
+
+-- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
+
+-- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
+
+-- Name: COLUMN jobs.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
+
+-- Name: COLUMN jobs.run_count; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
+
+-- Name: COLUMN jobs.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
+
+-- Name: COLUMN jobs.counted; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
+
+-- Name: COLUMN jobs.traceparent; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
+
+-- Name: COLUMN jobs.queue; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
+
+-- Name: COLUMN jobs.sequence; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
+
+-- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end';
+
+-- Name: async_operation_attempts(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.async_operation_attempts(job daybook.jobs) RETURNS integer
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce(job.max_attempts, (SELECT nullif(t.max_attempts, 0) FROM daybook.job_types t WHERE t.kind = 'jobs' AND t.type = job.type),
+                    CASE WHEN job.type IN ('webhook', 'webhook_delivery') THEN 5 ELSE 3 END)
+$$;
+
+-- Name: async_operation_lease(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.async_operation_lease() RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$ SELECT interval '290 seconds' $$;
+
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -145,6 +277,16 @@ $$;
 -- Name: FUNCTION cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) IS 'Asks that a document not be posted. result: cancelled, cancelling (after the running attempt, which commits nothing) or unchanged';
+
+-- Name: cancel_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cancel_async_operation(p_operation_id uuid) RETURNS boolean
+    LANGUAGE sql
+    AS $$ SELECT c.result <> 'unchanged' FROM daybook.cancel_job(p_operation_id::text) c $$;
+
+-- Name: FUNCTION cancel_async_operation(p_operation_id uuid); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cancel_async_operation(p_operation_id uuid) IS 'cancel_job; false: it was cancelled before';
 
 -- Name: cancel_job(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -637,6 +779,41 @@ $$;
 
 COMMENT ON FUNCTION daybook.check_waits(batch integer, OUT decided integer, OUT again integer) IS 'Releases jobs that wait for nothing any more, where the transaction that ended the last of it could not. Workers call it';
 
+-- Name: claim_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boolean
+    LANGUAGE sql
+    AS $$ SELECT daybook.lease_async_operation(p_operation_id) IS NOT NULL $$;
+
+-- Name: FUNCTION claim_async_operation(p_operation_id uuid); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.claim_async_operation(p_operation_id uuid) IS 'lease_async_operation for programs that do not keep the fence of their claim';
+
+-- Name: complete_async_operation(uuid, jsonb, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.complete_async_operation(p_operation_id uuid, p_result jsonb DEFAULT NULL::jsonb, p_fence bigint DEFAULT NULL::bigint) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job CONSTANT daybook.jobs := daybook.held_async_operation(p_operation_id, p_fence);
+BEGIN
+    IF job.id IS NULL THEN
+        RAISE EXCEPTION 'operation % is not held by this claim', p_operation_id
+            USING ERRCODE = 'DB031', HINT = 'its lease of 5 minutes has expired and it was reset, or it was never claimed; what this attempt did is not on record';
+    END IF;
+    IF job.cancel_requested THEN
+        PERFORM daybook.end_async_operation(job, 'cancelled', NULL, 'JOB_CANCELLED', 'it was cancelled during the attempt', NULL);
+        RETURN false;
+    END IF;
+    PERFORM daybook.end_async_operation(job, 'completed', p_result, NULL, NULL, NULL);
+    RETURN true;
+END
+$$;
+
+-- Name: FUNCTION complete_async_operation(p_operation_id uuid, p_result jsonb, p_fence bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.complete_async_operation(p_operation_id uuid, p_result jsonb, p_fence bigint) IS 'Completes a claimed job, with a result. An error (DB031), which undoes the caller''s transaction, when the claim does not hold it any more; false: it was cancelled meanwhile, and is';
+
 -- Name: continue_versions(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.continue_versions() RETURNS trigger
@@ -715,6 +892,42 @@ $$;
 -- Name: FUNCTION decide_posted_elsewhere(org_id text, document_id text, post text, OUT version bigint, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.decide_posted_elsewhere(org_id text, document_id text, post text, OUT version bigint, OUT job_id text, OUT result text) IS 'Decides what a document that is posted elsewhere does: difference posts what is missing, full posts all of it, nothing leaves this version to the other system';
+
+-- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text, error text, delay interval) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
+    due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
+                                       WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
+                                       ELSE job.ready_at END;
+    fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
+    ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
+                                WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
+BEGIN
+    INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
+    VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
+            job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
+    UPDATE daybook.jobs j
+       SET state = ends::daybook.job_state,
+           run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
+           ready_at = due,
+           first_ready_at = CASE WHEN again THEN due ELSE j.first_ready_at END,
+           finished_at = CASE WHEN ends <> 'pending' THEN clock_timestamp() END,
+           result = CASE WHEN end_async_operation.outcome = 'completed' THEN end_async_operation.result ELSE j.result END,
+           last_error = left(end_async_operation.error, 4096), last_error_code = end_async_operation.code,
+           last_attempted_at = j.attempt_started_at, updated_at = clock_timestamp(),
+           reclaims = CASE WHEN end_async_operation.outcome = 'lost' AND NOT again AND ends = 'pending' THEN least(j.reclaims, 999999) + 1 ELSE 0 END,
+           cancel_requested = false, working = false,
+           turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
+     WHERE j.id = job.id;
+    IF ends = 'pending' AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$$;
 
 -- Name: enqueue_accounting_job(text, text, bigint, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1161,41 +1374,31 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[]) IS 'Asks for many background jobs in one statement';
 
--- Name: hold_jobs(text[], text[], text[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[]) RETURNS void
+CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL::bigint, p_error_code text DEFAULT 'HANDLER_ERROR'::text) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    missing record;
+    job  CONSTANT daybook.jobs := daybook.held_async_operation(p_operation_id, p_fence);
+    code CONSTANT text := coalesce(nullif(p_error_code, ''), 'HANDLER_ERROR');
 BEGIN
-    WITH asked AS MATERIALIZED (
-        SELECT DISTINCT x.id, x.org, a.awaits
-          FROM unnest(ids, orgs, afters) AS x (id, org, after)
-         CROSS JOIN LATERAL jsonb_array_elements_text(x.after) AS a (awaits)
-    ), found AS MATERIALIZED (
-        SELECT k.id, k.org, k.awaits, j.state
-          FROM asked k
-          LEFT JOIN daybook.jobs j ON j.id = k.awaits AND j.org_id = k.org
-    ), inserted AS (
-        -- A completed job stays completed: nothing is left to wait for.
-        INSERT INTO daybook.job_waits (job_id, awaits) SELECT f.id, f.awaits FROM found f WHERE f.state <> 'completed' RETURNING awaits
-    ), checks AS (
-        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i
-    )
-    SELECT f.org, f.awaits INTO missing FROM found f WHERE f.state IS NULL LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'there is no job % of organization % to wait for', missing.awaits, missing.org
-            USING ERRCODE = 'DB011', HINT = 'it may have been purged; enqueue what is to be done first before what waits for it';
+    IF job.id IS NULL THEN
+        RETURN false;
     END IF;
-    INSERT INTO daybook.job_wait_checks (org_id, sequence)
-    SELECT DISTINCT x.org, x.sequence FROM unnest(orgs, sequences) AS x (org, sequence) WHERE x.sequence IS NOT NULL;
-    UPDATE daybook.jobs j
-       SET ready_at = j.first_ready_at
-     WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id);
+    PERFORM daybook.end_async_operation(
+        job,
+        CASE WHEN code IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND') OR job.run_count >= daybook.async_operation_attempts(job)
+             THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
+        NULL, code, left(coalesce(nullif(p_error, ''), 'the program that claimed it said no more'), 4096),
+        least(interval '5 minutes' * power(2, least(job.run_count, 20) - 1), interval '6 hours'));
+    RETURN true;
 END
 $$;
+
+-- Name: FUNCTION fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text) IS 'Ends the attempt at a claimed job: it is due again in 5, 10, 20 … minutes (6 hours at most), or a dead letter after its last attempt, or at once when the code says that trying again cannot help. False: the claim does not hold it any more';
 
 -- Name: forward_accounting_request(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1254,31 +1457,110 @@ $_$;
 
 COMMENT ON FUNCTION daybook.forward_accounting_request() IS 'Hands requests of old code for documents that Daybook holds on to it; a trigger of legacy queues';
 
--- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: get_dead_async_operations(integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.new_id() RETURNS text
-    LANGUAGE sql PARALLEL SAFE
+CREATE FUNCTION daybook.get_dead_async_operations(p_limit integer DEFAULT 50) RETURNS TABLE(id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text, attempts integer, max_attempts integer, last_attempt_at timestamp with time zone, next_retry_at timestamp with time zone, completed_at timestamp with time zone, last_error text, error_history jsonb, result jsonb, created_at timestamp with time zone, updated_at timestamp with time zone)
+    LANGUAGE sql STABLE
     AS $$
-    SELECT overlay(overlay(lpad(to_hex((date_part('epoch', clock_timestamp()) * 4096000)::bigint), 15, '0') PLACING '-' FROM 9 FOR 0) PLACING '-7' FROM 14 FOR 0)
-           || substr(gen_random_uuid()::text, 19)
+    SELECT o.id::uuid, o.operation_type, o.payload, o.submission_id, o.form_id, o.workspace_id, o.status, o.attempts, o.max_attempts, o.last_attempt_at,
+           o.next_retry_at, o.completed_at, o.last_error, o.error_history, o.result, o.created_at, o.updated_at
+      FROM (SELECT j.id, j.finished_at FROM daybook.jobs j
+             WHERE j.state = 'failed' AND daybook.is_async_operation_id(j.id) ORDER BY j.finished_at DESC, j.id LIMIT p_limit) dead
+      JOIN daybook.async_operations o ON o.id = dead.id
+     ORDER BY dead.finished_at DESC, dead.id
 $$;
 
--- Name: FUNCTION new_id(); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION get_dead_async_operations(p_limit integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.new_id() IS 'A UUID version 7 as text';
+COMMENT ON FUNCTION daybook.get_dead_async_operations(p_limit integer) IS 'Dead letters, the newest first';
 
--- Name: traceparent(); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: get_pending_async_operations(text[], integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.traceparent() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-    AS $_$
-    SELECT CASE WHEN current_setting('daybook.traceparent', true) ~ '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'
-                THEN current_setting('daybook.traceparent', true) END
-$_$;
+CREATE FUNCTION daybook.get_pending_async_operations(p_operation_types text[] DEFAULT NULL::text[], p_limit integer DEFAULT 10) RETURNS TABLE(id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text, attempts integer, max_attempts integer, last_attempt_at timestamp with time zone, next_retry_at timestamp with time zone, completed_at timestamp with time zone, last_error text, error_history jsonb, result jsonb, created_at timestamp with time zone, updated_at timestamp with time zone)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.note_async_operation_types(coalesce(p_operation_types, '{}'));
+    RETURN QUERY
+    SELECT o.id::uuid, o.operation_type, o.payload, o.submission_id, o.form_id, o.workspace_id, o.status, o.attempts, o.max_attempts, o.last_attempt_at,
+           o.next_retry_at, o.completed_at, o.last_error, o.error_history, o.result, o.created_at, o.updated_at
+      FROM (SELECT oldest.id, oldest.priority, oldest.ready_at
+              FROM (SELECT j.id, j.priority, j.ready_at
+                      FROM daybook.jobs j
+                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at <= clock_timestamp()
+                       AND (p_operation_types IS NULL OR j.type = ANY (p_operation_types)) AND daybook.is_async_operation_id(j.id)
+                       AND NOT EXISTS (SELECT 1 FROM daybook.organizations g WHERE g.id = j.org_id AND g.paused_at IS NOT NULL)
+                     ORDER BY j.ready_at
+                     LIMIT greatest(1000, p_limit)) oldest
+             ORDER BY oldest.priority, oldest.ready_at, oldest.id
+             LIMIT p_limit) due
+      JOIN daybook.async_operations o ON o.id = due.id
+     ORDER BY due.priority, due.ready_at, due.id;
+END
+$$;
 
--- Name: FUNCTION traceparent(); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION get_pending_async_operations(p_operation_types text[], p_limit integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.traceparent() IS 'The setting daybook.traceparent, if it has the form of a traceparent';
+COMMENT ON FUNCTION daybook.get_pending_async_operations(p_operation_types text[], p_limit integer) IS 'Operations that are due and may be claimed, of these types or of all (null): high priorities first, then the longest due';
+
+-- Name: held_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint) RETURNS daybook.jobs
+    LANGUAGE sql
+    AS $$
+    SELECT j FROM daybook.jobs j
+     WHERE j.id = p_operation_id::text AND j.state = 'leased' AND daybook.is_async_operation_claim(j.turn_id) AND j.fence = coalesce(p_fence, j.fence)
+       FOR NO KEY UPDATE
+$$;
+
+-- Name: hold_jobs(text[], text[], text[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    missing record;
+BEGIN
+    WITH asked AS MATERIALIZED (
+        SELECT DISTINCT x.id, x.org, a.awaits
+          FROM unnest(ids, orgs, afters) AS x (id, org, after)
+         CROSS JOIN LATERAL jsonb_array_elements_text(x.after) AS a (awaits)
+    ), found AS MATERIALIZED (
+        SELECT k.id, k.org, k.awaits, j.state
+          FROM asked k
+          LEFT JOIN daybook.jobs j ON j.id = k.awaits AND j.org_id = k.org
+    ), inserted AS (
+        -- A completed job stays completed: nothing is left to wait for.
+        INSERT INTO daybook.job_waits (job_id, awaits) SELECT f.id, f.awaits FROM found f WHERE f.state <> 'completed' RETURNING awaits
+    ), checks AS (
+        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i
+    )
+    SELECT f.org, f.awaits INTO missing FROM found f WHERE f.state IS NULL LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'there is no job % of organization % to wait for', missing.awaits, missing.org
+            USING ERRCODE = 'DB011', HINT = 'it may have been purged; enqueue what is to be done first before what waits for it';
+    END IF;
+    INSERT INTO daybook.job_wait_checks (org_id, sequence)
+    SELECT DISTINCT x.org, x.sequence FROM unnest(orgs, sequences) AS x (org, sequence) WHERE x.sequence IS NOT NULL;
+    UPDATE daybook.jobs j
+       SET ready_at = j.first_ready_at
+     WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id);
+END
+$$;
+
+-- Name: is_async_operation_claim(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_async_operation_claim(turn_id text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$ SELECT coalesce(starts_with($1, '/async-operations/'), false) $_$;
+
+-- Name: is_async_operation_id(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.is_async_operation_id(id text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$ SELECT $1 ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' $_$;
 
 -- Name: accounting_work_queue; Type: TABLE; Schema: daybook; Owner: -
 
@@ -1370,97 +1652,6 @@ BEGIN
         ELSE true END;
 END
 $$;
-
--- Name: jobs; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.jobs (
-    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    type text NOT NULL COLLATE pg_catalog."C",
-    payload jsonb NOT NULL,
-    input_hash bytea,
-    idempotency_key text COLLATE pg_catalog."C",
-    unique_hash bytea,
-    priority smallint DEFAULT 2 NOT NULL,
-    state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
-    ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    run_count integer DEFAULT 0 NOT NULL,
-    max_attempts integer,
-    last_attempted_at timestamp with time zone,
-    last_error text,
-    last_error_code text,
-    result jsonb,
-    progress jsonb,
-    finished_at timestamp with time zone,
-    generation bigint DEFAULT 0 NOT NULL,
-    cancel_requested boolean DEFAULT false NOT NULL,
-    turn_id text COLLATE pg_catalog."C",
-    fence bigint,
-    leased_generation bigint,
-    worker text,
-    attempt_started_at timestamp with time zone,
-    working boolean DEFAULT false NOT NULL,
-    detached boolean DEFAULT false NOT NULL,
-    reclaims integer DEFAULT 0 NOT NULL,
-    capped boolean DEFAULT false NOT NULL,
-    counted boolean DEFAULT false NOT NULL,
-    traceparent character varying(55) DEFAULT daybook.traceparent(),
-    queue text COLLATE pg_catalog."C",
-    sequence text COLLATE pg_catalog."C",
-    awaited boolean DEFAULT false NOT NULL
-)
-WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
-
--- Name: COLUMN jobs.input_hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.input_hash IS 'daybook.job_input_hash of type and payload: whether a key is used again with other input; null: it has no key and need not be unique';
-
--- Name: COLUMN jobs.unique_hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be the only open one of its organization with this type and payload';
-
--- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
-
--- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
-
--- Name: COLUMN jobs.first_ready_at; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.first_ready_at IS 'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
-
--- Name: COLUMN jobs.run_count; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
-
--- Name: COLUMN jobs.max_attempts; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
-
--- Name: COLUMN jobs.counted; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
-
--- Name: COLUMN jobs.traceparent; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.traceparent IS 'The trace of the request that made the job, as W3C Trace Context writes it';
-
--- Name: COLUMN jobs.queue; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
-
--- Name: COLUMN jobs.sequence; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
-
--- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end';
 
 -- Name: is_sound_job(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1578,6 +1769,51 @@ BEGIN
     RETURN 'unchanged';
 END
 $$;
+
+-- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   daybook.jobs;
+    org   daybook.organizations;
+    mine  bigint;
+BEGIN
+    SELECT * INTO job FROM daybook.jobs j
+     WHERE j.id = p_operation_id::text AND j.state = 'pending' AND j.ready_at <= clock_timestamp()
+       FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO org FROM daybook.organizations o WHERE o.id = job.org_id;
+    IF org.paused_at IS NOT NULL THEN
+        RETURN NULL;
+    END IF;
+    IF org.max_in_flight IS NOT NULL THEN
+        -- The lock that workers count an organization's leases under.
+        IF NOT pg_try_advisory_xact_lock(1684109668, hashtext(job.org_id)) THEN
+            RETURN NULL;
+        END IF;
+        IF (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.capped AND l.org_id = job.org_id) >= org.max_in_flight THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    mine := nextval('daybook.fence_seq');
+    UPDATE daybook.jobs j
+       SET state = 'leased', turn_id = '/async-operations/' || mine, detached = false, fence = mine, leased_generation = j.generation,
+           worker = coalesce(nullif(p_worker, ''), nullif(current_setting('application_name', true), ''), session_user::text),
+           run_count = j.run_count + 1, working = true, capped = org.max_in_flight IS NOT NULL, counted = true,
+           attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp() + daybook.async_operation_lease(), updated_at = clock_timestamp()
+     WHERE j.id = job.id;
+    PERFORM daybook.note_async_operation_types(ARRAY[job.type]);
+    RETURN mine;
+END
+$$;
+
+-- Name: FUNCTION lease_async_operation(p_operation_id uuid, p_worker text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, or its organization is paused or at its cap';
 
 -- Name: lease_lost(bigint, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1777,6 +2013,32 @@ $$;
 
 COMMENT ON FUNCTION daybook.new_ids(total integer) IS 'UUIDs version 7 as text, in ascending order';
 
+-- Name: note_async_operation_types(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_async_operation_types(types text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    known text[];
+    seen  timestamptz;
+BEGIN
+    SELECT w.types, w.last_seen INTO known, seen FROM daybook.job_workers w WHERE w.id = 'async-operations';
+    IF NOT FOUND THEN
+        IF NOT pg_try_advisory_xact_lock(1684109680, 0) THEN
+            RETURN; -- another transaction writes it
+        END IF;
+        INSERT INTO daybook.job_workers (id, name, types)
+        VALUES ('async-operations', 'async operations by SQL', ARRAY(SELECT DISTINCT t FROM unnest(note_async_operation_types.types) t WHERE t IS NOT NULL ORDER BY t))
+        ON CONFLICT DO NOTHING;
+    ELSIF seen < clock_timestamp() - interval '1 minute' OR NOT note_async_operation_types.types <@ known THEN
+        UPDATE daybook.job_workers w
+           SET last_seen = clock_timestamp(),
+               types = ARRAY(SELECT DISTINCT t FROM unnest(w.types || note_async_operation_types.types) t WHERE t IS NOT NULL ORDER BY t)
+         WHERE w.id = (SELECT x.id FROM daybook.job_workers x WHERE x.id = 'async-operations' FOR NO KEY UPDATE SKIP LOCKED);
+    END IF;
+END
+$$;
+
 -- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[]) RETURNS void
@@ -1794,6 +2056,31 @@ BEGIN
     DELETE FROM daybook.job_types t WHERE t.last_seen < clock_timestamp() - interval '90 days';
 END
 $$;
+
+-- Name: notification_stats(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.notification_stats(p_org_id text DEFAULT NULL::text, p_time_zone text DEFAULT 'UTC'::text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    midnight timestamptz;
+BEGIN
+    BEGIN
+        midnight := date_trunc('day', clock_timestamp() AT TIME ZONE p_time_zone) AT TIME ZONE p_time_zone;
+    EXCEPTION WHEN invalid_parameter_value THEN
+        RAISE EXCEPTION 'there is no time zone %', p_time_zone USING ERRCODE = 'DB010', HINT = 'name it as the IANA database does: Europe/Berlin';
+    END;
+    SELECT count(*) FILTER (WHERE j.state = 'pending'), count(*) FILTER (WHERE j.state = 'leased'), count(*) FILTER (WHERE j.state = 'completed'),
+           count(*) FILTER (WHERE j.state = 'failed'), count(*) FILTER (WHERE j.state = 'completed' AND j.finished_at >= midnight)
+      INTO pending, processing, completed, failed, todays_sent
+      FROM daybook.jobs j
+     WHERE j.type IN ('email', 'sms', 'notification') AND (p_org_id IS NULL OR j.org_id = p_org_id);
+END
+$$;
+
+-- Name: FUNCTION notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1849,6 +2136,24 @@ BEGIN
 END
 $$;
 
+-- Name: renew_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint DEFAULT NULL::bigint) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE daybook.jobs j
+       SET last_attempted_at = clock_timestamp() + daybook.async_operation_lease(), updated_at = clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state = 'leased' AND daybook.is_async_operation_claim(j.turn_id)
+       AND j.fence = coalesce(p_fence, j.fence);
+    RETURN FOUND;
+END
+$$;
+
+-- Name: FUNCTION renew_async_operation(p_operation_id uuid, p_fence bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint) IS 'Has the lease of a claim last for 5 minutes from now; false: the job is not the claim''s any more';
+
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.repost_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -1885,6 +2190,35 @@ BEGIN
 END
 $$;
 
+-- Name: reset_stuck_async_operations(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reset_stuck_async_operations() RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    job   daybook.jobs;
+    total integer := 0;
+BEGIN
+    FOR job IN
+        SELECT * FROM daybook.jobs j
+         WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '10 seconds' AND daybook.is_async_operation_claim(j.turn_id)
+         ORDER BY j.org_id, j.id
+           FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        PERFORM daybook.end_async_operation(
+            job, 'lost', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED',
+            'the worker ended while it worked on this job' ||
+            CASE WHEN job.run_count >= daybook.async_operation_attempts(job) THEN ', for the last time that it may be tried' ELSE '' END, NULL);
+        total := total + 1;
+    END LOOP;
+    RETURN total;
+END
+$$;
+
+-- Name: FUNCTION reset_stuck_async_operations(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reset_stuck_async_operations() IS 'Ends claims that are older than 5 minutes: their jobs are due again, or dead letters after their last attempt. Workers of Daybook do it by themselves';
+
 -- Name: retry_accounting_jobs(text[], text[], double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.retry_accounting_jobs(job_ids text[], states text[], delay_seconds double precision DEFAULT NULL::double precision) RETURNS integer
@@ -1901,6 +2235,16 @@ CREATE FUNCTION daybook.retry_accounting_jobs(job_ids text[], states text[], del
       FROM matching m
      CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, coalesce(retry_accounting_jobs.delay_seconds, 0)) r
 $$;
+
+-- Name: retry_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.retry_async_operation(p_operation_id uuid) RETURNS boolean
+    LANGUAGE sql
+    AS $$ SELECT r.result <> 'unchanged' FROM daybook.retry_job(p_operation_id::text, 'reset') r $$;
+
+-- Name: FUNCTION retry_async_operation(p_operation_id uuid); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.retry_async_operation(p_operation_id uuid) IS 'retry_job as if the job had never been tried; false: it runs, or waits as another job with its payload does';
 
 -- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4014,7 +4358,7 @@ CREATE VIEW daybook.async_operations AS
         END AS status,
     j.run_count AS attempts,
     j.max_attempts,
-    j.last_attempted_at AS last_attempt_at,
+    COALESCE(j.attempt_started_at, j.last_attempted_at) AS last_attempt_at,
         CASE j.state
             WHEN 'pending'::daybook.job_state THEN j.ready_at
             ELSE NULL::timestamp with time zone
