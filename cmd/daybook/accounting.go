@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -24,10 +25,11 @@ func accountingCommand(a *app) *cobra.Command {
 
 func accountingListCommand(a *app) *cobra.Command {
 	var filter listing.AccountingJobFilter
-	var state, code, since string
+	var page pageFlags
+	var state, code, since, until string
 	command := &cobra.Command{
 		Use:     "list",
-		Short:   "List jobs, the last changed one first",
+		Short:   "List jobs, the last enqueued one first; failed ones by when they failed",
 		Example: "  daybook accounting list --state failed --code UNBALANCED --since 24h",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -35,11 +37,15 @@ func accountingListCommand(a *app) *cobra.Command {
 			if filter.State, err = parseState(state); err != nil {
 				return err
 			}
-			if filter.Since, err = parseSince(since, time.Now()); err != nil {
+			now := time.Now()
+			if filter.Since, err = parseMoment("--since", since, now); err != nil {
 				return err
 			}
-			if filter.Limit < 1 {
-				return usagef("--limit must be at least 1")
+			if filter.Until, err = parseMoment("--until", until, now); err != nil {
+				return err
+			}
+			if err := page.check(); err != nil {
+				return err
 			}
 			filter.Code = models.ErrorCode(code)
 			db, err := a.open(c.Context(), 1)
@@ -47,18 +53,13 @@ func accountingListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			jobs, err := db.AccountingJobs(c.Context(), filter)
+			list, err := readAccountingJobs(c.Context(), db, filter, page)
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"jobs": jobs}, func(w io.Writer) error {
-				if err := a.printAccountingJobs(w, jobs); err != nil {
-					return err
-				}
-				if len(jobs) == filter.Limit {
-					a.say("There may be more than these %d: raise --limit.", filter.Limit)
-				}
-				return nil
+			return a.emit(list, func(w io.Writer) error {
+				defer a.more(list.Next)
+				return a.printAccountingJobs(w, list.Jobs)
 			})
 		},
 	}
@@ -67,8 +68,31 @@ func accountingListCommand(a *app) *cobra.Command {
 	flags.StringVar(&state, "state", "", "only in this state: pending, leased, completed, failed or cancelled")
 	flags.StringVar(&code, "code", "", "only with this error code, such as UNBALANCED")
 	flags.StringVar(&since, "since", "", "only changed since: a duration such as 24h, or a time as RFC 3339")
-	flags.IntVar(&filter.Limit, "limit", store.DefaultLimit, "how many at most")
+	flags.StringVar(&until, "until", "", "only changed before: the same")
+	page.add(command, "jobs", store.DefaultLimit)
 	return command
+}
+
+// accountingPage is a page of accounting jobs, for programs.
+type accountingPage struct {
+	Jobs []models.AccountingJob `json:"jobs"`
+	Next string                 `json:"next_cursor,omitempty"`
+}
+
+// readAccountingJobs reads a whole page, in as many searches as that takes: one reads a bounded number of rows.
+func readAccountingJobs(ctx context.Context, db *database, f listing.AccountingJobFilter, page pageFlags) (accountingPage, error) {
+	list := accountingPage{Jobs: []models.AccountingJob{}, Next: page.cursor}
+	for {
+		f.Limit = page.limit - len(list.Jobs)
+		found, err := db.FindAccountingJobs(ctx, f, "", list.Next)
+		if err != nil {
+			return list, err
+		}
+		list.Jobs, list.Next = append(list.Jobs, found.Jobs...), found.Next
+		if list.Next == "" || len(list.Jobs) >= page.limit {
+			return list, nil
+		}
+	}
 }
 
 func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) error {
@@ -89,21 +113,22 @@ func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) erro
 // accountingJobDetails is a job with a page of its history, for programs.
 type accountingJobDetails struct {
 	Job models.AccountingJob `json:"job"`
-	// Attempts are the newest first. Older is the id to give as --before for those before them; 0: there are none.
+	// Attempts are the newest first; Next is the cursor of older ones, empty: there are none.
 	Attempts []models.Attempt `json:"attempts"`
-	Older    int64            `json:"older,omitempty"`
+	Next     string           `json:"next_cursor,omitempty"`
 	Impacts  []models.Impact  `json:"impacts"`
 }
 
 func accountingShowCommand(a *app) *cobra.Command {
-	var history listing.HistoryPage
+	var page pageFlags
 	command := &cobra.Command{
 		Use:   "show ORG DOCUMENT",
 		Short: "Show a document's job, the newest attempts at it and what it posted",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			if history.Limit < 1 || history.Before < 0 {
-				return usagef("--limit must be at least 1, and --before the id of an attempt")
+			history, err := page.history()
+			if err != nil {
+				return err
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
@@ -117,8 +142,7 @@ func accountingShowCommand(a *app) *cobra.Command {
 			return a.emit(d, func(w io.Writer) error { return a.printAccountingJob(w, &d) })
 		},
 	}
-	command.Flags().IntVar(&history.Limit, "limit", 100, "how many attempts are shown at most, the newest first")
-	command.Flags().Int64Var(&history.Before, "before", 0, "show attempts older than the one with this id, which the page before names")
+	page.add(command, "attempts, the newest first,", store.DefaultLimit)
 	return command
 }
 
@@ -131,10 +155,7 @@ func readAccountingJob(ctx context.Context, db *database, org, document string, 
 	if d.Attempts, err = db.Attempts(ctx, d.Job.ID, history); err != nil {
 		return d, err
 	}
-	if len(d.Attempts) > shown {
-		d.Attempts = d.Attempts[:shown]
-		d.Older = d.Attempts[shown-1].ID
-	}
+	d.Attempts, d.Next = cursor.Page(shown, d.Attempts, func(at models.Attempt) any { return at.ID })
 	d.Impacts, err = db.Impacts(ctx, org, document)
 	return d, err
 }
@@ -178,8 +199,8 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		if err := a.print(w, t); err != nil {
 			return err
 		}
-		if d.Older > 0 {
-			_, _ = fmt.Fprintf(w, "There are older attempts: --before %d\n", d.Older)
+		if d.Next != "" {
+			_, _ = fmt.Fprintf(w, "There are older attempts: --cursor %s\n", d.Next)
 		}
 	}
 	if len(d.Impacts) == 0 {

@@ -3,11 +3,12 @@ package main
 import (
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
@@ -19,6 +20,7 @@ func actionsCommand(a *app) *cobra.Command {
 
 func actionsListCommand(a *app) *cobra.Command {
 	var f actions.Filter
+	var page pageFlags
 	var via, outcome, since, until string
 	command := &cobra.Command{
 		Use:   "list",
@@ -42,9 +44,10 @@ func actionsListCommand(a *app) *cobra.Command {
 			if f.Outcome, err = oneOf("--outcome", actions.Outcome(outcome), actions.Outcomes()); err != nil {
 				return err
 			}
-			if f.Limit < 1 {
-				return usagef("--limit must be at least 1")
+			if _, err := page.read(&f.Before); err != nil {
+				return err
 			}
+			f.Limit = page.limit + 1
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
@@ -54,7 +57,12 @@ func actionsListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"actions": list}, func(w io.Writer) error { return a.printActions(w, list) })
+			shown := actionsPage{}
+			shown.Actions, shown.Next = cursor.Page(page.limit, list, func(one actions.Action) any { return one.ID })
+			return a.emit(shown, func(w io.Writer) error {
+				defer a.more(shown.Next)
+				return a.printActions(w, shown.Actions)
+			})
 		},
 	}
 	flags := command.Flags()
@@ -66,8 +74,14 @@ func actionsListCommand(a *app) *cobra.Command {
 	flags.StringVar(&outcome, "outcome", "", "only with this outcome: done, refused or failed")
 	flags.StringVar(&since, "since", "", "only since: a duration back from now such as 24h, or a time as RFC 3339")
 	flags.StringVar(&until, "until", "", "only before: a duration back from now, or a time")
-	flags.IntVar(&f.Limit, "limit", 100, "how many at most")
+	page.add(command, "actions", store.DefaultLimit)
 	return command
+}
+
+// actionsPage is a page of the log, for programs.
+type actionsPage struct {
+	Actions []actions.Action `json:"actions"`
+	Next    string           `json:"next_cursor,omitempty"`
 }
 
 // oneOf checks that a flag has one of some values, or none.
@@ -92,11 +106,5 @@ func (a *app) printActions(w io.Writer, list []actions.Action) error {
 		}
 		t.add(formatTime(one.At), one.Action, one.Subject, org, one.Actor, string(one.Via), outcome, string(one.Details))
 	}
-	if err := a.print(w, t); err != nil {
-		return err
-	}
-	if len(list) > 0 {
-		a.say("%s; --limit shows more.", strconv.Itoa(len(list))+" shown")
-	}
-	return nil
+	return a.print(w, t)
 }

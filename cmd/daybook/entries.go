@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -14,13 +16,16 @@ import (
 
 func entriesCommand(a *app) *cobra.Command {
 	var filter listing.EntryFilter
+	var page pageFlags
 	command := &cobra.Command{
 		Use:   "entries --org ORG",
 		Short: "List posted entries, the newest impact first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if filter.Limit < 1 {
-				return usagef("--limit must be at least 1")
+			var after listing.EntryPlace
+			more, err := page.read(&after)
+			if err != nil {
+				return err
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
@@ -30,18 +35,13 @@ func entriesCommand(a *app) *cobra.Command {
 			if _, err := db.Organization(c.Context(), filter.OrgID); err != nil {
 				return err
 			}
-			lines, err := db.Entries(c.Context(), filter)
+			list, err := readEntries(c.Context(), db, filter, page, more, after)
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"entries": lines}, func(w io.Writer) error {
-				if err := a.printEntries(w, lines); err != nil {
-					return err
-				}
-				if len(lines) == filter.Limit {
-					a.say("There may be more than these %d: raise --limit.", filter.Limit)
-				}
-				return nil
+			return a.emit(list, func(w io.Writer) error {
+				defer a.more(list.Next)
+				return a.printEntries(w, list.Entries)
 			})
 		},
 	}
@@ -49,9 +49,28 @@ func entriesCommand(a *app) *cobra.Command {
 	flags.StringVar(&filter.OrgID, "org", "", "the organization")
 	flags.StringVar(&filter.DocumentID, "document", "", "only of this document")
 	flags.StringVar(&filter.Account, "account", "", "only to this account")
-	flags.IntVar(&filter.Limit, "limit", store.DefaultLimit, "how many at most")
+	page.add(command, "entries", store.DefaultLimit)
 	_ = command.MarkFlagRequired("org")
 	return command
+}
+
+// entriesPage is a page of entries, for programs.
+type entriesPage struct {
+	Entries []ledgerdb.EntryLine `json:"entries"`
+	Next    string               `json:"next_cursor,omitempty"`
+}
+
+func readEntries(ctx context.Context, db *database, f listing.EntryFilter, page pageFlags, more bool, after listing.EntryPlace) (list entriesPage, err error) {
+	f.Limit = page.limit + 1
+	if more {
+		list.Entries, err = db.EntriesAfter(ctx, f, after)
+	} else {
+		list.Entries, err = db.Entries(ctx, f)
+	}
+	list.Entries, list.Next = cursor.Page(page.limit, list.Entries, func(l ledgerdb.EntryLine) any {
+		return listing.EntryPlace{ImpactID: l.ImpactID, LineNo: l.LineNo}
+	})
+	return list, err
 }
 
 func (a *app) printEntries(w io.Writer, lines []ledgerdb.EntryLine) error {

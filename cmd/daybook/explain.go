@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -71,7 +72,7 @@ func (a *app) printExplanation(w io.Writer, e *listing.Explanation) error {
 			return err
 		}
 		if e.MoreAttempts {
-			_, _ = fmt.Fprintf(w, "There are older attempts: daybook accounting show %s %s --before %d\n", e.OrgID, e.DocumentID, e.Attempts[len(e.Attempts)-1].ID)
+			_, _ = fmt.Fprintf(w, "There are older attempts: daybook accounting show %s %s --cursor %s\n", e.OrgID, e.DocumentID, cursor.Of(e.Attempts[len(e.Attempts)-1].ID))
 		}
 	}
 	for i := range e.Impacts {

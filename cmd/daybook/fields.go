@@ -21,11 +21,6 @@ func parseState(name string) (models.JobState, error) {
 	return state, nil
 }
 
-// parseSince reads a duration back from now, or a time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	return parseMoment("--since", text, now)
-}
-
 // parseMoment reads a flag that is a duration back from now, or a time.
 func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,14 +26,14 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	require.NoError(t, err)
 
 	var numbers []int
-	before, pages := int64(0), 0
+	next, pages := "", 0
 	for more := true; more; pages++ {
 		var d accountingJobDetails
-		b.json(&d, "accounting", "show", "acme", "sale", "--before", strconv.FormatInt(before, 10))
+		b.json(&d, "accounting", "show", "acme", "sale", "--cursor", next)
 		for _, a := range d.Attempts {
 			numbers = append(numbers, a.Attempt)
 		}
-		before, more = d.Older, d.Older > 0
+		next, more = d.Next, d.Next != ""
 	}
 	assert.Equal(t, 3, pages)
 	require.Len(t, numbers, 250)
@@ -43,12 +43,52 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 
 	out := b.ok("accounting", "show", "acme", "sale", "--limit", "1")
 	assert.Contains(t, out, "rescheduled 96 times since 2026-03-13")
-	assert.Contains(t, out, "--before ")
+	assert.Contains(t, out, "--cursor ")
 	assert.Equal(t, failure.ExitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
 
 	var e listing.Explanation
 	b.json(&e, "explain", "acme", "sale")
 	assert.Len(t, e.Attempts, store.DefaultLimit)
 	assert.True(t, e.MoreAttempts)
-	assert.Contains(t, b.ok("explain", "acme", "sale"), "daybook accounting show acme sale --before ")
+	assert.Contains(t, b.ok("explain", "acme", "sale"), "daybook accounting show acme sale --cursor ")
+}
+
+// TestListsComeInPages reads lists page by page, and finds each row once.
+func TestListsComeInPages(t *testing.T) {
+	t.Parallel()
+	b := posted(t)
+	for _, org := range []string{"p", "q", "r"} {
+		b.ok("accounting", "enqueue", org, "later", "--version", "1", "--ready-at", "2999-01-01T00:00:00Z")
+	}
+	for _, list := range []struct {
+		rows string
+		args []string
+	}{
+		{"jobs", []string{"accounting", "list"}},
+		{"jobs", []string{"accounting", "list", "--state", "failed"}},
+		{"entries", []string{"entries", "--org", "de"}},
+		{"actions", []string{"actions", "list"}},
+		{"organizations", []string{"organizations", "list"}},
+	} {
+		t.Run(strings.Join(list.args, " "), func(t *testing.T) {
+			t.Parallel()
+			b := &bundle{b.DB, t}
+			var whole map[string]any
+			b.json(&whole, list.args...)
+			require.NotEmpty(t, whole[list.rows])
+			require.NotContains(t, whole, "nextCursor")
+			var got []any
+			for next, more := "", true; more; {
+				var page map[string]any
+				b.json(&page, append(list.args, "--limit", "2", "--cursor", next)...)
+				rows, _ := page[list.rows].([]any)
+				require.LessOrEqual(t, len(rows), 2)
+				got = append(got, rows...)
+				next, more = page["nextCursor"].(string)
+			}
+			assert.Equal(t, whole[list.rows], got)
+			r := b.run(append(list.args, "--cursor", "odd")...)
+			assert.Equal(t, failure.ExitUsage, r.exit, r.err)
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -83,8 +84,7 @@ func parseLink(text string) (models.JobLink, error) {
 
 func jobsListCommand(a *app) *cobra.Command {
 	var f jobsFlags
-	var limit int
-	var cursor string
+	var page pageFlags
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List jobs, the last enqueued one first; failed ones (dead letters) by when they failed",
@@ -95,34 +95,28 @@ func jobsListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if limit < 1 {
-				return usagef("--limit must be at least 1")
+			if err := page.check(); err != nil {
+				return err
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			page, err := db.Jobs(c.Context(), filter, limit, cursor)
+			list, err := db.Jobs(c.Context(), filter, page.limit, page.cursor)
 			if err != nil {
 				return err
 			}
-			return a.emit(newJobsPage(page), func(w io.Writer) error {
-				if err := a.printJobs(w, page.Jobs, page.Owners); err != nil {
-					return err
-				}
-				if page.Next != "" {
-					a.say("There are more: raise --limit, or add --cursor %s", page.Next)
-				}
-				return nil
+			return a.emit(newJobsPage(list), func(w io.Writer) error {
+				defer a.more(list.Next)
+				return a.printJobs(w, list.Jobs, list.Owners)
 			})
 		},
 	}
 	flags := command.Flags()
 	f.add(flags, "pending, leased, completed, failed or cancelled")
 	flags.StringVar(&f.filter.Key, "key", "", "only with this idempotency key")
-	flags.IntVar(&limit, "limit", store.DefaultLimit, "how many at most")
-	flags.StringVar(&cursor, "cursor", "", "go on where a list with the same flags ended")
+	page.add(command, "jobs", store.DefaultLimit)
 	return command
 }
 
@@ -166,14 +160,15 @@ func (a *app) printJobs(w io.Writer, jobs []models.Job, owners map[string]string
 }
 
 func jobsShowCommand(a *app) *cobra.Command {
-	var history listing.HistoryPage
+	var page pageFlags
 	command := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a job: payload, links, result, and the history of its attempts",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if history.Limit < 1 || history.Before < 0 {
-				return usagef("--limit must be at least 1, and --before the id of an attempt")
+			history, err := page.history()
+			if err != nil {
+				return err
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
@@ -184,15 +179,25 @@ func jobsShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(d, func(w io.Writer) error { return a.printJob(w, &d) })
+			shown := shownJob{JobDetail: d}
+			if d.Older > 0 {
+				shown.Next = cursor.Of(d.Older)
+			}
+			return a.emit(shown, func(w io.Writer) error { return a.printJob(w, &shown) })
 		},
 	}
-	command.Flags().IntVar(&history.Limit, "limit", 20, "how many attempts to show, the newest first")
-	command.Flags().Int64Var(&history.Before, "before", 0, "show attempts older than the one with this id, which the page before names")
+	page.add(command, "attempts, the newest first,", 20)
 	return command
 }
 
-func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
+// shownJob is a job with a page of its history, for programs.
+type shownJob struct {
+	listing.JobDetail
+	// Next is the cursor of older attempts; empty: there are none.
+	Next string `json:"next_cursor,omitempty"`
+}
+
+func (a *app) printJob(w io.Writer, d *shownJob) error {
 	attempts := strconv.Itoa(d.RunCount)
 	if d.MaxAttempts != nil {
 		attempts += " of " + strconv.Itoa(*d.MaxAttempts)
@@ -242,10 +247,10 @@ func (a *app) printJob(w io.Writer, d *listing.JobDetail) error {
 		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
 			at.Worker, text(at.ErrorCode), text(at.Error))
 	}
-	if err := a.print(w, t); err != nil || d.Older == 0 {
+	if err := a.print(w, t); err != nil || d.Next == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s in all; older ones: --before %d\n", plural(d.AttemptRows, "entry", "entries"), d.Older)
+	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", plural(d.AttemptRows, "entry", "entries"), d.Next)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -24,7 +25,8 @@ func organizationsCommand(a *app) *cobra.Command {
 }
 
 func organizationsListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var page pageFlags
+	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the organizations, with what holds their jobs back and how many are open",
 		Long: "Lists the organizations that Daybook knows or has a pending, leased or failed job of, with the version of the rule set\n" +
@@ -32,6 +34,10 @@ func organizationsListCommand(a *app) *cobra.Command {
 			"leased and failed in each queue.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			var last string
+			if _, err := page.read(&last); err != nil {
+				return err
+			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
@@ -41,14 +47,16 @@ func organizationsListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"organizations": list}, func(w io.Writer) error {
+			shown := organizationsPage{}
+			shown.Organizations, shown.Next = cursor.Page(page.limit, after(list, last), func(o store.OrganizationSummary) any { return o.OrgID })
+			return a.emit(shown, func(w io.Writer) error {
 				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP"}
 				for _, q := range store.OrganizationQueues() {
 					header = append(header, strings.ToUpper(q.Name))
 				}
 				t := newTable(append(header, "SOURCE", "HOOKS", "NAME")...)
 				t.right = []int{1, 3}
-				for _, o := range list {
+				for _, o := range shown.Organizations {
 					rules := ""
 					if o.ActiveRuleSet != nil {
 						rules = strconv.FormatInt(*o.ActiveRuleSet, 10)
@@ -59,10 +67,28 @@ func organizationsListCommand(a *app) *cobra.Command {
 					}
 					t.add(append(row, foreignSource(o.Source), strings.Join(o.Hooks, ", "), o.Name)...)
 				}
+				defer a.more(shown.Next)
 				return a.print(w, t)
 			})
 		},
 	}
+	page.add(command, "organizations", store.DefaultLimit)
+	return command
+}
+
+// organizationsPage is a page of organizations, for programs.
+type organizationsPage struct {
+	Organizations []store.OrganizationSummary `json:"organizations"`
+	Next          string                      `json:"next_cursor,omitempty"`
+}
+
+// after leaves out the organizations up to an id; list is in the order of the ids.
+func after(list []store.OrganizationSummary, id string) []store.OrganizationSummary {
+	from, found := slices.BinarySearchFunc(list, id, func(o store.OrganizationSummary, id string) int { return strings.Compare(o.OrgID, id) })
+	if found {
+		from++
+	}
+	return list[from:]
 }
 
 // openText says how many jobs an organization has in a queue, those states left out in which it has none.

@@ -17,8 +17,8 @@ import (
 
 func tasksListCommand(a *app) *cobra.Command {
 	var filter listing.TaskFilter
-	var state, since, until, cursor string
-	var limit int
+	var page pageFlags
+	var state, since, until string
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the last enqueued one first; completed and failed ones by when that was",
@@ -36,26 +36,21 @@ func tasksListCommand(a *app) *cobra.Command {
 			if filter.Until, err = parseMoment("--until", until, now); err != nil {
 				return err
 			}
-			if limit < 1 {
-				return usagef("--limit must be at least 1")
+			if err := page.check(); err != nil {
+				return err
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			page, err := db.Tasks(c.Context(), filter, limit, cursor)
+			list, err := db.Tasks(c.Context(), filter, page.limit, page.cursor)
 			if err != nil {
 				return err
 			}
-			return a.emit(page, func(w io.Writer) error {
-				if err := a.printTasks(w, page.Tasks); err != nil {
-					return err
-				}
-				if page.Next != "" {
-					a.say("There are more: raise --limit, or add --cursor %s", page.Next)
-				}
-				return nil
+			return a.emit(list, func(w io.Writer) error {
+				defer a.more(list.Next)
+				return a.printTasks(w, list.Tasks)
 			})
 		},
 	}
@@ -64,8 +59,7 @@ func tasksListCommand(a *app) *cobra.Command {
 	flags.StringVar(&filter.Type, "type", "", "only of this type")
 	flags.StringVar(&since, "since", "", "only enqueued, completed or failed since: a duration such as 24h, or a time as RFC 3339")
 	flags.StringVar(&until, "until", "", "only enqueued, completed or failed before: the same")
-	flags.IntVar(&limit, "limit", store.DefaultLimit, "how many at most")
-	flags.StringVar(&cursor, "cursor", "", "go on where a list with the same flags ended")
+	page.add(command, "tasks", store.DefaultLimit)
 	return command
 }
 
@@ -168,34 +162,32 @@ func printTask(w io.Writer, d *listing.TaskDetail) error {
 }
 
 func tasksHistoryCommand(a *app) *cobra.Command {
-	var limit int
-	var cursor string
+	var page pageFlags
 	command := &cobra.Command{
 		Use:   "history ID",
 		Short: "List the facts of a task, the newest first: when it was handed out, what went wrong, when it was completed",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseTaskID(args[0])
-			switch {
-			case err != nil:
+			if err == nil {
+				err = page.check()
+			}
+			if err != nil {
 				return err
-			case limit < 1:
-				return usagef("--limit must be at least 1")
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			h, err := db.TaskHistory(c.Context(), id, limit, cursor)
+			h, err := db.TaskHistory(c.Context(), id, page.limit, page.cursor)
 			if err != nil {
 				return err
 			}
 			return a.emit(h, func(w io.Writer) error { return a.printTaskHistory(w, &h) })
 		},
 	}
-	command.Flags().IntVar(&limit, "limit", store.DefaultLimit, "how many at most")
-	command.Flags().StringVar(&cursor, "cursor", "", "go on where a list of the same task ended")
+	page.add(command, "facts", store.DefaultLimit)
 	return command
 }
 

@@ -1,9 +1,6 @@
 package httpapi
 
-import (
-	"encoding/base64"
-	"encoding/json"
-)
+import "github.com/daybook-dev/daybook/internal/cursor"
 
 // PageInput has the parameters of every list.
 type PageInput struct {
@@ -16,11 +13,7 @@ func (p PageInput) decode(place any) (bool, error) {
 	if p.Cursor == "" {
 		return false, nil
 	}
-	data, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err == nil {
-		err = json.Unmarshal(data, place)
-	}
-	if err != nil {
+	if err := cursor.Read(p.Cursor, place); err != nil {
 		return false, invalid("query.cursor", "the cursor is not one of this server's: take nextCursor as it is, or begin without one")
 	}
 	return true, nil
@@ -28,20 +21,7 @@ func (p PageInput) decode(place any) (bool, error) {
 
 // page cuts the row off that was read beyond the limit, and returns the cursor of the next page if there was one.
 func page[T any](p PageInput, rows []T, place func(T) any) ([]T, string) {
-	if len(rows) <= p.Limit {
-		return rows, ""
-	}
-	rows = rows[:p.Limit]
-	return rows, cursorOf(place(rows[len(rows)-1]))
-}
-
-// cursorOf is the cursor of a place.
-func cursorOf(place any) string {
-	data, err := json.Marshal(place)
-	if err != nil {
-		panic(err) // places are strings, numbers and times
-	}
-	return base64.RawURLEncoding.EncodeToString(data)
+	return cursor.Page(p.Limit, rows, place)
 }
 
 // convert turns rows that were read into rows of an answer.

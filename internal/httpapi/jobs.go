@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
@@ -313,7 +314,7 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
 	b.HistoryCount = d.AttemptRows
 	if d.Older > 0 {
-		b.NextCursor = cursorOf(d.Older)
+		b.NextCursor = cursor.Of(d.Older)
 	}
 	return out, nil
 }

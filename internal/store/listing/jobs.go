@@ -60,7 +60,7 @@ type JobDetail struct {
 	// attempts; Older is the id before which the next page begins, 0: this is the last one.
 	Attempts    []models.JobAttempt `json:"attempts"`
 	AttemptRows int64               `json:"attempt_rows"`
-	Older       int64               `json:"older,omitempty"`
+	Older       int64               `json:"-"`
 }
 
 // Jobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
