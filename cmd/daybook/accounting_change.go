@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,14 +48,13 @@ func accountingRetryCommand(a *app) *cobra.Command {
 				}
 				return a.showRequest(args[0], args[1], response)
 			}
-			n, err := retryAccountingJobs(c.Context(), db.Pool, filter, delay)
-			if err != nil {
-				return fmt.Errorf("after %s: %w", plural(int64(n), "job", "jobs"), err)
-			}
-			return a.emit(map[string]int{"pending": n}, func(w io.Writer) error {
+			n, ended := retryAccountingJobs(c.Context(), db.Pool, filter, delay)
+			// What was done before an interruption stays done.
+			err = a.emit(map[string]int{"pending": n}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s pending again\n", plural(int64(n), "job is", "jobs are"))
 				return err
 			})
+			return cmp.Or(ended, err)
 		},
 	}
 	flags := command.Flags()

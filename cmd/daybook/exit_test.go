@@ -3,17 +3,20 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 )
@@ -93,8 +96,12 @@ func TestMissingMigrationsAreNamed(t *testing.T) {
 		assert.Equal(t, failure.ExitSchema, r.exit, "%v: %s", args, r.err)
 		assert.Contains(t, r.err, "daybook migrate up")
 	}
-	assert.Contains(t, b.ok("migrate", "status"), "no")
+	r := b.run("migrate", "status")
+	assert.Equal(t, failure.ExitSchema, r.exit)
+	assert.Contains(t, r.out, "no\n")
+	assert.Contains(t, r.err, "daybook migrate up")
 	assert.NotContains(t, b.ok("migrate", "up"), "no\n")
+	b.ok("migrate", "status")
 	b.ok("status")
 	assert.NotContains(t, b.ok("migrate", "down", "--all"), "yes\n")
 	assert.Equal(t, failure.ExitSchema, b.run("status").exit)
@@ -174,6 +181,41 @@ func TestInterruptedImport(t *testing.T) {
 	r := call(ctx, "", "--database-url", b.URL, "import", "ndjson", "demo/documents.ndjson")
 	assert.Equal(t, failure.ExitInterrupted, r.exit)
 	assert.Equal(t, "daybook: interrupted\n", r.err)
+}
+
+// TestInterruptedCommandsSayWhatTheyDid interrupts an import whose last document is locked by another transaction: the first ones are there, and counted.
+func TestInterruptedCommandsSayWhatTheyDid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var lines strings.Builder
+	for n := range 200 {
+		_, _ = fmt.Fprintf(&lines, `{"org_id":"acme","id":"d-%03d","type":"invoice","direction":"out","currency":"EUR","issue_date":"2026-03-14","content":{"payable":100}}`+"\n", n)
+	}
+	file := write(t, t.TempDir()+"/d.ndjson", lines.String())
+	b.ok("import", "ndjson", write(t, t.TempDir()+"/one.ndjson", strings.SplitAfter(lines.String(), "\n")[199]))
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.documents WHERE id = 'd-199' FOR UPDATE`)
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan result, 1)
+	go func() { ended <- call(ctx, "", "--database-url", b.URL, "import", "ndjson", file, "--json") }()
+	require.Eventually(t, func() bool {
+		var waits bool
+		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) > 100 FROM daybook.documents`).Scan(&waits)
+		return err == nil && waits
+	}, 20*time.Second, 10*time.Millisecond)
+	cancel()
+	r := <-ended
+	assert.Equal(t, failure.ExitInterrupted, r.exit, r.err)
+	var done importResult
+	require.NoError(t, camel.Unmarshal([]byte(r.out), &done), r.out)
+	var there int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.documents`).Scan(&there))
+	assert.Equal(t, there-1, done.Inserted, "one was there before")
 }
 
 // TestDocumentation compares docs/cli.md with the commands and their flags.

@@ -249,8 +249,9 @@ func (i *documentImporter) count(list *[]importProblem, source string, err error
 	i.done()
 }
 
-// showImport prints the result. An import of which a part failed is an error, so that programs notice.
-func (a *app) showImport(r *importResult) error {
+// showImport prints the result, also of an import that ended early with an error. An import of which a part failed is an error, so that programs
+// notice.
+func (a *app) showImport(r *importResult, ended error) error {
 	err := a.emit(r, func(w io.Writer) error {
 		if err := printProblems(w, "skipped", r.Skipped); err != nil {
 			return err
@@ -262,6 +263,9 @@ func (a *app) showImport(r *importResult) error {
 			r.Inserted, r.Changed, r.Unchanged, len(r.Skipped), len(r.Failed))
 		return err
 	})
+	if ended != nil {
+		return ended
+	}
 	if err == nil && len(r.Failed) > 0 {
 		return tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is", plural(int64(len(r.Failed)), "document", "documents"))
 	}

@@ -68,10 +68,7 @@ func (a *app) importCSV(ctx context.Context, mapping *importer.Mapping, org stri
 		return feedCSV(ctx, documents, i, put)
 	})
 	bar.end()
-	if err != nil {
-		return err
-	}
-	return a.showImport(i.result)
+	return a.showImport(i.result, err)
 }
 
 // feedCSV hands over the documents; those that are refused are counted as failed.

@@ -106,10 +106,7 @@ func importGOBLCommand(a *app) *cobra.Command {
 				return feedGOBL(ctx, sources, owner, i, put)
 			})
 			bar.end()
-			if err != nil {
-				return err
-			}
-			return a.showImport(i.result)
+			return a.showImport(i.result, err)
 		},
 	}
 	flags := command.Flags()

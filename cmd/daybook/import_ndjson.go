@@ -67,10 +67,7 @@ func (a *app) importNDJSON(ctx context.Context, sources *importer.Sources) error
 		return nil
 	})
 	bar.end()
-	if err != nil {
-		return err
-	}
-	return a.showImport(i.result)
+	return a.showImport(i.result, err)
 }
 
 // feedNDJSON hands over the documents of a file; lines that cannot be read are counted as failed.

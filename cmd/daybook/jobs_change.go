@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -76,14 +77,14 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 			return err
 		})
 	}
-	n, err := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
-	if err != nil && n.Matched > 0 {
-		return fmt.Errorf("after %d of %s (go on with `daybook jobs resume`): %w", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), err)
+	n, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	if ended != nil && n.Matched == 0 {
+		return ended
 	}
-	if err != nil {
-		return err
+	if ended != nil {
+		a.say("Ended after %d of %s. `daybook jobs resume` goes on: %v", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), ended)
 	}
-	return a.emit(bulkResult{n, f.dryRun}, func(w io.Writer) error {
+	err = a.emit(bulkResult{n, f.dryRun}, func(w io.Writer) error {
 		if f.dryRun {
 			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(n.Matched), "job matches", "jobs match"))
 			return err
@@ -94,6 +95,7 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(n.Changed), "job is", "jobs are"), done)
 		return err
 	})
+	return cmp.Or(ended, err)
 }
 
 func jobsRetryCommand(a *app) *cobra.Command {

@@ -64,12 +64,21 @@ func migrateStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "List the migrations and whether they are applied",
+		Long:  "Lists the migrations and whether they are applied. Ends with 5 unless the schema is the one that this program was made for.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.checkDatabaseURL(); err != nil {
 				return err
 			}
-			return a.showMigrations(c)
+			if err := a.showMigrations(c); err != nil {
+				return err
+			}
+			pool, err := a.pool(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			return migrations.Verify(c.Context(), pool)
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -53,21 +54,21 @@ func tasksArchiveCommand(a *app) *cobra.Command {
 			}
 			defer db.close()
 			done := archivedTasks{Before: at}
+			var ended error
 			for {
 				n, err := store.RemoveTasks(c.Context(), db.Pool, at, batch)
-				if err != nil {
-					return fmt.Errorf("after %s: %w", plural(done.Tasks, "task", "tasks"), err)
-				}
-				if n == 0 {
+				if ended = err; err != nil || n == 0 {
 					break
 				}
 				done.Tasks += int64(n)
 				done.Files++
 			}
-			return a.emit(done, func(w io.Writer) error {
+			// What was moved before an interruption stays moved.
+			err = a.emit(done, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s moved to %s\n", plural(done.Tasks, "task", "tasks"), plural(done.Files, "file", "files"))
 				return err
 			})
+			return cmp.Or(ended, err)
 		},
 	}
 	flags := command.Flags()
