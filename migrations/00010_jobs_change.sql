@@ -57,7 +57,7 @@ BEGIN
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
-               ready_at        = due,
+               ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
                reclaims       = 0,
@@ -73,13 +73,14 @@ BEGIN
         result := 'unchanged';
         RETURN;
     END;
+    PERFORM daybook.note_waiting(ARRAY[job.id]);
     IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_job IS
-    'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+    'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
 
 -- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked. Returns how many
 -- were changed. Of several that are to be unique and have the same payload one is.
@@ -94,6 +95,7 @@ AS $$
 DECLARE
     due     CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
     changed integer;
+    tried   text[];
 BEGIN
     BEGIN
         WITH matching AS MATERIALIZED (
@@ -110,17 +112,19 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
                    progress        = CASE WHEN retry_jobs.mode <> 'reset' THEN j.progress END,
+                   ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                    updated_at      = clock_timestamp()
               FROM chosen
              WHERE j.id = chosen.id
             RETURNING j.id
         )
-        SELECT count(*) INTO changed FROM updated;
+        SELECT count(*), array_agg(u.id) INTO changed, tried FROM updated u;
+        PERFORM daybook.note_waiting(tried);
     EXCEPTION WHEN unique_violation THEN
         -- Another transaction has enqueued one of them meanwhile: one by one.
         SELECT count(*) FILTER (WHERE r.result <> 'unchanged') INTO changed

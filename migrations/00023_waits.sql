@@ -97,6 +97,18 @@ BEGIN
 END
 $$;
 
+-- Puts on record that it is to be decided about those of the jobs that wait: they have been tried again.
+CREATE FUNCTION daybook.note_waiting(ids text[]) RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO daybook.job_wait_checks (org_id, sequence, job_id)
+    SELECT CASE WHEN j.sequence IS NOT NULL THEN j.org_id END, j.sequence, CASE WHEN j.sequence IS NULL THEN j.id END
+      FROM daybook.jobs j
+     WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+    UNION
+    SELECT NULL, NULL, j.id FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+$$;
+
 -- Releases those of the jobs that wait for nothing any more, whose rows the caller has locked.
 CREATE FUNCTION daybook.release_jobs(ids text[]) RETURNS void
     LANGUAGE plpgsql
@@ -306,6 +318,6 @@ CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
 DROP TRIGGER awaited_goes ON daybook.jobs;
 DROP TRIGGER awaited_ends ON daybook.jobs;
 DROP FUNCTION daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
-    daybook.tell_waiting_jobs, daybook.release_jobs, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
+    daybook.tell_waiting_jobs, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
 DROP INDEX daybook.jobs_sequence;
 DROP TABLE daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;

@@ -2057,6 +2057,19 @@ BEGIN
 END
 $$;
 
+-- Name: note_waiting(text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_waiting(ids text[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO daybook.job_wait_checks (org_id, sequence, job_id)
+    SELECT CASE WHEN j.sequence IS NOT NULL THEN j.org_id END, j.sequence, CASE WHEN j.sequence IS NULL THEN j.id END
+      FROM daybook.jobs j
+     WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+    UNION
+    SELECT NULL, NULL, j.id FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+$$;
+
 -- Name: notification_stats(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.notification_stats(p_org_id text DEFAULT NULL::text, p_time_zone text DEFAULT 'UTC'::text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) RETURNS record
@@ -2296,7 +2309,7 @@ BEGIN
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
-               ready_at        = due,
+               ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
                reclaims       = 0,
@@ -2312,6 +2325,7 @@ BEGIN
         result := 'unchanged';
         RETURN;
     END;
+    PERFORM daybook.note_waiting(ARRAY[job.id]);
     IF daybook.must_wake(2, due) THEN
         PERFORM daybook.wake_job_queue();
     END IF;
@@ -2320,7 +2334,7 @@ $$;
 
 -- Name: FUNCTION retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text) IS 'Tries a job again: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
+COMMENT ON FUNCTION daybook.retry_job(INOUT job_id text, mode text, delay_seconds double precision, OUT result text) IS 'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
 
 -- Name: retry_jobs(text[], text[], text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2330,6 +2344,7 @@ CREATE FUNCTION daybook.retry_jobs(job_ids text[], states text[], mode text DEFA
 DECLARE
     due     CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
     changed integer;
+    tried   text[];
 BEGIN
     BEGIN
         WITH matching AS MATERIALIZED (
@@ -2346,17 +2361,19 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', ready_at = due, first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
                    progress        = CASE WHEN retry_jobs.mode <> 'reset' THEN j.progress END,
+                   ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                    updated_at      = clock_timestamp()
               FROM chosen
              WHERE j.id = chosen.id
             RETURNING j.id
         )
-        SELECT count(*) INTO changed FROM updated;
+        SELECT count(*), array_agg(u.id) INTO changed, tried FROM updated u;
+        PERFORM daybook.note_waiting(tried);
     EXCEPTION WHEN unique_violation THEN
         -- Another transaction has enqueued one of them meanwhile: one by one.
         SELECT count(*) FILTER (WHERE r.result <> 'unchanged') INTO changed

@@ -25,6 +25,10 @@ const (
 	CodeReclaimed ErrorCode = "JOB_LOCK_TIMEOUT_RECLAIMED"
 	// CodeSnoozed: the handler put the job off. No attempt is counted.
 	CodeSnoozed ErrorCode = "SNOOZED"
+	// CodeAwaitingCallback: the handler asked for a callback, and the job waits for it. No attempt is counted.
+	CodeAwaitingCallback ErrorCode = "AWAITING_CALLBACK"
+	// CodeAwaitedCancelled: a job that this one waited for was cancelled or removed. Final: tried again, this one is worked without it.
+	CodeAwaitedCancelled ErrorCode = "AWAITED_CANCELLED"
 	// CodeJobCancelled: the handler said that there is nothing left to do. The job is cancelled.
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )
@@ -33,7 +37,7 @@ const (
 // Every other code is tried again by the policy of the job's type.
 func JobErrorIsFinal(code ErrorCode) bool {
 	switch code {
-	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing, CodeRowUnreadable:
+	case CodePayloadInvalid, CodePayloadTooLarge, CodeAuthenticationFailed, CodeNotFound, CodeHandlerMissing, CodeRowUnreadable, CodeAwaitedCancelled:
 		return true
 	default:
 		return false

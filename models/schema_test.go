@@ -263,6 +263,9 @@ INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '2026-01-0
 INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUES ('o', '2026-02-01', '2026-02-28', 'closed', now());
 SELECT daybook.enqueue_job('o', 'mail', '{}');
 SELECT daybook.enqueue_job('o', 'mail', '{"to": "a"}', 'key', max_attempts => 1, links => '[{"kind": "k", "id": "i"}]', unique_payload => true);
+SELECT daybook.enqueue_job('o', 'mail', '{}', queue => 'slow', sequence => 's', after => ARRAY(SELECT id FROM daybook.jobs));
+INSERT INTO daybook.job_wait_checks (job_id) VALUES ('j');
+INSERT INTO daybook.job_sequences VALUES ('o', 's', 'j');
 UPDATE daybook.jobs SET result = '{"a": 1}', progress = '1' WHERE idempotency_key = 'key';
 INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)
 VALUES ('o', 'mail', '{}', sha256(''), 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');

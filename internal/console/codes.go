@@ -23,6 +23,8 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeHandlerMissing:       {"No worker that lives has a handler for the type.", "Start a worker that registers the type: its jobs come back by themselves.", "Workers", "workers"},
 	models.CodeReclaimed:            {"The worker ended during the attempt.", "Look into the worker's log and its memory at that time. Retry: another worker takes it.", "", ""},
 	models.CodeSnoozed:              {"The handler put the job off. No attempt was counted.", "Nothing: it is worked again at the time that it asked for.", "", ""},
+	models.CodeAwaitingCallback:     {"The handler asked for a callback. No attempt was counted.", "Nothing: it is worked again when the callback comes, or at its deadline.", "", ""},
+	models.CodeAwaitedCancelled:     {"A job that this one waited for was cancelled or removed.", "Retry to work this one without that. Or cancel it.", "", ""},
 	models.CodeJobCancelled:         {"The handler said that there is nothing left to do.", "Nothing, unless the text surprises you.", "", ""},
 
 	models.CodeDocumentDeleted:     {"The document was deleted. What was posted of it is reversed.", "Nothing.", "", ""},

@@ -90,6 +90,7 @@ type Engine struct {
 	end      context.CancelFunc
 	detached detachedTurns
 	reclaims reclaims
+	waits    waits
 	// lastRefill is when one of the turns last began a refill.
 	lastRefill moment
 	// saidLocked is when a log line last said that a table is locked.
@@ -129,6 +130,7 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
+	e.waits.look = make(chan struct{}, 1)
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)
 	e.traced()

@@ -213,6 +213,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			return 0, nil, nil
 		case <-waiter.Tokens():
 			e.observer.woken(events.Notification)
+			e.lookAtWaits()
 			if others == nil {
 				others = time.After(e.handingOn.after())
 			}

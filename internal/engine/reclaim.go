@@ -23,9 +23,10 @@ type reclaims struct {
 	lost atomic.Int64
 }
 
-// StartReclaiming makes the engine look for leases that are not renewed. A fetch and a turn begin that as well; it ends with Close.
+// StartReclaiming makes the engine look for leases that are not renewed, and release jobs that wait for nothing any more. A fetch and a turn begin that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
+		e.startWaits()
 		e.reclaims.done = make(chan struct{})
 		go func() {
 			defer close(e.reclaims.done)
@@ -34,11 +35,14 @@ func (e *Engine) StartReclaiming() {
 	})
 }
 
-// stopReclaiming waits until the engine, whose life has ended, reclaims no more.
+// stopReclaiming waits until the engine, whose life has ended, reclaims and releases no more.
 func (e *Engine) stopReclaiming() {
 	e.reclaims.begin.Do(func() {})
 	if e.reclaims.done != nil {
 		<-e.reclaims.done
+	}
+	if e.waits.done != nil {
+		<-e.waits.done
 	}
 }
 

@@ -173,6 +173,7 @@ func (r *runner) startRefill(work context.Context) {
 	if f.dry {
 		r.engine.observer.woken(events.Scan)
 	}
+	r.engine.lookAtWaits()
 	n := min(room, f.batch)
 	f.underWay, f.at = true, now
 	pick := f.picks

@@ -95,7 +95,7 @@ func (s *Store) NextDue(ctx context.Context) (d time.Duration, ok bool, err erro
 SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
   FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND o.paused_at IS NULL
+ WHERE q.state = 'pending' AND q.ready_at < '9999-12-31 00:00:00+00' AND o.paused_at IS NULL
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var seconds *float64
@@ -105,11 +105,13 @@ SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
 	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
 }
 
-// PassTime moves the time of every waiting job back, as if that much time had passed.
+// PassTime moves the time of every waiting job back, as if that much time had passed: that at which it is due, or is to be due when it need not
+// wait for others any more.
 func (s *Store) PassTime(ctx context.Context, d time.Duration) error {
 	const stmt = `
 UPDATE daybook.jobs q
-   SET ready_at = greatest(q.ready_at - make_interval(secs => $1), clock_timestamp())
+   SET ready_at = CASE WHEN q.ready_at < '9999-12-31 00:00:00+00' THEN greatest(q.ready_at - make_interval(secs => $1), clock_timestamp()) ELSE q.ready_at END,
+       first_ready_at = CASE WHEN q.ready_at < '9999-12-31 00:00:00+00' THEN q.first_ready_at ELSE q.first_ready_at - make_interval(secs => $1) END
  WHERE q.state = 'pending' AND q.ready_at > clock_timestamp()`
 	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())
 	return Wrap("let time pass", err)

@@ -33,6 +33,11 @@ type dueQueue interface {
 	FailMissing(ctx context.Context, worker string, age time.Duration) (map[string]int, error)
 }
 
+// waitingQueue is a dueQueue whose jobs may wait for each other.
+type waitingQueue interface {
+	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
+}
+
 // drainer works a queue until nothing is due.
 type drainer struct {
 	tb      testing.TB
@@ -90,10 +95,18 @@ func (d *drainer) workDue(ctx context.Context) {
 	d.tb.Helper()
 	progress := time.Now()
 	for {
+		locked := d.checkWaits(ctx)
 		due, err := d.store.CountDue(ctx)
 		d.check(err)
-		if d.due = due; due == 0 {
+		d.due = due
+		switch {
+		case due == 0 && locked == 0:
 			return
+		case due == 0 && time.Since(progress) > stuckAfter:
+			d.tb.Fatalf("queuetest: %d jobs cannot be released from what they waited for: end the transaction that holds their rows locked", locked)
+		case due == 0:
+			time.Sleep(stuckPause)
+			continue
 		}
 		r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: d.turn, Batch: 100, Length: time.Until(d.ends)})
 		d.check(err)
@@ -114,6 +127,20 @@ func (d *drainer) workDue(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// checkWaits releases jobs that wait for nothing any more, and says how much could not be decided because of locked rows.
+func (d *drainer) checkWaits(ctx context.Context) (locked int) {
+	d.tb.Helper()
+	s, ok := d.store.(waitingQueue)
+	for ok {
+		checked, err := s.CheckWaits(ctx)
+		d.check(err)
+		if checked.Decided == 0 {
+			return checked.Again
+		}
+	}
+	return 0
 }
 
 // failMissing makes dead letters of due jobs that have no handler, and says how many there were.
