@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -91,7 +92,7 @@ func findAccount(c *cobra.Command, db *database, org, code string) (models.Accou
 	if _, err := db.Organization(c.Context(), org); err != nil {
 		return models.Account{}, err
 	}
-	accounts, err := db.Accounts(c.Context(), org)
+	accounts, err := books.Accounts(c.Context(), db.Pool, org)
 	if err != nil {
 		return models.Account{}, err
 	}

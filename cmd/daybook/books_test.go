@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
@@ -104,7 +105,7 @@ func TestPeriods(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
 	assert.Equal(t, models.JobFailed, b.job("acme", "march").State)
-	var opened changedPeriod
+	var opened books.PeriodChange
 	b.json(&opened, "periods", "open", "--org", "acme", "--from", "2026-03-01")
 	assert.Equal(t, 1, opened.Returned)
 	assert.Equal(t, models.PeriodOpen, opened.State)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -84,7 +85,7 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	b.json(&s, "status")
 	assert.Equal(t, int64(11), s.Queues[0].FailedByCode[models.CodeNoMatchingRule])
 
-	type applied struct{ Organizations []activated }
+	type applied struct{ Organizations []books.Change }
 	var first, second applied
 	args := []string{"rules", "apply", "../../internal/sample/rules.yaml", "--all-orgs"}
 	r := b.run(args...)
@@ -92,11 +93,11 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--all-orgs")
 	b.json(&first, args...)
 	require.Len(t, first.Organizations, 3)
-	assert.Equal(t, activated{OrgID: "de", Version: 1}, first.Organizations[0], "the same rules again change nothing")
+	assert.Equal(t, books.Change{OrgID: "de", Version: 1}, first.Organizations[0], "the same rules again change nothing")
 
 	changed := strings.Replace(read(t, "../../internal/sample/rules.yaml"), "ruleset: sample", "ruleset: other", 1)
 	b.json(&second, "rules", "apply", write(t, t.TempDir()+"/rules.yaml", changed), "--org", "es")
-	assert.Equal(t, []activated{{OrgID: "es", Version: 2, Changed: true}}, second.Organizations)
+	assert.Equal(t, []books.Change{{OrgID: "es", Version: 2, Changed: true}}, second.Organizations)
 	assert.Contains(t, b.ok("rules", "show", "--org", "es"), "ruleset: other")
 	assert.Contains(t, b.ok("rules", "show", "--org", "de"), "ruleset: sample")
 	b.work()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/cursor"
-	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
@@ -140,6 +140,9 @@ func (o *organizationFlags) check() error {
 	return nil
 }
 
+// resolved is for organizations that resolve returned.
+var resolved = books.Options{Create: true}
+
 // resolve returns the organizations' ids.
 func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string, error) {
 	if !o.all {
@@ -167,18 +170,9 @@ func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string
 	return ids, nil
 }
 
-// activated is what a change of an organization's configuration led to, for programs.
-type activated = ledger.Change
-
 func changedText(changed bool) string {
 	if changed {
 		return "changed"
 	}
 	return "unchanged"
-}
-
-// requireKnown refuses an organization of which Daybook has nothing, most often because its id is misspelled.
-func requireKnown(ctx context.Context, db *database, org string) error {
-	_, err := (&organizationFlags{ids: []string{org}}).resolve(ctx, db)
-	return err
 }

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/actions"
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -20,16 +17,12 @@ func periodsCommand(a *app) *cobra.Command {
 		periodsListCommand(a), periodsAddCommand(a),
 		periodsChangeCommand(a, "close", "Close a period: nothing is posted into it any more",
 			"Closes a period. The command waits for chunks that are being posted for the organization; after that nothing is posted\n"+
-				"into the period until it is opened. `daybook periods policy` says what happens to documents with a date in it.", closePeriod),
+				"into the period until it is opened. `daybook periods policy` says what happens to documents with a date in it.", books.ClosePeriod),
 		periodsChangeCommand(a, "open", "Open a period, and try again what had failed because it was closed",
-			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", ledgerdb.OpenPeriod),
+			"Opens a period. Jobs of the organization that had failed with PERIOD_CLOSED are pending again.", books.OpenPeriod),
 		periodsPolicyCommand(a),
 	)
 	return command
-}
-
-func closePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (ledgerdb.Activated, error) {
-	return ledgerdb.Activated{Changed: true}, ledgerdb.ClosePeriod(ctx, tx, org, startsOn)
 }
 
 func orgFlag(c *cobra.Command, org *string) {
@@ -49,22 +42,19 @@ func periodsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			o, err := db.Organization(c.Context(), org)
+			policy, err := books.ClosedPeriodPolicy(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
 			}
-			periods, err := ledgerdb.Periods(c.Context(), db.Pool, org)
+			periods, err := books.Periods(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
 			}
-			if periods == nil {
-				periods = []models.Period{}
-			}
-			return a.emit(map[string]any{"policy": o.ClosedPeriodPolicy, "periods": periods}, func(w io.Writer) error {
+			return a.emit(map[string]any{"policy": policy, "periods": periods}, func(w io.Writer) error {
 				if err := a.print(w, periodsTable(periods)); err != nil {
 					return err
 				}
-				a.say("A date in no period is open. The policy for closed ones: %s.", o.ClosedPeriodPolicy)
+				a.say("A date in no period is open. The policy for closed ones: %s.", policy)
 				return nil
 			})
 		},
@@ -101,16 +91,7 @@ func periodsAddCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			if err := requireKnown(c.Context(), db, org); err != nil {
-				return err
-			}
-			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
-				if err := ledgerdb.AddPeriods(c.Context(), tx, org, periods); err != nil {
-					return err
-				}
-				return actions.Note(c.Context(), tx, org, "", map[string]any{"periods": len(periods)})
-			})
-			if err != nil {
+			if err := books.AddPeriods(c.Context(), db.Pool, org, periods...); err != nil {
 				return err
 			}
 			return a.emit(map[string]any{"orgId": org, "added": len(periods)}, func(w io.Writer) error {
@@ -149,14 +130,7 @@ func periodsToAdd(monthName, year, from, to string) ([]models.Period, error) {
 	return []models.Period{{StartsOn: first, EndsOn: last}}, err
 }
 
-// changedPeriod is a period after its change, for programs.
-type changedPeriod struct {
-	models.Period
-	// Returned counts the failed jobs that are pending again.
-	Returned int `json:"returned"`
-}
-
-type periodChange func(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (ledgerdb.Activated, error)
+type periodChange func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error)
 
 func periodsChangeCommand(a *app, name, short, long string, change periodChange) *cobra.Command {
 	var org, monthName, from string
@@ -173,21 +147,7 @@ func periodsChangeCommand(a *app, name, short, long string, change periodChange)
 				return err
 			}
 			defer db.close()
-			if err := requireKnown(c.Context(), db, org); err != nil {
-				return err
-			}
-			var p changedPeriod
-			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
-				done, err := change(c.Context(), tx, org, wanted.StartsOn)
-				if err != nil {
-					return err
-				}
-				p.Returned = done.Returned
-				if p.Period, err = periodOf(c.Context(), tx, org, wanted); err != nil {
-					return err
-				}
-				return actions.Note(c.Context(), tx, org, p.StartsOn.String(), map[string]any{"returned": p.Returned})
-			})
+			p, err := change(c.Context(), db.Pool, org, wanted)
 			if err != nil {
 				return err
 			}
@@ -222,24 +182,6 @@ func periodToChange(monthName, from string) (models.Period, error) {
 	return models.Period{StartsOn: day}, err
 }
 
-// periodOf reads the period that begins on a day. One that was named as a month must be that month.
-func periodOf(ctx context.Context, tx pgx.Tx, org string, wanted models.Period) (models.Period, error) {
-	periods, err := ledgerdb.Periods(ctx, tx, org)
-	if err != nil {
-		return models.Period{}, err
-	}
-	for _, p := range periods {
-		if p.StartsOn != wanted.StartsOn {
-			continue
-		}
-		if !wanted.EndsOn.IsZero() && p.EndsOn != wanted.EndsOn {
-			return p, usagef("the period that begins on %s ends on %s and is no month: name it by --from", p.StartsOn, p.EndsOn)
-		}
-		return p, nil
-	}
-	return models.Period{}, fmt.Errorf("organization %s has none that begins on %s: %w", org, wanted.StartsOn, ledgerdb.ErrPeriodNotFound)
-}
-
 func periodsPolicyCommand(a *app) *cobra.Command {
 	var org string
 	command := &cobra.Command{
@@ -255,17 +197,7 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			if err := requireKnown(c.Context(), db, org); err != nil {
-				return err
-			}
-			var done ledgerdb.Activated
-			err = store.Begin(c.Context(), db.Pool, func(tx pgx.Tx) error {
-				var err error
-				if done, err = ledgerdb.SetClosedPeriodPolicy(c.Context(), tx, org, models.ClosedPeriodPolicy(args[0])); err != nil {
-					return err
-				}
-				return actions.Note(c.Context(), tx, org, "", map[string]any{"returned": done.Returned})
-			})
+			done, err := books.SetClosedPeriodPolicy(c.Context(), db.Pool, org, models.ClosedPeriodPolicy(args[0]))
 			if err != nil {
 				return err
 			}

@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/ledger"
-	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/posting"
 )
 
@@ -87,10 +86,7 @@ func (a *app) missingAccounts(ctx context.Context, org string, rules *posting.Ru
 		return nil, err
 	}
 	defer db.close()
-	if _, err := db.Organization(ctx, org); err != nil {
-		return nil, err
-	}
-	return ledger.MissingAccounts(ctx, db.Pool, org, rules)
+	return books.MissingAccounts(ctx, db.Pool, org, rules)
 }
 
 // sayMissing warns of accounts that an organization's chart lacks.
@@ -128,9 +124,9 @@ func rulesApplyCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			results := make([]activated, 0, len(ids))
+			results := make([]books.Change, 0, len(ids))
 			for _, id := range ids {
-				result, _, err := ledger.ApplyRules(c.Context(), db.Pool, ledger.RulesRequest{OrgID: id, StoreOnly: storeOnly}, source)
+				result, err := books.ApplyRules(c.Context(), db.Pool, id, source, books.RulesOptions{Options: resolved, StoreOnly: storeOnly})
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}
@@ -144,7 +140,7 @@ func rulesApplyCommand(a *app) *cobra.Command {
 	return command
 }
 
-func (a *app) showApplied(name string, results []activated) error {
+func (a *app) showApplied(name string, results []books.Change) error {
 	return a.emit(map[string]any{"name": name, "organizations": results}, func(w io.Writer) error {
 		t := newTable("ORGANIZATION", "VERSION", "", "JOBS RETURNED")
 		t.right = []int{1, 3}
@@ -169,16 +165,15 @@ func rulesShowCommand(a *app) *cobra.Command {
 		Short: "Print the rule set that an organization posts by, or another version",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("version") && version < 1 {
+				return usagef("--version is %d: want a number such as 3; `daybook rules list` shows them", version)
+			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			read := func() (models.RuleSet, error) { return db.ActiveRuleSet(c.Context(), org) }
-			if c.Flags().Changed("version") {
-				read = func() (models.RuleSet, error) { return db.RuleSet(c.Context(), org, version) }
-			}
-			set, err := read()
+			set, err := books.RuleSet(c.Context(), db.Pool, org, version)
 			if err != nil {
 				return err
 			}

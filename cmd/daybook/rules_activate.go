@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/ledger"
-	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/books"
 )
 
 func rulesActivateCommand(a *app) *cobra.Command {
@@ -28,26 +27,16 @@ func rulesActivateCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			set, err := db.RuleSet(c.Context(), org, version)
+			result, err := books.ActivateRules(c.Context(), db.Pool, org, version, books.RulesOptions{})
 			if err != nil {
 				return err
 			}
-			result, rules, err := ledger.ActivateRules(c.Context(), db.Pool, ledger.RulesRequest{OrgID: org}, set)
-			if err != nil {
-				return err
-			}
-			return a.showApplied(rules.Name(), []activated{result})
+			return a.showApplied(result.Name, []books.Change{result})
 		},
 	}
 	command.Flags().StringVar(&org, "org", "", "the organization")
 	_ = command.MarkFlagRequired("org")
 	return command
-}
-
-// ruleSetLine is a version in the list of an organization's rule sets.
-type ruleSetLine struct {
-	models.RuleSet
-	Active bool `json:"active"`
 }
 
 func rulesListCommand(a *app) *cobra.Command {
@@ -62,13 +51,9 @@ func rulesListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			sets, active, err := db.RuleSets(c.Context(), org)
+			lines, err := books.RuleSets(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
-			}
-			lines := make([]ruleSetLine, len(sets))
-			for i, s := range sets {
-				lines[i] = ruleSetLine{RuleSet: s, Active: s.Version == active}
 			}
 			return a.emit(map[string]any{"ruleSets": lines}, func(w io.Writer) error {
 				t := newTable("VERSION", "", "STORED", "SHA-256", "NAME")

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
-func (b *bundle) applied(args ...string) activated {
+func (b *bundle) applied(args ...string) books.Change {
 	b.t.Helper()
-	var out struct{ Organizations []activated }
+	var out struct{ Organizations []books.Change }
 	b.json(&out, append([]string{"rules"}, args...)...)
 	require.Len(b.t, out.Organizations, 1)
 	return out.Organizations[0]
@@ -22,7 +23,7 @@ func (b *bundle) applied(args ...string) activated {
 func (b *bundle) ruleSets(org string) (versions []int64, active int64) {
 	b.t.Helper()
 	var out struct {
-		RuleSets []ruleSetLine `json:"rule_sets"`
+		RuleSets []books.RuleSetVersion `json:"rule_sets"`
 	}
 	b.json(&out, "rules", "list", "--org", org)
 	for _, s := range out.RuleSets {
@@ -52,7 +53,7 @@ func TestRulesActivate(t *testing.T) {
 	b.work()
 	require.Equal(t, models.CodeNoMatchingRule, *b.job("es", "invoice-1").LastErrorCode)
 
-	assert.Equal(t, activated{OrgID: "es", Version: 2, Changed: true},
+	assert.Equal(t, books.Change{OrgID: "es", Version: 2, Changed: true},
 		b.applied("apply", "../../internal/sample/rules.yaml", "--org", "es", "--no-activate"))
 	versions, active := b.ruleSets("es")
 	assert.Equal(t, []int64{2, 1}, versions)
@@ -62,13 +63,13 @@ func TestRulesActivate(t *testing.T) {
 	assert.Contains(t, b.ok("rules", "show", "--org", "es"), "false && ")
 
 	done := b.applied("activate", "2", "--org", "es")
-	assert.Equal(t, activated{OrgID: "es", Version: 2, Changed: true, Returned: 2}, done)
+	assert.Equal(t, books.Change{OrgID: "es", Version: 2, Changed: true, Returned: 2}, done)
 	_, active = b.ruleSets("es")
 	assert.Equal(t, int64(2), active)
 	b.work()
 	assert.Equal(t, models.JobCompleted, b.job("es", "invoice-1").State)
-	assert.Equal(t, activated{OrgID: "es", Version: 2}, b.applied("activate", "2", "--org", "es"), "active already")
-	assert.Equal(t, activated{OrgID: "es", Version: 1, Changed: true}, b.applied("activate", "1", "--org", "es"), "and back")
+	assert.Equal(t, books.Change{OrgID: "es", Version: 2}, b.applied("activate", "2", "--org", "es"), "active already")
+	assert.Equal(t, books.Change{OrgID: "es", Version: 1, Changed: true}, b.applied("activate", "1", "--org", "es"), "and back")
 	assert.Regexp(t, `(?m)^ +1  active  .*  sample$`, b.ok("rules", "list", "--org", "es"))
 }
 
@@ -94,7 +95,7 @@ func TestRulesActivateRefuses(t *testing.T) {
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
 		assert.Contains(t, r.err, test.says)
 	}
-	// A version that an older program stored and this one cannot read is not activated.
+	// A version that an older program stored and this one cannot read is not books.Change.
 	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES ('acme', 2, 'old', 'rules: {}', repeat('0', 64))`)
 	require.NoError(t, err)
 	r := b.run("rules", "activate", "2", "--org", "acme")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/posting"
 )
@@ -106,7 +107,7 @@ func (a *app) chartFile(path string) (posting.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := parseAccounts(data)
+	accounts, err := books.ParseAccounts(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -28,7 +29,7 @@ func (c *console) accounts() {
 		if code := r.FormValue("account"); code != "" {
 			return c.accountPage(ctx, r, org, code)
 		}
-		accounts, err := c.Listing.Accounts(ctx, org)
+		accounts, err := books.Accounts(ctx, c.Pool, org)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +50,7 @@ func (c *console) accountPage(ctx context.Context, r *request, org, code string)
 		return nil, err
 	}
 	f.Account = code
-	accounts, err := c.Listing.Accounts(ctx, org)
+	accounts, err := books.Accounts(ctx, c.Pool, org)
 	if err != nil {
 		return nil, err
 	}

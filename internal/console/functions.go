@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -40,7 +40,7 @@ func functions() template.FuncMap {
 		"address":   address,
 
 		"basispoints": basisPoints,
-		"previewmost": func() int { return ledger.DefaultPreviewDocuments },
+		"previewmost": func() int { return books.DefaultPreviewDocuments },
 	}
 }
 

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/days"
-	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
@@ -47,7 +44,7 @@ func (c *console) periodList(ctx context.Context, r *request, org string) (*view
 	if err != nil {
 		return nil, err
 	}
-	periods, err := ledgerdb.Periods(ctx, c.Pool, org)
+	periods, err := books.Periods(ctx, c.Pool, org)
 	if err != nil {
 		return nil, err
 	}
@@ -112,24 +109,6 @@ func (c *console) ofLedger(ctx context.Context, r *request) (string, error) {
 	return org, err
 }
 
-// changePeriods runs a change of an organization's periods in its own transaction.
-func (c *console) changePeriods(ctx context.Context, r *request, change func(tx pgx.Tx, org string) (done, error)) (done, error) {
-	org, err := c.ofLedger(ctx, r)
-	if err != nil {
-		return done{}, err
-	}
-	var d done
-	err = store.Begin(ctx, c.Pool, func(tx pgx.Tx) error {
-		var err error
-		if d, err = change(tx, org); err != nil {
-			return err
-		}
-		return actions.Note(ctx, tx, org, d.Subject, d.Details)
-	})
-	d.Org = org
-	return d, err
-}
-
 func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 	span := r.PostFormValue("span")
 	periods, err := days.Year(span)
@@ -140,40 +119,50 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 		}
 		periods = []models.Period{month}
 	}
-	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
-		return done{Subject: span, Text: plural(len(periods), "open period", "open periods") + " added."}, ledgerdb.AddPeriods(ctx, tx, org, periods)
-	})
+	org, err := c.ofLedger(ctx, r)
+	if err != nil {
+		return done{}, err
+	}
+	return done{Org: org, Subject: span, Text: plural(len(periods), "open period", "open periods") + " added."}, books.AddPeriods(ctx, c.Pool, org, periods...)
 }
 
 func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
-	day, err := periodOf(r)
-	if err != nil {
-		return done{}, err
-	}
-	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
-		return done{Subject: day.String(), Text: "The period that begins on " + day.String() + " is closed."}, ledgerdb.ClosePeriod(ctx, tx, org, day)
-	})
+	return c.changePeriod(ctx, r, "closed", books.ClosePeriod)
 }
 
 func (c *console) openPeriod(ctx context.Context, r *request) (done, error) {
+	return c.changePeriod(ctx, r, "open", books.OpenPeriod)
+}
+
+// changePeriod closes or opens the period that a form names.
+func (c *console) changePeriod(
+	ctx context.Context, r *request, state string, change func(context.Context, books.DB, string, models.Period) (books.PeriodChange, error),
+) (done, error) {
 	day, err := periodOf(r)
 	if err != nil {
 		return done{}, err
 	}
-	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
-		a, err := ledgerdb.OpenPeriod(ctx, tx, org, day)
-		return done{
-			Subject: day.String(), Text: "The period that begins on " + day.String() + " is open." + broughtBack(a.Returned), Details: map[string]any{"returned": a.Returned},
-		}, err
-	})
+	org, err := c.ofLedger(ctx, r)
+	if err != nil {
+		return done{}, err
+	}
+	p, err := change(ctx, c.Pool, org, models.Period{StartsOn: day})
+	return done{
+		Org: org, Subject: day.String(), Text: "The period that begins on " + day.String() + " is " + state + "." + broughtBack(p.Returned),
+		Details: map[string]any{"returned": p.Returned},
+	}, err
 }
 
 func (c *console) setPeriodPolicy(ctx context.Context, r *request) (done, error) {
 	policy := models.ClosedPeriodPolicy(r.PostFormValue("policy"))
-	return c.changePeriods(ctx, r, func(tx pgx.Tx, org string) (done, error) {
-		a, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, policy)
-		return done{Subject: string(policy), Text: "The policy is set." + broughtBack(a.Returned), Details: map[string]any{"returned": a.Returned}}, err
-	})
+	org, err := c.ofLedger(ctx, r)
+	if err != nil {
+		return done{}, err
+	}
+	change, err := books.SetClosedPeriodPolicy(ctx, c.Pool, org, policy)
+	return done{
+		Org: org, Subject: string(policy), Text: "The policy is set." + broughtBack(change.Returned), Details: map[string]any{"returned": change.Returned},
+	}, err
 }
 
 // periodOf reads the first day of the period that a form names.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -35,7 +35,7 @@ func (c *console) rules() {
 }
 
 func (c *console) ruleSetList(ctx context.Context, r *request, org string) (*view, error) {
-	sets, active, err := c.Listing.RuleSets(ctx, org)
+	sets, err := books.RuleSets(ctx, c.Pool, org)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (c *console) ruleSetList(ctx context.Context, r *request, org string) (*vie
 		return nil, err
 	}
 	return &view{Data: map[string]any{
-		"Org": org, "Sets": sets[:min(len(sets), versionsShown)], "Total": len(sets), "Active": active, "Failures": failures, "Most": int64(ledgerdb.MaxFailures),
+		"Org": org, "Sets": sets[:min(len(sets), versionsShown)], "Total": len(sets), "Failures": failures, "Most": int64(ledgerdb.MaxFailures),
 	}}, nil
 }
 
@@ -86,7 +86,7 @@ func (c *console) versionOf(ctx context.Context, r *request, org string) (models
 	if err != nil || version < 1 {
 		return models.RuleSet{}, errNoPage
 	}
-	return c.Listing.RuleSet(ctx, org, version)
+	return books.RuleSet(ctx, c.Pool, org, version)
 }
 
 func (c *console) ruleSetPage(ctx context.Context, r *request, org string) (*view, error) {
@@ -106,7 +106,7 @@ func (c *console) ruleSetPage(ctx context.Context, r *request, org string) (*vie
 		marked = linesOf(wrong.Problems)
 	} else {
 		data["Accounts"] = rules.Accounts()
-		if data["Missing"], err = ledger.MissingAccounts(ctx, c.Pool, org, rules); err != nil {
+		if data["Missing"], err = books.MissingAccounts(ctx, c.Pool, org, rules); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (c *console) editRules(ctx context.Context, r *request, org string) (*view,
 	if version == 0 {
 		d.Source, d.From = string(sample.Rules()), "the sample rule set"
 	} else {
-		set, err := c.Listing.RuleSet(ctx, org, version)
+		set, err := books.RuleSet(ctx, c.Pool, org, version)
 		if err != nil {
 			return nil, err
 		}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/ledger"
 )
 
 var errFormTooLarge = failure.New(failure.BodyTooLarge, "the form is too large: apply the rules with `daybook rules apply`")
@@ -22,38 +22,38 @@ func unreadableForm(err error) error {
 }
 
 // rulesRequest reads what an action on rules is about: the organization, and the version that was active when the caller looked.
-func (c *console) rulesRequest(ctx context.Context, r *request) (ledger.RulesRequest, error) {
-	org, err := r.org()
-	if err != nil {
-		return ledger.RulesRequest{}, err
+func (c *console) rulesRequest(ctx context.Context, r *request) (org string, o books.RulesOptions, err error) {
+	if org, err = r.org(); err != nil {
+		return org, o, err
 	}
 	if _, err := c.Listing.Organization(ctx, org); err != nil {
-		return ledger.RulesRequest{}, err
+		return org, o, err
 	}
 	base, err := strconv.ParseInt(r.PostFormValue("base"), 10, 64)
 	if err != nil {
-		return ledger.RulesRequest{}, wrongParameter("the version that is active is missing: preview the change again")
+		return org, o, wrongParameter("the version that is active is missing: preview the change again")
 	}
-	return ledger.RulesRequest{OrgID: org, Expected: &base}, nil
+	o.Expected = &base
+	return org, o, nil
 }
 
 // applyRules stores a source as the next version, and activates it unless it is only to be stored: as `daybook rules apply` does.
 func (c *console) applyRules(ctx context.Context, r *request) (done, error) {
-	request, err := c.rulesRequest(ctx, r)
+	org, options, err := c.rulesRequest(ctx, r)
 	if err != nil {
 		return done{}, err
 	}
-	request.StoreOnly = r.PostFormValue("store") == "only"
-	change, rules, err := ledger.ApplyRules(ctx, c.Pool, request, []byte(formText(r, "source")))
+	options.StoreOnly = r.PostFormValue("store") == "only"
+	change, err := books.ApplyRules(ctx, c.Pool, org, []byte(formText(r, "source")), options)
 	if err != nil {
-		return done{Org: request.OrgID}, err
+		return done{Org: org}, err
 	}
-	return rulesDone(r, change, rules.Name(), !request.StoreOnly), nil
+	return rulesDone(r, change, !options.StoreOnly), nil
 }
 
 // activateRules makes a stored version the active one: as `daybook rules activate` does.
 func (c *console) activateRules(ctx context.Context, r *request) (done, error) {
-	request, err := c.rulesRequest(ctx, r)
+	org, options, err := c.rulesRequest(ctx, r)
 	if err != nil {
 		return done{}, err
 	}
@@ -61,18 +61,14 @@ func (c *console) activateRules(ctx context.Context, r *request) (done, error) {
 	if err != nil {
 		return done{}, wrongParameter("version is %q: want the number of a version", r.PostFormValue("version"))
 	}
-	set, err := c.Listing.RuleSet(ctx, request.OrgID, version)
+	change, err := books.ActivateRules(ctx, c.Pool, org, version, options)
 	if err != nil {
-		return done{}, err
+		return done{Org: org}, err
 	}
-	change, rules, err := ledger.ActivateRules(ctx, c.Pool, request, set)
-	if err != nil {
-		return done{Org: request.OrgID}, err
-	}
-	return rulesDone(r, change, rules.Name(), true), nil
+	return rulesDone(r, change, true), nil
 }
 
-func rulesDone(r *request, c ledger.Change, name string, activated bool) done {
+func rulesDone(r *request, c books.Change, activated bool) done {
 	version := strconv.FormatInt(c.Version, 10)
 	text := "Version " + version + " is active."
 	switch {
@@ -88,6 +84,6 @@ func rulesDone(r *request, c ledger.Change, name string, activated bool) done {
 	}
 	return done{
 		To: r.link("rules"), Text: text, Org: c.OrgID, Subject: "version " + version,
-		Details: map[string]any{"version": c.Version, "name": name, "activated": activated, "changed": c.Changed, "returned": c.Returned},
+		Details: map[string]any{"version": c.Version, "name": c.Name, "activated": activated, "changed": c.Changed, "returned": c.Returned},
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -47,7 +47,7 @@ type previewView struct {
 // effect is what a change of the rules would do.
 type effect struct {
 	Name    string
-	Preview ledger.Preview
+	Preview books.Preview
 	// Readable says that this server reads the organization's documents.
 	Readable bool
 	// Returned counts the jobs that come back, FailedJobs those that failed for any reason. More says that there are more than are counted.
@@ -63,7 +63,7 @@ type effect struct {
 
 // previewed is a document that was tried.
 type previewed struct {
-	ledger.Previewed
+	books.Previewed
 	Entries comparison
 }
 
@@ -110,7 +110,7 @@ func (c *console) preview(ctx context.Context, r *request, d previewView, title 
 		d.Problems = wrong.Problems
 		d.Lines = numbered(d.Source, linesOf(wrong.Problems)...)
 	} else {
-		tried, err := ledger.PreviewRules(ctx, c.Pool, ledger.PreviewOptions{OrgID: d.Org, Rules: rules})
+		tried, err := books.PreviewRules(ctx, c.Pool, d.Org, rules, books.PreviewOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (c *console) runCases(ctx context.Context, d *previewView, rules *posting.R
 	}
 	chart := file.Accounts
 	if chart == nil {
-		accounts, err := c.Listing.Accounts(ctx, d.Org)
+		accounts, err := books.Accounts(ctx, c.Pool, d.Org)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (c *console) runCases(ctx context.Context, d *previewView, rules *posting.R
 }
 
 // newEffect sorts the documents that were tried by what would become of them.
-func newEffect(name string, p ledger.Preview) *effect {
+func newEffect(name string, p books.Preview) *effect {
 	e := &effect{Name: name, Preview: p, Readable: p.Source == store.SourceDaybook}
 	ofRules := map[models.ErrorCode]bool{}
 	for _, code := range ledgerdb.CodesOfRules() {
@@ -156,7 +156,7 @@ func newEffect(name string, p ledger.Preview) *effect {
 		if ofRules[f.Code] {
 			e.Returned += f.Jobs
 		}
-		e.More = e.More || f.Jobs > ledgerdb.MaxFailures
+		e.More = e.More || f.Jobs > books.MaxFailures
 	}
 	for _, d := range p.Failed {
 		shown := compared(d)
@@ -181,6 +181,6 @@ func newEffect(name string, p ledger.Preview) *effect {
 	return e
 }
 
-func compared(d ledger.Previewed) previewed {
+func compared(d books.Previewed) previewed {
 	return previewed{d, compareLines(linesOfImpact(d.Now.Impact), linesOfImpact(d.Then.Impact), previewedLines)}
 }

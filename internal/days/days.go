@@ -15,7 +15,7 @@ func Month(text string) (models.Period, error) {
 	if err != nil {
 		return models.Period{}, fmt.Errorf("month %q: want one such as 2026-03", text)
 	}
-	return month(t.Year(), t.Month()), nil
+	return OfMonth(t.Year(), t.Month()), nil
 }
 
 var yearPattern = regexp.MustCompile(`^[0-9]{4}$`)
@@ -28,7 +28,7 @@ func Year(text string) ([]models.Period, error) {
 	}
 	months := make([]models.Period, 0, 12)
 	for m := time.January; m <= time.December; m++ {
-		months = append(months, month(t.Year(), m))
+		months = append(months, OfMonth(t.Year(), m))
 	}
 	return months, nil
 }
@@ -45,7 +45,19 @@ func Span(text string) (from, to models.Date, err error) {
 	return p.StartsOn, p.EndsOn, nil
 }
 
-func month(year int, m time.Month) models.Period {
+// OfMonth is the period of a month.
+func OfMonth(year int, m time.Month) models.Period {
 	last := time.Date(year, m+1, 0, 0, 0, 0, 0, time.UTC)
 	return models.Period{StartsOn: models.NewDate(year, m, 1), EndsOn: models.NewDate(year, m, last.Day())}
+}
+
+// Name is a span as Span reads it, or its first and its last day.
+func Name(from, to models.Date) string {
+	for _, layout := range []string{"2006", "2006-01"} {
+		text := from.Time().Format(layout)
+		if first, last, err := Span(text); err == nil && first == from && last == to {
+			return text
+		}
+	}
+	return from.String() + " to " + to.String()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/days"
+	"github.com/daybook-dev/daybook/models"
 )
 
 func TestSpan(t *testing.T) {
@@ -15,11 +16,13 @@ func TestSpan(t *testing.T) {
 		from, to, err := days.Span(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, [2]string{from.String(), to.String()}, text)
+		assert.Equal(t, text, days.Name(from, to))
 	}
 	for _, text := range []string{"", "26", "2026-13", "2026-3-1", "02026"} {
 		_, _, err := days.Span(text)
 		assert.ErrorContains(t, err, "want a month such as 2026-03", text)
 	}
+	assert.Equal(t, "2026-01-01 to 2026-03-31", days.Name(models.NewDate(2026, 1, 1), models.NewDate(2026, 3, 31)))
 	months, err := days.Year("2026")
 	require.NoError(t, err)
 	require.Len(t, months, 12)

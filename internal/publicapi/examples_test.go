@@ -18,7 +18,10 @@ import (
 )
 
 // shown are the packages whose functions a program calls. models is rows, workflows and activities are registered by workers.
-var shown = []string{"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest", "source"}
+var shown = []string{
+	"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest", "source",
+	"books",
+}
 
 // plain are functions whose use shows itself, or is shown by the example of another.
 var plain = map[string]bool{

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -80,27 +80,24 @@ func TestRuleSetsAreStoredWithoutBeingActivated(t *testing.T) {
 	assert.Equal(t, ledgerdb.Activated{Version: 3, Changed: true}, b.apply("one"), "an older source is a new version")
 	assert.Equal(t, ledgerdb.Activated{Version: 3}, b.apply("one"), "the same again changes nothing")
 
-	l, err := listing.New(b.Pool)
+	sets, err := books.RuleSets(t.Context(), b.Pool, org)
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, l.Close()) }()
-	sets, active, err := l.RuleSets(t.Context(), org)
-	require.NoError(t, err)
-	assert.Equal(t, int64(3), active)
 	var versions []int64
 	for _, s := range sets {
 		versions = append(versions, s.Version)
+		assert.Equal(t, s.Version == 3, s.Active)
 		assert.Empty(t, s.Source)
 		assert.Len(t, s.SHA256, 64)
 		assert.NotZero(t, s.CreatedAt)
 	}
 	assert.Equal(t, []int64{3, 2, 1}, versions)
-	set, err := l.RuleSet(t.Context(), org, 2)
+	set, err := books.RuleSet(t.Context(), b.Pool, org, 2)
 	require.NoError(t, err)
 	assert.Equal(t, "two", set.Source)
-	_, err = l.RuleSet(t.Context(), org, 4)
+	_, err = books.RuleSet(t.Context(), b.Pool, org, 4)
 	require.ErrorIs(t, err, ledgerdb.ErrNoRuleSet)
 	assert.ErrorContains(t, err, "organization org_1 has no rule set version 4")
-	_, _, err = l.RuleSets(t.Context(), "unknown")
+	_, err = books.RuleSets(t.Context(), b.Pool, "unknown")
 	require.ErrorIs(t, err, store.ErrOrganizationNotFound)
 }
 

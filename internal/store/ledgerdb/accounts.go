@@ -38,6 +38,20 @@ func AccountCodes(ctx context.Context, q store.Querier, org string) ([]string, e
 	return codes, store.Wrap("read accounts", err)
 }
 
+// Accounts reads an organization's chart of accounts in the order of the codes.
+func Accounts(ctx context.Context, q store.Querier, org string) ([]models.Account, error) {
+	const stmt = `SELECT code, name, type, created_at, currencies FROM daybook.accounts WHERE org_id = $1 ORDER BY code`
+	accounts, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (models.Account, error) {
+		a := models.Account{OrgID: org}
+		err := row.Scan(&a.Code, &a.Name, &a.Type, &a.CreatedAt, (*[]string)(&a.Currencies))
+		return a, err
+	}, stmt, org)
+	if accounts == nil {
+		accounts = []models.Account{}
+	}
+	return accounts, store.Wrap("list accounts", err)
+}
+
 // Activated is the result of a change of an organization's configuration.
 type Activated struct {
 	// Version is the rule set's; 0 for a change of accounts.

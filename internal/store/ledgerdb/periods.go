@@ -70,6 +70,13 @@ UPDATE daybook.periods SET state = 'open', closed_at = NULL, updated_at = clock_
 	return Activated{Changed: true, Returned: n}, err
 }
 
+// ClosedPeriodPolicy reads what documents of the organization do whose posting date lies in a closed period.
+func ClosedPeriodPolicy(ctx context.Context, q store.Querier, org string) (policy models.ClosedPeriodPolicy, err error) {
+	const stmt = `SELECT coalesce((SELECT closed_period_policy::text FROM daybook.organizations WHERE id = $1), 'fail')`
+	err = q.QueryRow(ctx, stmt, org).Scan(&policy)
+	return policy, store.Wrap("read the policy", err)
+}
+
 // SetClosedPeriodPolicy says what documents of the organization do whose posting date lies in a closed period. Jobs that had
 // failed for it return to pending.
 func SetClosedPeriodPolicy(ctx context.Context, tx pgx.Tx, org string, policy models.ClosedPeriodPolicy) (Activated, error) {

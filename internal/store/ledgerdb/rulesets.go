@@ -123,3 +123,52 @@ func LockActiveRuleSet(ctx context.Context, tx pgx.Tx, org string) (*int64, erro
 func NoRuleSet(org string, version int64) error {
 	return store.Refuse(ErrNoRuleSet, fmt.Sprintf("organization %s has no rule set version %d", org, version), "`daybook rules list` shows those that it has")
 }
+
+// RuleSets reads the versions of an organization's rules without their sources, the newest first, and says which one is active; 0: none.
+func RuleSets(ctx context.Context, q store.Querier, org string) (sets []models.RuleSet, active int64, err error) {
+	const stmt = `SELECT version, name, '' AS source, sha256, created_at FROM daybook.rule_sets WHERE org_id = $1 ORDER BY version DESC`
+	const read = `SELECT coalesce((SELECT active_rule_set FROM daybook.organizations WHERE id = $1), 0)`
+	if err := q.QueryRow(ctx, read, org).Scan(&active); err != nil {
+		return nil, 0, store.Wrap("read the active rule set", err)
+	}
+	sets, err = store.Collect(ctx, q, scanRuleSet(org), stmt, org)
+	return sets, active, store.Wrap("list rule sets", err)
+}
+
+// RuleSet reads a version of an organization's rules; ErrNoRuleSet when there is none.
+func RuleSet(ctx context.Context, q store.Querier, org string, version int64) (models.RuleSet, error) {
+	const stmt = `SELECT version, name, source, sha256, created_at FROM daybook.rule_sets WHERE org_id = $1 AND version = $2`
+	sets, err := store.Collect(ctx, q, scanRuleSet(org), stmt, org, version)
+	if err == nil && len(sets) == 0 {
+		return models.RuleSet{}, NoRuleSet(org, version)
+	}
+	if err != nil {
+		return models.RuleSet{}, store.Wrap("read the rule set", err)
+	}
+	return sets[0], nil
+}
+
+// ActiveRuleSet reads the rule set that an organization posts by; ErrNoRuleSet when there is none.
+func ActiveRuleSet(ctx context.Context, q store.Querier, org string) (models.RuleSet, error) {
+	const stmt = `
+SELECT r.version, r.name, r.source, r.sha256, r.created_at
+  FROM daybook.organizations o
+  JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
+ WHERE o.id = $1`
+	sets, err := store.Collect(ctx, q, scanRuleSet(org), stmt, org)
+	if err == nil && len(sets) == 0 {
+		return models.RuleSet{}, fmt.Errorf("%w: organization %s", ErrNoRuleSet, org)
+	}
+	if err != nil {
+		return models.RuleSet{}, store.Wrap("read the active rule set", err)
+	}
+	return sets[0], nil
+}
+
+func scanRuleSet(org string) pgx.RowToFunc[models.RuleSet] {
+	return func(row pgx.CollectableRow) (models.RuleSet, error) {
+		s := models.RuleSet{OrgID: org}
+		err := row.Scan(&s.Version, &s.Name, &s.Source, &s.SHA256, &s.CreatedAt)
+		return s, err
+	}
+}

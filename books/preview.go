@@ -1,7 +1,6 @@
-package ledger
+package books
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/disposition"
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -26,8 +25,6 @@ const (
 
 // PreviewOptions say what to try a rule set on.
 type PreviewOptions struct {
-	OrgID string
-	Rules *posting.RuleSet
 	// Failed is how many documents whose jobs failed are tried at most, Recent how many of those that were posted; default
 	// DefaultPreviewDocuments.
 	Failed, Recent int
@@ -45,12 +42,22 @@ type Preview struct {
 	// MissingAccounts are those that the rules can post to and the chart lacks.
 	MissingAccounts []string
 	// Failures are the organization's failed jobs by code.
-	Failures []ledgerdb.FailureCount
+	Failures []FailureCount
 	// Failed are documents whose jobs failed, those first that an activation brings back; Recent those with the latest posting dates.
 	Failed, Recent []Previewed
 	// Untried counts documents that were to be tried when the time was up.
 	Untried int
 }
+
+// FailureCount is how many jobs of an organization failed with a code.
+type FailureCount struct {
+	Code models.ErrorCode
+	// Jobs is how many, up to MaxFailures; MaxFailures + 1: there are more.
+	Jobs int64
+}
+
+// MaxFailures is how far the failed jobs of a code are counted.
+const MaxFailures = ledgerdb.MaxFailures
 
 // Previewed is a document under the present rules and under those that are tried.
 type Previewed struct {
@@ -71,7 +78,7 @@ func (p *Previewed) Same() bool {
 	if p.Now.Impact == nil || p.Then.Impact == nil {
 		return p.Now.Impact == nil && p.Then.Impact == nil && p.Now.Code == p.Then.Code
 	}
-	return p.Now.PostingDate == p.Then.PostingDate && bytes.Equal(contentHash(p.Now.Impact), contentHash(p.Then.Impact))
+	return p.Now.PostingDate == p.Then.PostingDate && ledger.SameContent(p.Now.Impact, p.Then.Impact)
 }
 
 // PreviewOutcome is what rules make of a document: an impact, or an error.
@@ -86,41 +93,49 @@ type PreviewOutcome struct {
 
 var errTimeUp = errors.New("the time is up")
 
-// PreviewRules tries a rule set on documents of an organization. It reads one state of the database, locks no row and writes nothing.
-func PreviewRules(ctx context.Context, pool *pgxpool.Pool, o PreviewOptions) (Preview, error) {
+// PreviewRules tries a rule set on documents of an organization: what an activation of it would change. It reads one state of the database, locks no
+// row and writes nothing.
+//
+// Errors: ErrOrganizationNotFound.
+func PreviewRules(ctx context.Context, db DB, org string, rules *posting.RuleSet, o PreviewOptions) (Preview, error) {
 	o.Failed, o.Recent = cmp.Or(o.Failed, DefaultPreviewDocuments), cmp.Or(o.Recent, DefaultPreviewDocuments)
-	p := previewer{options: o, began: time.Now()}
-	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error { return p.run(ctx, tx) })
+	p := previewer{org: org, rules: rules, options: o, began: time.Now()}
+	err := store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error { return p.run(ctx, tx) })
 	return p.preview, store.Wrap("try the rule set", err)
 }
 
 type previewer struct {
+	org     string
+	rules   *posting.RuleSet
 	options PreviewOptions
 	began   time.Time
-	now     organization
-	then    organization
+	now     ledger.Trial
+	then    ledger.Trial
 	preview Preview
 }
 
 func (p *previewer) run(ctx context.Context, tx pgx.Tx) error {
-	org := p.options.OrgID
-	needs, err := store.NeedsOf(ctx, tx, []string{org})
+	if err := known(ctx, tx, p.org); err != nil {
+		return err
+	}
+	needs, err := store.NeedsOf(ctx, tx, []string{p.org})
 	if err != nil {
 		return err
 	}
-	orgs, err := newRules().load(ctx, tx, []string{org})
-	if err != nil {
+	if p.now, err = ledger.NewTrial(ctx, tx, p.org); err != nil {
 		return err
 	}
-	if p.preview.MissingAccounts, err = MissingAccounts(ctx, tx, org, p.options.Rules); err != nil {
+	if p.preview.MissingAccounts, err = missingAccounts(ctx, tx, p.org, p.rules); err != nil {
 		return err
 	}
-	p.now = orgs[org]
-	p.then = p.now
-	p.then.rules, p.then.ruleSetVersion = compiled{set: p.options.Rules}, new(int64)
-	p.preview.Source, p.preview.Active = needs[org].Source, p.now.ruleSetVersion
+	p.then = p.now.With(p.rules)
+	p.preview.Source, p.preview.Active = needs[p.org].Source, p.now.Version()
 	failing := failingCodes()
-	if p.preview.Failures, err = ledgerdb.CountFailures(ctx, tx, org, failing); err != nil || p.preview.Source != store.SourceDaybook {
+	counts, err := ledgerdb.CountFailures(ctx, tx, p.org, failing)
+	for _, c := range counts {
+		p.preview.Failures = append(p.preview.Failures, FailureCount(c))
+	}
+	if err != nil || p.preview.Source != store.SourceDaybook {
 		return err
 	}
 	if err := p.tryFailed(ctx, tx, failing); err != nil {
@@ -141,7 +156,7 @@ func failingCodes() []models.ErrorCode {
 }
 
 func (p *previewer) tryFailed(ctx context.Context, tx pgx.Tx, codes []models.ErrorCode) error {
-	failed, err := ledgerdb.FailedDocuments(ctx, tx, p.options.OrgID, codes, p.options.Failed)
+	failed, err := ledgerdb.FailedDocuments(ctx, tx, p.org, codes, p.options.Failed)
 	if err != nil {
 		return err
 	}
@@ -160,7 +175,7 @@ func (p *previewer) tryFailed(ctx context.Context, tx pgx.Tx, codes []models.Err
 }
 
 func (p *previewer) tryRecent(ctx context.Context, tx pgx.Tx) error {
-	ids, err := ledgerdb.RecentDocuments(ctx, tx, p.options.OrgID, p.options.Recent)
+	ids, err := ledgerdb.RecentDocuments(ctx, tx, p.org, p.options.Recent)
 	if err != nil {
 		return err
 	}
@@ -181,7 +196,7 @@ func (p *previewer) tryRecent(ctx context.Context, tx pgx.Tx) error {
 func (p *previewer) try(ctx context.Context, tx pgx.Tx, ids []string) (map[string]Previewed, error) {
 	tried := make(map[string]Previewed, len(ids))
 	read := 0
-	err := ledgerdb.ReadDocuments(ctx, tx, p.options.OrgID, ids, func(d *models.Document, invalid error) error {
+	err := ledgerdb.ReadDocuments(ctx, tx, p.org, ids, func(d *models.Document, invalid error) error {
 		if time.Since(p.began) > cmp.Or(p.options.Time, DefaultPreviewTime) {
 			return errTimeUp
 		}
@@ -189,7 +204,7 @@ func (p *previewer) try(ctx context.Context, tx pgx.Tx, ids []string) (map[strin
 		if d.AccountingReadyAt == nil || d.DeletedAt != nil {
 			return nil
 		}
-		tried[d.ID] = Previewed{ID: d.ID, Type: d.Type, Version: d.AccountingReadyVersion, Now: p.now.preview(d, invalid), Then: p.then.preview(d, invalid)}
+		tried[d.ID] = Previewed{ID: d.ID, Type: d.Type, Version: d.AccountingReadyVersion, Now: outcome(p.now, d, invalid), Then: outcome(p.then, d, invalid)}
 		return nil
 	})
 	if errors.Is(err, errTimeUp) {
@@ -199,22 +214,14 @@ func (p *previewer) try(ctx context.Context, tx pgx.Tx, ids []string) (map[strin
 	return tried, err
 }
 
-// preview says what would become of a document.
-func (o organization) preview(d *models.Document, invalid error) PreviewOutcome {
+// outcome says what would become of a document.
+func outcome(t ledger.Trial, d *models.Document, invalid error) PreviewOutcome {
 	if invalid != nil {
 		return PreviewOutcome{Code: models.CodeDocumentInvalid, Message: invalid.Error()}
 	}
-	impact, err := o.evaluate(d)
-	var day models.Date
-	if err == nil {
-		day, err = o.postingDate(impact.PostingDate)
+	impact, day, wrong := t.Evaluate(d)
+	if wrong != nil {
+		return PreviewOutcome{Code: wrong.Code, Message: wrong.Message}
 	}
-	if err == nil {
-		return PreviewOutcome{Impact: impact, PostingDate: day}
-	}
-	out := PreviewOutcome{Code: models.CodeProcessorError, Message: err.Error()}
-	if e, ok := errors.AsType[*models.JobError](translate(err)); ok {
-		out.Code, out.Message = e.Code, e.Message
-	}
-	return out
+	return PreviewOutcome{Impact: impact, PostingDate: day}
 }

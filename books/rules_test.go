@@ -1,4 +1,4 @@
-package ledger_test
+package books_test
 
 import (
 	"context"
@@ -9,11 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/sample"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/posting"
 )
@@ -26,13 +25,11 @@ func sampleWith(t *testing.T, old, with string) []byte {
 	return []byte(strings.ReplaceAll(source, old, with))
 }
 
-func preview(t *testing.T, b *bundle, source []byte, o ledger.PreviewOptions) ledger.Preview {
+func preview(t *testing.T, b *bundle, source []byte, o books.PreviewOptions) books.Preview {
 	t.Helper()
-	var err error
-	o.OrgID = org
-	o.Rules, err = posting.Compile(source)
+	rules, err := posting.Compile(source)
 	require.NoError(t, err)
-	p, err := ledger.PreviewRules(t.Context(), b.Pool, o)
+	p, err := books.PreviewRules(t.Context(), b.Pool, org, rules, o)
 	require.NoError(t, err)
 	return p
 }
@@ -44,18 +41,18 @@ func TestPreviewRules(t *testing.T) {
 	b := setup(t)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "posted", 1000))
 	b.work()
-	_, _, err := ledger.ApplyRules(t.Context(), b.Pool, ledger.RulesRequest{OrgID: org}, sampleWith(t, saleRule, "false && "+saleRule))
+	_, err := books.ApplyRules(t.Context(), b.Pool, org, sampleWith(t, saleRule, "false && "+saleRule), books.RulesOptions{})
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "waits", 1000), fixture.Unbalanced(org, "off"))
 	b.work()
 	before := b.Dump(t)
 
-	p := preview(t, b, sample.Rules(), ledger.PreviewOptions{})
+	p := preview(t, b, sample.Rules(), books.PreviewOptions{})
 	assert.Equal(t, store.SourceDaybook, p.Source)
 	assert.Equal(t, new(int64(2)), p.Active)
-	assert.Equal(t, []ledgerdb.FailureCount{{Code: models.CodeNoMatchingRule, Jobs: 2}}, p.Failures)
+	assert.Equal(t, []books.FailureCount{{Code: models.CodeNoMatchingRule, Jobs: 2}}, p.Failures)
 	require.Len(t, p.Failed, 2)
-	byID := map[string]ledger.Previewed{}
+	byID := map[string]books.Previewed{}
 	for _, d := range append(p.Failed, p.Recent...) {
 		byID[d.ID] = d
 	}
@@ -70,7 +67,7 @@ func TestPreviewRules(t *testing.T) {
 	require.Len(t, p.Recent, 1)
 	assert.Equal(t, models.CodeNoMatchingRule, p.Recent[0].Now.Code, "posted by other rules than the present ones")
 
-	same := preview(t, b, sampleWith(t, saleRule, "false && "+saleRule), ledger.PreviewOptions{})
+	same := preview(t, b, sampleWith(t, saleRule, "false && "+saleRule), books.PreviewOptions{})
 	for _, d := range append(same.Failed, same.Recent...) {
 		assert.True(t, d.Same(), d.ID)
 	}
@@ -82,12 +79,12 @@ func TestPreviewRulesIsBounded(t *testing.T) {
 	b := setup(t)
 	fixture.ManyReady(t, b.Pool, org, "posted-", 10)
 	b.work()
-	p := preview(t, b, sampleWith(t, `account: "4400"`, `account: "9999"`), ledger.PreviewOptions{Recent: 4})
+	p := preview(t, b, sampleWith(t, `account: "4400"`, `account: "9999"`), books.PreviewOptions{Recent: 4})
 	assert.Len(t, p.Recent, 4)
 	assert.Equal(t, []string{"9999"}, p.MissingAccounts)
 	assert.Equal(t, models.CodeUnknownAccount, p.Recent[0].Then.Code)
 
-	late := preview(t, b, sample.Rules(), ledger.PreviewOptions{Recent: 4, Time: 1})
+	late := preview(t, b, sample.Rules(), books.PreviewOptions{Recent: 4, Time: 1})
 	assert.Empty(t, late.Recent)
 	assert.Equal(t, 4, late.Untried)
 
@@ -95,7 +92,7 @@ func TestPreviewRulesIsBounded(t *testing.T) {
 		_, err := tx.Exec(ctx, `UPDATE daybook.organizations SET source = 'shop' WHERE id = $1`, org)
 		require.NoError(t, err)
 	})
-	foreign := preview(t, b, sample.Rules(), ledger.PreviewOptions{})
+	foreign := preview(t, b, sample.Rules(), books.PreviewOptions{})
 	assert.Equal(t, "shop", foreign.Source)
 	assert.Empty(t, foreign.Recent, "documents of another source are read by its application alone")
 }
@@ -104,11 +101,10 @@ func TestApplyRulesExpects(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := sampleWith(t, "ruleset: sample", "ruleset: other")
-	_, _, err := ledger.ApplyRules(t.Context(), b.Pool, ledger.RulesRequest{OrgID: org, Expected: new(int64(7))}, other)
-	require.ErrorIs(t, err, ledger.ErrRulesChanged)
+	_, err := books.ApplyRules(t.Context(), b.Pool, org, other, books.RulesOptions{Expected: new(int64(7))})
+	require.ErrorIs(t, err, books.ErrRulesChanged)
 	assert.ErrorContains(t, err, "version 1, not 7")
-	c, rules, err := ledger.ApplyRules(t.Context(), b.Pool, ledger.RulesRequest{OrgID: org, Expected: new(int64(1))}, other)
+	c, err := books.ApplyRules(t.Context(), b.Pool, org, other, books.RulesOptions{Expected: new(int64(1))})
 	require.NoError(t, err)
-	assert.Equal(t, ledger.Change{OrgID: org, Version: 2, Changed: true, MissingAccounts: []string{}}, c)
-	assert.Equal(t, "other", rules.Name())
+	assert.Equal(t, books.Change{OrgID: org, Version: 2, Changed: true, Name: "other", MissingAccounts: []string{}}, c)
 }

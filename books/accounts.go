@@ -1,0 +1,113 @@
+package books
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// maxCodeBytes is the longest code of an account.
+const maxCodeBytes = 64
+
+// PutAccounts adds accounts to an organization's chart, or changes their names, types and currencies; accounts that are not named stay. Their OrgID is not
+// looked at. Jobs that had failed for an unknown account are pending again. The same accounts again change nothing.
+//
+// Errors: ErrInvalid, ErrOrganizationNotFound.
+func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Account, o Options) (Change, error) {
+	c := Change{OrgID: org}
+	for i := range accounts {
+		if wrong := wrongAccount(&accounts[i]); wrong != "" {
+			return c, fmt.Errorf("account %d: %s: %w", i+1, wrong, ErrInvalid)
+		}
+	}
+	err := change(ctx, db, org, o, func(tx pgx.Tx) error {
+		done, err := ledgerdb.PutAccounts(ctx, tx, org, accounts)
+		if err != nil {
+			return err
+		}
+		c.Changed, c.Returned = done.Changed, done.Returned
+		return actions.Note(ctx, tx, org, "", map[string]any{"accounts": len(accounts), "changed": done.Changed, "returned": done.Returned})
+	})
+	return c, err
+}
+
+// Accounts lists an organization's chart of accounts in the order of the codes. Errors: ErrOrganizationNotFound.
+func Accounts(ctx context.Context, db DB, org string) ([]models.Account, error) {
+	if err := known(ctx, db, org); err != nil {
+		return nil, err
+	}
+	return ledgerdb.Accounts(ctx, db, org)
+}
+
+var accountTypes = []models.AccountType{
+	models.AccountAsset, models.AccountLiability, models.AccountEquity, models.AccountIncome, models.AccountExpense,
+}
+
+// wrongAccount says what is wrong with an account; empty: nothing.
+func wrongAccount(a *models.Account) string {
+	switch {
+	case a.Code == "" || len(a.Code) > maxCodeBytes:
+		return fmt.Sprintf("the code must have 1 to %d bytes", maxCodeBytes)
+	case !slices.Contains(accountTypes, a.Type):
+		return fmt.Sprintf("the type is %q: want one of %v", a.Type, accountTypes)
+	}
+	for _, currency := range a.Currencies {
+		if _, ok := models.MinorDigits(currency); !ok {
+			return fmt.Sprintf("ISO 4217 lists no currency %q: want codes such as EUR", currency)
+		}
+	}
+	return ""
+}
+
+// accountColumns are the columns of a chart; the last one may be missing.
+var accountColumns = []string{"code", "name", "type", "currencies"}
+
+// ParseAccounts reads a chart of accounts from CSV whose first line is code,name,type or code,name,type,currencies. A type is asset, liability, equity,
+// income or expense; currencies are those that may be posted to the account, separated by spaces, an empty field: all. The error of a line that is
+// wrong names it.
+//
+// Errors: ErrInvalid.
+func ParseAccounts(data []byte) ([]models.Account, error) {
+	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+	reader.TrimLeadingSpace = true
+	// Each line must have as many fields as the first.
+	head, err := reader.Read()
+	if err != nil || (!slices.Equal(head, accountColumns[:3]) && !slices.Equal(head, accountColumns)) {
+		return nil, store.Refuse(ErrInvalid, "the first line must be code,name,type or code,name,type,currencies", "")
+	}
+	var accounts []models.Account
+	for {
+		row, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, store.Refuse(ErrInvalid, err.Error(), "")
+		}
+		line, _ := reader.FieldPos(0)
+		account := models.Account{Code: row[0], Name: row[1], Type: models.AccountType(row[2])}
+		if len(row) == len(accountColumns) {
+			account.Currencies = strings.Fields(row[3])
+		}
+		if wrong := wrongAccount(&account); wrong != "" {
+			return nil, store.Refuse(ErrInvalid, fmt.Sprintf("line %d: %s", line, wrong), "")
+		}
+		accounts = append(accounts, account)
+	}
+	if len(accounts) == 0 {
+		return nil, store.Refuse(ErrInvalid, "there is no account in it", "")
+	}
+	return accounts, nil
+}

@@ -1,0 +1,144 @@
+package books
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/days"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Month is the period of a month, to add, close or open.
+func Month(year int, month time.Month) models.Period { return days.OfMonth(year, month) }
+
+// Year are the periods of the twelve months of a year.
+func Year(year int) []models.Period {
+	months := make([]models.Period, 0, 12)
+	for m := time.January; m <= time.December; m++ {
+		months = append(months, Month(year, m))
+	}
+	return months
+}
+
+// Periods lists an organization's periods, the oldest first. A date in no period is open. Errors: ErrOrganizationNotFound.
+func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
+	if err := known(ctx, db, org); err != nil {
+		return nil, err
+	}
+	periods, err := ledgerdb.Periods(ctx, db, org)
+	if periods == nil {
+		periods = []models.Period{}
+	}
+	return periods, err
+}
+
+// AddPeriods adds open periods, of which only StartsOn and EndsOn count. One that overlaps another, or ends before it starts, refuses all.
+//
+// Errors: ErrInvalid, ErrOrganizationNotFound.
+func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) error {
+	if len(periods) == 0 {
+		return store.Refuse(ErrInvalid, "there is no period to add", "")
+	}
+	return change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+		if err := ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
+			return err
+		}
+		span := days.Name(periods[0].StartsOn, periods[len(periods)-1].EndsOn)
+		return actions.Note(ctx, tx, org, span, map[string]any{"periods": len(periods)})
+	})
+}
+
+// PeriodChange is a period after its change.
+type PeriodChange struct {
+	models.Period
+	// Returned counts the failed jobs that are pending again.
+	Returned int `json:"returned"`
+}
+
+// ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is opened. p.EndsOn, unless it is zero, must be its last day.
+// The change waits for what is being posted for the organization. SetClosedPeriodPolicy says what happens to documents with a date in it. A second call
+// changes nothing.
+//
+// Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func ClosePeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
+	return changePeriod(ctx, db, org, p, func(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) (ledgerdb.Activated, error) {
+		return ledgerdb.Activated{}, ledgerdb.ClosePeriod(ctx, tx, org, startsOn)
+	})
+}
+
+// OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be its last day. Jobs that had failed because it was
+// closed are pending again. A second call changes nothing.
+//
+// Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
+	return changePeriod(ctx, db, org, p, ledgerdb.OpenPeriod)
+}
+
+func changePeriod(
+	ctx context.Context, db DB, org string, p models.Period, do func(context.Context, pgx.Tx, string, models.Date) (ledgerdb.Activated, error),
+) (PeriodChange, error) {
+	var c PeriodChange
+	err := change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+		done, err := do(ctx, tx, org, p.StartsOn)
+		if err != nil {
+			return err
+		}
+		if c.Period, err = periodOf(ctx, tx, org, p); err != nil {
+			return err
+		}
+		c.Returned = done.Returned
+		return actions.Note(ctx, tx, org, c.StartsOn.String(), map[string]any{"returned": c.Returned})
+	})
+	return c, err
+}
+
+// periodOf reads the period that is meant.
+func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (models.Period, error) {
+	periods, err := ledgerdb.Periods(ctx, tx, org)
+	if err != nil {
+		return models.Period{}, err
+	}
+	for _, p := range periods {
+		if p.StartsOn != meant.StartsOn {
+			continue
+		}
+		if !meant.EndsOn.IsZero() && p.EndsOn != meant.EndsOn {
+			return p, store.Refuse(ErrInvalid, fmt.Sprintf("the period that begins on %s ends on %s, not on %s", p.StartsOn, p.EndsOn, meant.EndsOn),
+				"name it by its first day alone (--from)")
+		}
+		return p, nil
+	}
+	return models.Period{}, fmt.Errorf("organization %s has none that begins on %s: %w", org, meant.StartsOn, ErrPeriodNotFound)
+}
+
+// ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed period. Errors: ErrOrganizationNotFound.
+func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPeriodPolicy, error) {
+	if err := known(ctx, db, org); err != nil {
+		return "", err
+	}
+	return ledgerdb.ClosedPeriodPolicy(ctx, db, org)
+}
+
+// SetClosedPeriodPolicy says what documents of an organization do whose posting date lies in a closed period: they fail with PERIOD_CLOSED until it is
+// opened (models.PolicyFail, the default), or are posted on the first open day after it (models.PolicyFirstOpenDay). Jobs that had failed for it are
+// pending again.
+//
+// Errors: ErrInvalid, ErrOrganizationNotFound.
+func SetClosedPeriodPolicy(ctx context.Context, db DB, org string, policy models.ClosedPeriodPolicy) (Change, error) {
+	c := Change{OrgID: org, Changed: true}
+	err := change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+		done, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, policy)
+		if err != nil {
+			return err
+		}
+		c.Returned = done.Returned
+		return actions.Note(ctx, tx, org, string(policy), map[string]any{"returned": done.Returned})
+	})
+	return c, err
+}

@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/posting"
+)
+
+// Trial evaluates documents of an organization without posting them.
+type Trial struct{ organization }
+
+// NewTrial returns a trial of what an organization posts by, as the transaction sees it.
+func NewTrial(ctx context.Context, tx pgx.Tx, org string) (Trial, error) {
+	orgs, err := newRules().load(ctx, tx, []string{org})
+	return Trial{orgs[org]}, err
+}
+
+// Version is the rule set's; nil: the organization has none.
+func (t Trial) Version() *int64 { return t.ruleSetVersion }
+
+// With is the trial of another rule set with the same chart and periods.
+func (t Trial) With(rules *posting.RuleSet) Trial {
+	t.rules, t.ruleSetVersion = compiled{set: rules}, new(int64)
+	return t
+}
+
+// Evaluate returns a document's impact and its posting date after closed periods were looked at, or why there is none.
+func (t Trial) Evaluate(d *models.Document) (*posting.Impact, models.Date, *models.JobError) {
+	impact, err := t.evaluate(d)
+	var day models.Date
+	if err == nil {
+		day, err = t.postingDate(impact.PostingDate)
+	}
+	if err == nil {
+		return impact, day, nil
+	}
+	if e, ok := errors.AsType[*models.JobError](translate(err)); ok {
+		return nil, day, e
+	}
+	return nil, day, models.Errorf(models.CodeProcessorError, "%v", err)
+}
+
+// SameContent reports whether two impacts are the same posting, before periods move their dates.
+func SameContent(a, b *posting.Impact) bool { return bytes.Equal(contentHash(a), contentHash(b)) }
