@@ -49,6 +49,8 @@ type CleanupConfig struct {
 	Organization string `env:"CLEANUP_ORG"`
 	// Batch is how many rows a statement reads; default 1000.
 	Batch int `env:"CLEANUP_BATCH"`
+	// Archive is where jobs and attempts go that are removed: a directory, or the URL of a bucket. Empty: they are removed for good.
+	Archive string `env:"ARCHIVE"`
 	// TasksArchive is where completed tasks go: a directory, or the URL of a bucket for gocloud.dev/blob such as file:///var/lib/daybook/archive.
 	// Empty: tasks are not removed. For another storage than files, the program has to import its driver.
 	TasksArchive string `env:"CLEANUP_TASKS_ARCHIVE"`
@@ -65,13 +67,16 @@ func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
 	if c.MinDays < 0 || c.Batch < 0 || c.Batch > 100_000 {
 		return nil, errors.New("cleanup: CLEANUP_MIN_DAYS must not be negative, and CLEANUP_BATCH must be at most 100000")
 	}
-	if c.TasksArchive != "" {
-		a, err := archive.Open(context.Background(), c.TasksArchive)
-		if err != nil {
-			return nil, fmt.Errorf("cleanup: CLEANUP_TASKS_ARCHIVE: %w", err)
+	for name, address := range map[string]string{"CLEANUP_TASKS_ARCHIVE": c.TasksArchive, "ARCHIVE": c.Archive} {
+		if address == "" {
+			continue
 		}
-		if err := a.Close(); err != nil {
-			return nil, fmt.Errorf("cleanup: CLEANUP_TASKS_ARCHIVE: %w", err)
+		a, err := archive.Open(context.Background(), address)
+		if err == nil {
+			err = a.Close()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cleanup: %s: %w", name, err)
 		}
 	}
 	c.MinDays, c.Batch = cmp.Or(c.MinDays, 7), cmp.Or(c.Batch, 1000)
@@ -93,6 +98,8 @@ type CleanupResult struct {
 	Receipts int64 `json:"receipts"`
 	// Tasks counts the tasks that went to the archive.
 	Tasks int64 `json:"tasks,omitempty"`
+	// Files counts the files of the archive that jobs and attempts went to.
+	Files int64 `json:"files,omitempty"`
 	// More says that the attempt's time was over before all rows were read.
 	More bool `json:"more"`
 }
@@ -142,8 +149,11 @@ func (h *CleanupHandler) clean(ctx context.Context, c *call[Cleanup]) error {
 		}
 		r := store.Retention{OrgID: org, Before: now.AddDate(0, 0, -s.days), Keep: c.id, Batch: h.config.Batch}
 		step := h.step
-		if s.Archived {
+		switch {
+		case s.Archived:
 			step = h.archive
+		case h.config.Archive != "" && (s.Name == string(archive.Jobs) || s.Name == string(archive.Attempts)):
+			step = h.move
 		}
 		if err := step(ctx, c, s, r, &total); err != nil {
 			return err

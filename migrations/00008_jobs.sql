@@ -164,8 +164,11 @@ CREATE TABLE daybook.webhook_deliveries (
     error_code  text,
     duration_ms integer NOT NULL CHECK (duration_ms >= 0),
     sent_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Whose webhook it was, by which an erasure finds it when its job is gone; null: the job was gone before the receipt was written.
+    org_id      text COLLATE "C",
     PRIMARY KEY (job_id, attempt)
 );
+CREATE INDEX webhook_deliveries_org_id ON daybook.webhook_deliveries (org_id);
 COMMENT ON COLUMN daybook.webhook_deliveries.url IS 'Without query and credentials';
 COMMENT ON COLUMN daybook.webhook_deliveries.status IS 'The answer''s HTTP status; null: none came';
 

@@ -1770,6 +1770,20 @@ BEGIN
 END
 $$;
 
+-- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.finished_at IS NOT NULL OR (NEW.id, NEW.started_at, NEW.actor, NEW.db_role, NEW.org_id, NEW.scope, NEW.scope_salt, NEW.scope_hash)
+                                      IS DISTINCT FROM (OLD.id, OLD.started_at, OLD.actor, OLD.db_role, OLD.org_id, OLD.scope, OLD.scope_salt, OLD.scope_hash) THEN
+        RAISE EXCEPTION 'the erasure % is on record', OLD.id USING ERRCODE = 'DB004', HINT = 'erase again, which is an erasure of its own';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text DEFAULT NULL::text) RETURNS bigint
@@ -2106,6 +2120,23 @@ BEGIN
 END
 $$;
 
+-- Name: refuse_change_of_action(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.refuse_change_of_action() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NEW.subject = '' AND NEW.details - 'erased' = '{}'
+       AND (NEW.id, NEW.at, NEW.via, NEW.action, NEW.token_id, NEW.actor, NEW.db_role, NEW.org_id, NEW.outcome, NEW.code)
+           IS NOT DISTINCT FROM (OLD.id, OLD.at, OLD.via, OLD.action, OLD.token_id, OLD.actor, OLD.db_role, OLD.org_id, OLD.outcome, OLD.code)
+       AND EXISTS (SELECT 1 FROM daybook.erasures e
+                    WHERE e.id = NEW.details ->> 'erased' AND e.finished_at IS NULL AND (e.org_id = NEW.org_id OR NEW.org_id IS NULL)) THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'daybook.actions is append-only: UPDATE refused' USING ERRCODE = 'DB004', HINT = 'write an action of its own';
+END
+$$;
+
 -- Name: refuse_removal(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.refuse_removal() RETURNS trigger
@@ -2231,6 +2262,26 @@ $$;
 -- Name: FUNCTION reset_stuck_async_operations(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.reset_stuck_async_operations() IS 'Ends claims that are older than 5 minutes: their jobs are due again, or dead letters after their last attempt. Workers of Daybook do it by themselves';
+
+-- Name: restore_rows(regclass, text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.restore_rows(_table regclass, _first text, _rows jsonb) RETURNS SETOF text
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    columns text;
+BEGIN
+    SELECT string_agg(quote_ident(c.attname), ', ' ORDER BY c.attnum) INTO columns
+      FROM pg_catalog.pg_attribute c
+     WHERE c.attrelid = _table AND c.attnum > 0 AND NOT c.attisdropped AND c.attgenerated = '' AND _rows -> 0 ? c.attname;
+    IF columns IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'INSERT INTO %1$s (%2$s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM jsonb_populate_recordset(NULL::%1$s, $1) ON CONFLICT DO NOTHING RETURNING %3$I::text',
+        _table, columns, _first) USING _rows;
+END
+$_$;
 
 -- Name: retry_accounting_jobs(text[], text[], double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4290,6 +4341,49 @@ COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS 'How many jobs each serv
 
 COMMENT ON COLUMN daybook.api_tokens.run_by_get IS 'GET /api/jobs/run works due jobs, as POST does';
 
+-- Name: archives; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.archives (
+    key text NOT NULL COLLATE pg_catalog."C",
+    kind text NOT NULL,
+    counts jsonb NOT NULL,
+    lines integer NOT NULL,
+    bytes bigint NOT NULL,
+    sha256 bytea NOT NULL,
+    org_ids text[] NOT NULL COLLATE pg_catalog."C",
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    archived_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    restored_at timestamp with time zone,
+    erased_at timestamp with time zone,
+    CONSTRAINT archives_bytes_check CHECK ((bytes > 0)),
+    CONSTRAINT archives_counts_check CHECK ((jsonb_typeof(counts) = 'object'::text)),
+    CONSTRAINT archives_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 255))),
+    CONSTRAINT archives_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'attempts'::text]))),
+    CONSTRAINT archives_lines_check CHECK ((lines > 0)),
+    CONSTRAINT archives_sha256_check CHECK ((octet_length(sha256) = 32))
+);
+
+-- Name: TABLE archives; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.archives IS 'The files of the archive; a file that is not on record holds nothing that was removed';
+
+-- Name: COLUMN archives.sha256; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.archives.sha256 IS 'Of the file as it is stored';
+
+-- Name: COLUMN archives.first_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.archives.first_at IS 'When the first of what is in it ended, and last_at the last';
+
+-- Name: COLUMN archives.restored_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.archives.restored_at IS 'When its rows were last brought back; null: never';
+
+-- Name: COLUMN archives.erased_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.archives.erased_at IS 'An erasure replaced the file: it is to be deleted, and its row with it';
+
 -- Name: attempts; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.attempts (
@@ -4571,6 +4665,60 @@ CREATE TABLE daybook.entries (
 -- Name: COLUMN entries.amount_minor; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.entries.amount_minor IS 'In minor units of the currency (cents, whole yen)';
+
+-- Name: erasures; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.erasures (
+    id text DEFAULT daybook.new_id() NOT NULL COLLATE pg_catalog."C",
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    actor text NOT NULL,
+    db_role text DEFAULT SESSION_USER NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    scope text NOT NULL,
+    link_kind text,
+    scope_salt bytea NOT NULL,
+    scope_hash bytea NOT NULL,
+    ground text DEFAULT ''::text NOT NULL,
+    counts jsonb DEFAULT '{}'::jsonb NOT NULL,
+    kept jsonb DEFAULT '[]'::jsonb NOT NULL,
+    open_jobs integer DEFAULT 0 NOT NULL,
+    CONSTRAINT erasures_check CHECK (((scope = 'link'::text) = (link_kind IS NOT NULL))),
+    CONSTRAINT erasures_counts_check CHECK ((jsonb_typeof(counts) = 'object'::text)),
+    CONSTRAINT erasures_kept_check CHECK ((jsonb_typeof(kept) = 'array'::text)),
+    CONSTRAINT erasures_org_id_check CHECK ((org_id <> ''::text)),
+    CONSTRAINT erasures_scope_check CHECK ((scope = ANY (ARRAY['organization'::text, 'link'::text]))),
+    CONSTRAINT erasures_scope_hash_check CHECK ((octet_length(scope_hash) = 32)),
+    CONSTRAINT erasures_scope_salt_check CHECK ((octet_length(scope_salt) = 16))
+);
+
+-- Name: TABLE erasures; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.erasures IS 'The proof of what was erased, and of what was kept and why';
+
+-- Name: COLUMN erasures.finished_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.erasures.finished_at IS 'Null: it runs, or ended before its end; erase again';
+
+-- Name: COLUMN erasures.scope_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.erasures.scope_hash IS 'SHA-256 of the salt, the organization, and the kind and id of the link, each but the salt with its length in bytes and a colon before it';
+
+-- Name: COLUMN erasures.ground; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.erasures.ground IS 'What the operator gave as the reason';
+
+-- Name: COLUMN erasures.counts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.erasures.counts IS 'How many rows, by table, and files were erased';
+
+-- Name: COLUMN erasures.kept; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.erasures.kept IS '[{"what", "count", "reason"}]: what was not erased';
+
+-- Name: COLUMN erasures.open_jobs; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.erasures.open_jobs IS 'Jobs that were being worked at its end: erase again when they have ended';
 
 -- Name: fence_seq; Type: SEQUENCE; Schema: daybook; Owner: -
 
@@ -5021,6 +5169,7 @@ CREATE TABLE daybook.webhook_deliveries (
     error_code text,
     duration_ms integer NOT NULL,
     sent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    org_id text COLLATE pg_catalog."C",
     CONSTRAINT webhook_deliveries_attempt_check CHECK ((attempt > 0)),
     CONSTRAINT webhook_deliveries_duration_ms_check CHECK ((duration_ms >= 0))
 );
@@ -5352,6 +5501,11 @@ ALTER TABLE ONLY daybook.api_tokens
 ALTER TABLE ONLY daybook.api_tokens
     ADD CONSTRAINT api_tokens_pkey PRIMARY KEY (id);
 
+-- Name: archives archives_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.archives
+    ADD CONSTRAINT archives_pkey PRIMARY KEY (key);
+
 -- Name: attempts attempts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.attempts
@@ -5396,6 +5550,11 @@ ALTER TABLE ONLY daybook.documents
 
 ALTER TABLE ONLY daybook.entries
     ADD CONSTRAINT entries_pkey PRIMARY KEY (impact_id, line_no);
+
+-- Name: erasures erasures_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
 
 -- Name: gauges gauges_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -5572,6 +5731,14 @@ CREATE INDEX actions_action ON daybook.actions USING btree (action, id DESC);
 
 CREATE INDEX actions_org_id ON daybook.actions USING btree (org_id, id DESC);
 
+-- Name: archives_archived_at; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX archives_archived_at ON daybook.archives USING btree (archived_at, key);
+
+-- Name: archives_org_ids; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
+
 -- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
@@ -5587,6 +5754,10 @@ CREATE INDEX console_sessions_token_id ON daybook.console_sessions USING btree (
 -- Name: entries_account; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX entries_account ON daybook.entries USING btree (org_id, account_code, currency);
+
+-- Name: erasures_org_id; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX erasures_org_id ON daybook.erasures USING btree (org_id, started_at DESC);
 
 -- Name: impacts_date; Type: INDEX; Schema: daybook; Owner: -
 
@@ -5664,6 +5835,10 @@ CREATE INDEX organizations_capped ON daybook.organizations USING btree (id) WHER
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
 
+-- Name: webhook_deliveries_org_id; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX webhook_deliveries_org_id ON daybook.webhook_deliveries USING btree (org_id);
+
 -- Name: error_task; Type: INDEX; Schema: queues; Owner: -
 
 CREATE INDEX error_task ON queues.error USING btree (task_id, error_id);
@@ -5710,7 +5885,11 @@ CREATE TRIGGER accounts_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.acco
 
 -- Name: actions actions_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
-CREATE TRIGGER actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.actions FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+CREATE TRIGGER actions_append_only BEFORE DELETE OR TRUNCATE ON daybook.actions FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: actions actions_stay; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER actions_stay BEFORE UPDATE ON daybook.actions FOR EACH ROW EXECUTE FUNCTION daybook.refuse_change_of_action();
 
 -- Name: jobs awaited_ends; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -5739,6 +5918,14 @@ CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON dayboo
 -- Name: entries entries_check; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER entries_check AFTER INSERT ON daybook.entries REFERENCING NEW TABLE AS new_entries FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_entries();
+
+-- Name: erasures erasures_keep; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER erasures_keep BEFORE UPDATE ON daybook.erasures FOR EACH ROW EXECUTE FUNCTION daybook.keep_erasure();
+
+-- Name: erasures erasures_stay; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER erasures_stay BEFORE DELETE OR TRUNCATE ON daybook.erasures FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
 
 -- Name: impacts impacts_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 

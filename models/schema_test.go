@@ -71,6 +71,7 @@ func qualified(name string) string {
 // own are the tables that the statements of internal/store and the functions of the database alone read.
 var own = []string{
 	"daybook.schema_migrations", "daybook.schema_texts", "daybook.gauges", "daybook.history", "daybook.depths", "daybook.job_types", "daybook.console_sessions", "daybook.actions", "daybook.adopted_rows",
+	"daybook.archives", "daybook.erasures",
 	"queues.open_task", "queues.task_cursor",
 }
 

@@ -21,6 +21,8 @@ var recordedCommands = map[string]string{
 	"accounting repost":    "accounting.repost",
 	"accounting retry":     "accounting.retry",
 	"accounts import":      "accounts.import",
+	"archive move":         "archive.move",
+	"archive restore":      "archive.restore",
 	"jobs cancel":          "jobs.cancel",
 	"jobs resume":          "jobs.resume",
 	"jobs retry":           "jobs.retry",

@@ -64,7 +64,7 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		workerCommand(a), migrateCommand(a), importCommand(a), rulesCommand(a), accountsCommand(a),
 		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
-		trialBalanceCommand(a), auditCommand(a), exportCommand(a), serveCommand(a), tokensCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), versionCommand(a),
+		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), versionCommand(a),
 	)
 	recordActions(a, root)
 	watchBegin(a, root)

@@ -108,7 +108,7 @@ type WriteError struct{ Cause error }
 
 // Error implements error.
 func (e *WriteError) Error() string {
-	return "the archive does not accept the removed tasks, and they stay in the database: " + e.Cause.Error()
+	return "the archive does not accept the rows that are to be removed, and they stay in the database: " + e.Cause.Error()
 }
 
 // Unwrap returns the storage's error.
@@ -123,20 +123,26 @@ func (a *Archive) write(ctx context.Context, tasks []store.RemovedTask) error {
 	}
 	sum := sha256.Sum256(lines.Bytes())
 	key := fmt.Sprintf("tasks/%019d-%019d-%s.jsonl", tasks[0].ID, tasks[len(tasks)-1].ID, hex.EncodeToString(sum[:8]))
-	if err := a.bucket.WriteAll(ctx, key, lines.Bytes(), &blob.WriterOptions{ContentType: "application/jsonl"}); err != nil {
+	if err := a.writeFlushed(ctx, key, "application/jsonl", lines.Bytes()); err != nil {
 		return &WriteError{err}
+	}
+	return nil
+}
+
+// writeFlushed writes a file, whole or not at all, and has it flushed, with the directories that name it: after a crash of the machine they are there.
+func (a *Archive) writeFlushed(ctx context.Context, key, contentType string, content []byte) error {
+	if err := a.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: contentType}); err != nil {
+		return err
 	}
 	if a.dir == "" {
 		return nil
 	}
-	// The file, and the directories that name it: after a crash of the machine they are there.
-	file := filepath.Join(a.dir, filepath.FromSlash(key))
-	for _, path := range []string{file, filepath.Dir(file), a.dir} {
-		if err := flush(path); err != nil {
-			return &WriteError{err}
+	root := filepath.Clean(a.dir)
+	for path := filepath.Join(root, filepath.FromSlash(key)); ; path = filepath.Dir(path) {
+		if err := flush(path); err != nil || path == root || path == filepath.Dir(path) {
+			return err
 		}
 	}
-	return nil
 }
 
 // flush has the system write what it holds of a file or directory.

@@ -30,8 +30,8 @@ type WebhookReceipt struct {
 // says that the webhook was delivered.
 func WriteWebhookReceipt(ctx context.Context, q batcher, r WebhookReceipt) error {
 	const stmt = `
-INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at)
-VALUES (@job, @attempt, @url, nullif(@status, 0), @ok, nullif(@error_code, ''), @duration_ms, @sent_at)
+INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at, org_id)
+VALUES (@job, @attempt, @url, nullif(@status, 0), @ok, nullif(@error_code, ''), @duration_ms, @sent_at, (SELECT j.org_id FROM daybook.jobs j WHERE j.id = @job))
 ON CONFLICT (job_id, attempt) DO UPDATE
    SET url = excluded.url, status = excluded.status, ok = excluded.ok, error_code = excluded.error_code,
        duration_ms = excluded.duration_ms, sent_at = excluded.sent_at

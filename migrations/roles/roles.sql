@@ -53,6 +53,8 @@ GRANT INSERT, DELETE ON daybook.attempts TO daybook_worker;
 GRANT UPDATE (times, first_started_at, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id) ON daybook.attempts TO daybook_worker;
 GRANT INSERT ON daybook.impacts, daybook.entries, daybook.confirmations TO daybook_worker;
 GRANT USAGE ON SEQUENCE daybook.fence_seq, daybook.impact_id_seq TO daybook_worker;
+-- What it cleans up may go to an archive. Archives are restored, and what is erased is erased, by the owner.
+GRANT INSERT ON daybook.archives TO daybook_worker;
 -- What Daybook says of itself: figures, not facts.
 GRANT INSERT, UPDATE, DELETE ON daybook.gauges, daybook.history, daybook.depths TO daybook_worker;
 

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// archiveLock is the advisory lock of the archive: who writes files and removes rows has it shared, who deletes files that are not on record has it
+// for himself alone.
+const archiveLock = 0x646179626f6f6b02
+
+// ArchivedRow is what an archive keeps as one line: a job with its rows in other tables, or an attempt.
+type ArchivedRow struct {
+	ID    string
+	OrgID string
+	// EndedAt is when the job finished, or the attempt ended.
+	EndedAt time.Time
+	// Number is the attempt's id.
+	Number int64
+	// Line is the line, in JSON.
+	Line json.RawMessage
+	// Counts are the rows of the line in each of ArchivedTables.
+	Counts [4]int64
+}
+
+// ArchivedTables are the tables whose rows are archived, in the order of ArchivedRow.Counts.
+var ArchivedTables = [4]string{"jobs", "attempts", "links", "receipts"}
+
+// Archived is a file of the archive, as it is on record.
+type Archived struct {
+	Key  string `json:"key"`
+	Kind string `json:"kind"`
+	// Counts are the rows by table.
+	Counts map[string]int64 `json:"counts"`
+	Lines  int              `json:"lines"`
+	Bytes  int64            `json:"bytes"`
+	SHA256 string           `json:"sha256"`
+	// Organizations are those of its rows.
+	Organizations []string   `json:"organizations"`
+	FirstAt       time.Time  `json:"first_at"`
+	LastAt        time.Time  `json:"last_at"`
+	ArchivedAt    time.Time  `json:"archived_at"`
+	RestoredAt    *time.Time `json:"restored_at,omitempty"`
+	// ErasedAt: an erasure replaced the file, which is to be deleted.
+	ErasedAt *time.Time `json:"erased_at,omitempty"`
+}
+
+// LockArchive keeps files that are not on record from being deleted until the transaction ends. With alone it waits until no transaction archives, and keeps
+// others from it.
+func LockArchive(ctx context.Context, tx pgx.Tx, alone bool) error {
+	stmt := `SELECT pg_advisory_xact_lock_shared($1)`
+	if alone {
+		stmt = `SELECT pg_advisory_xact_lock($1)`
+	}
+	_, err := tx.Exec(ctx, stmt, int64(archiveLock))
+	return Wrap("lock the archive", err)
+}
+
+// ArchivableJobs locks jobs that were completed or cancelled, those that ended first, and reads them with their rows in other tables. Jobs that another
+// transaction has locked are left out.
+func ArchivableJobs(ctx context.Context, tx pgx.Tx, r Retention) ([]ArchivedRow, error) {
+	const stmt = `
+WITH ended AS MATERIALIZED (
+    SELECT j.*
+      FROM daybook.jobs j
+     WHERE j.state IN ('completed', 'cancelled') AND j.finished_at < @before AND (@org = '' OR j.org_id = @org) AND j.id <> @keep
+     ORDER BY j.finished_at, j.id
+     LIMIT @batch
+       FOR UPDATE OF j SKIP LOCKED
+)
+SELECT e.id, e.org_id, e.finished_at, 0::bigint,
+       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows)::text,
+       ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows)]::bigint[]
+  FROM ended e
+ CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.id), '[]') AS rows FROM daybook.attempts x WHERE x.job_id = e.id) a
+ CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.kind, x.id), '[]') AS rows FROM daybook.job_links x WHERE x.job_id = e.id) l
+ CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
+ ORDER BY e.finished_at, e.id`
+	rows, err := archivable(ctx, tx, stmt, r.args(Args{}))
+	return rows, Wrap("read the jobs to archive", err)
+}
+
+// ArchivableAttempts is ArchivableJobs for attempts at accounting jobs that are completed or cancelled, those behind the one that is given.
+func ArchivableAttempts(ctx context.Context, tx pgx.Tx, r Retention, behind ArchivedRow) ([]ArchivedRow, error) {
+	const stmt = `
+WITH ended AS MATERIALIZED (
+    SELECT a.*
+      FROM daybook.attempts a
+      JOIN daybook.accounting_work_queue q ON q.id = a.job_id AND q.state IN ('completed', 'cancelled')
+     WHERE a.kind = 'accounting' AND a.ended_at < @before AND (@org = '' OR a.org_id = @org) AND (a.job_id, a.id) > (@id, @n)
+     ORDER BY a.job_id, a.id
+     LIMIT @batch
+       FOR UPDATE OF a SKIP LOCKED
+)
+SELECT e.job_id, e.org_id, e.ended_at, e.id,
+       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb)::text,
+       ARRAY[0, 1, 0, 0]::bigint[]
+  FROM ended e
+ ORDER BY e.job_id, e.id`
+	rows, err := archivable(ctx, tx, stmt, r.args(Args{"id": behind.ID, "n": behind.Number}))
+	return rows, Wrap("read the attempts to archive", err)
+}
+
+func archivable(ctx context.Context, tx pgx.Tx, stmt string, args Args) ([]ArchivedRow, error) {
+	return Collect(ctx, tx, func(row pgx.CollectableRow) (ArchivedRow, error) {
+		var r ArchivedRow
+		var line string
+		var counts []int64
+		err := row.Scan(&r.ID, &r.OrgID, &r.EndedAt, &r.Number, &line, &counts)
+		if err == nil && len(counts) != len(r.Counts) {
+			err = fmt.Errorf("%d counts", len(counts))
+		}
+		copy(r.Counts[:], counts)
+		r.Line = json.RawMessage(line)
+		return r, err
+	}, stmt, args)
+}
+
+// RemoveArchived removes rows that ArchivableJobs or ArchivableAttempts read in the same transaction, and puts the file that holds them on record. It fails
+// when there are other rows than those that were read.
+func RemoveArchived(ctx context.Context, tx pgx.Tx, file Archived, rows []ArchivedRow) error {
+	ids, numbers := make([]string, len(rows)), make([]int64, len(rows))
+	var want [4]int64
+	for i := range rows {
+		ids[i], numbers[i] = rows[i].ID, rows[i].Number
+		for n, c := range rows[i].Counts {
+			want[n] += c
+		}
+	}
+	const jobs = `
+WITH attempts AS (DELETE FROM daybook.attempts WHERE job_id = ANY (@ids) RETURNING 1),
+     links AS (SELECT FROM daybook.job_links WHERE job_id = ANY (@ids)), -- they go with their jobs
+     receipts AS (DELETE FROM daybook.webhook_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
+     jobs AS (DELETE FROM daybook.jobs WHERE id = ANY (@ids) RETURNING 1)
+SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts)`
+	const attempts = `
+WITH gone AS (DELETE FROM daybook.attempts a USING unnest(@ids::text[], @numbers::bigint[]) AS x (job, n) WHERE a.job_id = x.job AND a.id = x.n RETURNING 1)
+SELECT 0::bigint, (SELECT count(*) FROM gone), 0::bigint, 0::bigint`
+	stmt := jobs
+	if file.Kind == "attempts" {
+		stmt = attempts
+	}
+	var gone [4]int64
+	err := queryRow(ctx, tx, stmt, Args{"ids": ids, "numbers": numbers}).Scan(&gone[0], &gone[1], &gone[2], &gone[3])
+	switch {
+	case err != nil:
+		return Wrap("remove what is archived", err)
+	case gone != want:
+		return fmt.Errorf("remove what is archived: %v rows of %v, and not the %v that were written: nothing is removed", gone, ArchivedTables, want)
+	}
+	return RecordArchived(ctx, tx, file)
+}
+
+// RecordArchived puts a file on record.
+func RecordArchived(ctx context.Context, tx pgx.Tx, f Archived) error {
+	const stmt = `
+INSERT INTO daybook.archives AS a (key, kind, counts, lines, bytes, sha256, org_ids, first_at, last_at)
+VALUES (@key, @kind, @counts, @lines, @bytes, decode(@sha256, 'hex'), @orgs, @first, @last)
+ON CONFLICT (key) DO NOTHING`
+	_, err := tx.Exec(ctx, stmt, pgx.NamedArgs{
+		"key": f.Key, "kind": f.Kind, "counts": f.Counts, "lines": f.Lines, "bytes": f.Bytes, "sha256": f.SHA256, "orgs": f.Organizations,
+		"first": f.FirstAt, "last": f.LastAt,
+	})
+	return Wrap("put the file on record", err)
+}
+
+// Archives reads the files that are on record, the first one first. An organization leaves out the files that hold nothing of it; empty: all.
+func Archives(ctx context.Context, q Querier, org string) ([]Archived, error) {
+	const stmt = `
+SELECT key, kind, counts, lines, bytes, encode(sha256, 'hex'), org_ids, first_at, last_at, archived_at, restored_at, erased_at
+  FROM daybook.archives
+ WHERE $1 = '' OR org_ids @> ARRAY[$1]
+ ORDER BY archived_at, key`
+	files, err := Collect(ctx, q, pgx.RowToStructByPos[Archived], stmt, org)
+	return files, Wrap("read the files of the archive", err)
+}
+
+// Restored is what was brought back of a file.
+type Restored struct {
+	// Rows are those that were brought back, by table.
+	Rows map[string]int64 `json:"rows"`
+	// Present counts the jobs and attempts that were left out: they are in the database, or another job has their idempotency key.
+	Present int64 `json:"present"`
+}
+
+// RestoreLines brings rows of a file back as they were. A job that is there already, or whose idempotency key another job has by now, is left out with its rows.
+func RestoreLines(ctx context.Context, tx pgx.Tx, lines []json.RawMessage) (Restored, error) {
+	const stmt = `
+WITH lines AS MATERIALIZED (
+    SELECT line FROM jsonb_array_elements(@lines::jsonb) AS x (line)
+), jobs AS MATERIALIZED (
+    SELECT r FROM daybook.restore_rows('daybook.jobs', 'id', (SELECT jsonb_agg(line -> 'jobs' -> 0) FROM lines WHERE line ->> 'kind' = 'jobs')) AS r
+), whole AS MATERIALIZED (
+    SELECT line FROM lines WHERE line ->> 'kind' = 'attempts' OR line -> 'jobs' -> 0 ->> 'id' IN (SELECT r FROM jobs)
+), attempts AS MATERIALIZED (
+    SELECT r FROM daybook.restore_rows('daybook.attempts', 'id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'attempts') AS x)) AS r
+), links AS MATERIALIZED (
+    SELECT r FROM daybook.restore_rows('daybook.job_links', 'id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'links') AS x)) AS r
+), receipts AS MATERIALIZED (
+    SELECT r FROM daybook.restore_rows('daybook.webhook_deliveries', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'receipts') AS x)) AS r
+)
+SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts)`
+	all, err := json.Marshal(lines)
+	if err != nil {
+		return Restored{}, err
+	}
+	var rows [4]int64
+	if err := queryRow(ctx, tx, stmt, Args{"lines": string(all)}).Scan(&rows[0], &rows[1], &rows[2], &rows[3]); err != nil {
+		return Restored{}, Wrap("bring back what is archived", err)
+	}
+	r := Restored{Rows: map[string]int64{}}
+	for n, name := range ArchivedTables {
+		r.Rows[name] = rows[n]
+	}
+	return r, nil
+}
+
+// NoteRestored notes that a file was brought back.
+func NoteRestored(ctx context.Context, tx pgx.Tx, key string) error {
+	_, err := tx.Exec(ctx, `UPDATE daybook.archives SET restored_at = clock_timestamp() WHERE key = $1`, key)
+	return Wrap("note what was brought back", err)
+}
