@@ -41,9 +41,8 @@ func newRoot(a *app) *cobra.Command {
 			"balanced double-entry bookings exactly once.\n\n" +
 			"Try it: daybook demo. The database is named by DAYBOOK_DATABASE_URL, Temporal by TEMPORAL_ADDRESS and the other\n" +
 			"settings of Temporal's own programs.",
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		SilenceErrors: true,
+		SilenceUsage:  true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if err := a.setUp(); err != nil {
 				return err
@@ -64,10 +63,11 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		workerCommand(a), migrateCommand(a), importCommand(a), rulesCommand(a), accountsCommand(a),
 		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
-		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), versionCommand(a),
+		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), versionCommand(a),
 	)
 	recordActions(a, root)
 	watchBegin(a, root)
+	completeFlags(a, root)
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }

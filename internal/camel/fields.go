@@ -55,7 +55,7 @@ func hidden(t reflect.Type, index []int) bool {
 // omitted says whether the field's tag leaves the value out.
 func (f *field) omitted(v reflect.Value) bool {
 	if f.omitzero {
-		if z, ok := v.Interface().(interface{ IsZero() bool }); ok && (v.Kind() != reflect.Pointer || !v.IsNil()) {
+		if z, ok := reflect.TypeAssert[interface{ IsZero() bool }](v); ok && (v.Kind() != reflect.Pointer || !v.IsNil()) {
 			return z.IsZero()
 		}
 		return v.IsZero()
