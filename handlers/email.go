@@ -164,14 +164,22 @@ type EmailResult struct {
 }
 
 func (h *EmailHandler) deliver(ctx context.Context, c *call[Email]) error {
-	if !boundTo(h.config.Organizations, c.orgID) {
-		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(c.orgID), environmentPrefix)
+	if err := h.sends(c.orgID); err != nil {
+		return err
 	}
 	sent, err := h.deliverAs(ctx, c.orgID, &c.payload, h.messageID(c))
 	if err != nil {
 		return err
 	}
 	c.result(sent)
+	return nil
+}
+
+// sends refuses an organization that may not send.
+func (h *EmailHandler) sends(org string) error {
+	if !boundTo(h.config.Organizations, org) {
+		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMTP_ORGS names those that may send", clip(org), environmentPrefix)
+	}
 	return nil
 }
 

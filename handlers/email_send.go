@@ -126,12 +126,13 @@ func (c *boundedConn) SetDeadline(t time.Time) error {
 // refused says what becomes of a job whose message was not sent.
 func (h *EmailHandler) refused(ctx context.Context, err error, password string) *failure {
 	text := err.Error()
-	code, recipient := 0, false
+	code, recipient, whole := 0, false, false
 	var sending *mail.SendError
 	var reply *textproto.Error
 	switch {
 	case errors.As(err, &sending):
 		code, recipient = sending.ErrorCode(), sending.Reason == mail.ErrSMTPRcptTo
+		whole = code == 0 && sending.Reason == mail.ErrSMTPDataClose // the message went out, and no answer came
 		text, _, _ = strings.Cut(sending.Error(), ", affected ")
 		if sending.EnhancedStatusCode() != "" && strings.HasPrefix(sending.EnhancedStatusCode(), "5.7.") {
 			recipient = false // a policy of the server refused it, for any recipient
@@ -142,7 +143,13 @@ func (h *EmailHandler) refused(ctx context.Context, err error, password string) 
 	if password != "" {
 		text = strings.ReplaceAll(text, password, "***")
 	}
-	text = clip(text)
+	f := h.refusedWith(ctx, err, clip(text), code, recipient)
+	f.unsure = whole
+	return f
+}
+
+// refusedWith is refused, by the code of the server's answer (0: there was none) and whether that was about a recipient.
+func (h *EmailHandler) refusedWith(ctx context.Context, err error, text string, code int, recipient bool) *failure {
 	deadline, _ := ctx.Deadline()
 	switch {
 	case code == 530, code == 534, code == 535, code == 538:

@@ -17,7 +17,9 @@ type failure struct {
 	final bool
 	// after is when the next attempt comes; 0: as the policy says.
 	after time.Duration
-	err   error
+	// unsure says that what was asked for has perhaps been done: the request went out, and no answer says what became of it.
+	unsure bool
+	err    error
 }
 
 func (f *failure) Error() string { return f.err.Error() }

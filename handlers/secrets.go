@@ -20,6 +20,10 @@ import (
 //	webhook signature      DAYBOOK_WEBHOOK_SECRET_<NAME>         <name>
 //	webhook authorization  DAYBOOK_WEBHOOK_AUTHORIZATION_<NAME>  <name>.authorization
 //	token of Airtable      DAYBOOK_AIRTABLE_TOKEN_<NAME>         <name>.airtable
+//	Slack                  DAYBOOK_SLACK_<NAME>                  <name>.slack
+//	Discord                DAYBOOK_DISCORD_<NAME>                <name>.discord
+//	push to browsers       DAYBOOK_VAPID_<NAME>                  <name>.vapid
+//	push to phones         DAYBOOK_FCM_<NAME>                    <name>.fcm
 //	password for SMTP      DAYBOOK_SMTP_PASSWORD                 smtp.password
 //
 // A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case, and - is _.

@@ -136,7 +136,8 @@ func (b *bundle) everything() string {
 	var text string
 	require.NoError(b.t, b.Pool.QueryRow(b.t.Context(), `
 SELECT concat((SELECT string_agg((to_jsonb(j) - 'payload')::text, E'\n') FROM daybook.jobs j),
-              (SELECT string_agg(a::text, E'\n') FROM daybook.attempts a), (SELECT string_agg(w::text, E'\n') FROM daybook.webhook_deliveries w))`).Scan(&text))
+              (SELECT string_agg(a::text, E'\n') FROM daybook.attempts a), (SELECT string_agg(w::text, E'\n') FROM daybook.webhook_deliveries w),
+              (SELECT string_agg(c::text, E'\n') FROM daybook.job_deliveries c))`).Scan(&text))
 	return text
 }
 
@@ -179,12 +180,13 @@ func TestRegisterAll(t *testing.T) {
 		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC1", "DAYBOOK_SMS_FROM": "Shop", "DAYBOOK_FILES_SIGNER_URL": "https://files.example.com/sign",
 		"DAYBOOK_AIRTABLE_TOKEN_DEFAULT": "pat1",
 	})
-	assert.Equal(t, []string{"airtable_sync", "cleanup", "db_function", "email", "file_delete", "report", "sms", "webhook"}, builtin.Types)
+	assert.Equal(t, []string{"airtable_sync", "cleanup", "db_function", "email", "file_delete", "notification", "report", "sms", "webhook"}, builtin.Types)
 	assert.Empty(t, builtin.Missing)
 
 	policies := map[string][]time.Duration{
 		"webhook":       {time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second},
 		"email":         {5 * time.Minute, 10 * time.Minute},
+		"notification":  {5 * time.Minute, 10 * time.Minute},
 		"airtable_sync": {5 * time.Minute, 10 * time.Minute},
 		"report":        {30 * time.Second, time.Minute},
 		"cleanup":       {5 * time.Minute},

@@ -89,14 +89,22 @@ func (h *SMSHandler) Close() error { return h.close() }
 // or the token is missing), NOT_FOUND (there is no such recipient), PAYLOAD_INVALID or HANDLER_ERROR (every other refusal).
 func (h *SMSHandler) Handle(ctx context.Context, job *jobs.Job[SMS]) error {
 	c := callOf(job)
-	if !boundTo(h.config.Organizations, c.orgID) {
-		return outcome(fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMS_ORGS names those that may send", clip(c.orgID), environmentPrefix))
+	if err := h.sends(c.orgID); err != nil {
+		return outcome(err)
 	}
 	sent, err := h.deliver(ctx, &c.payload)
 	if err != nil {
 		return outcome(err)
 	}
 	c.result(sent)
+	return nil
+}
+
+// sends refuses an organization that may not send.
+func (h *SMSHandler) sends(org string) error {
+	if !boundTo(h.config.Organizations, org) {
+		return fail(models.CodeAuthenticationFailed, "the sender is not bound to the organization %s: %sSMS_ORGS names those that may send", clip(org), environmentPrefix)
+	}
 	return nil
 }
 
@@ -168,7 +176,9 @@ func (h *SMSHandler) deliver(ctx context.Context, p *SMS) (SMSResult, error) {
 	}
 	var sent struct{ SID, Status string }
 	if json.Unmarshal(answer.body, &sent) != nil || sent.SID == "" {
-		return SMSResult{}, failFinally("%s accepted the message, and did not say under which name", origin(r.URL))
+		f := failFinally("%s accepted the message, and did not say under which name", origin(r.URL))
+		f.unsure = true
+		return SMSResult{}, f
 	}
 	return SMSResult{MessageSID: sent.SID, Status: sent.Status}, nil
 }
@@ -194,32 +204,34 @@ func refusedSMS(r *http.Request, answer reply, token string) *failure {
 }
 
 func init() {
-	configured := func(s *environment) (*SMSHandler, error) {
-		config, err := parse[SMSConfig](s)
-		if err != nil {
-			return nil, err
-		}
-		if config.AccountSID == "" {
-			return nil, notConfiguredError("set DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM")
-		}
-		config.Secrets = s.secrets
-		h, err := NewSMS(config)
-		if err == nil {
-			s.onClose(h.Close)
-		}
-		return h, err
-	}
 	builtins = append(builtins, builtin{name: "sms", register: func(r *jobs.Registry, s *environment) error {
-		h, err := configured(s)
+		h, err := smsOf(s)
 		if err == nil {
 			jobs.Register(r, s.policy(SMSPolicy()), h.Handle)
 		}
 		return err
 	}, process: func(r *tasks.Registry, s *environment) error {
-		h, err := configured(s)
+		h, err := smsOf(s)
 		if err == nil {
 			tasks.Register(r, "sms", s.taskPolicy(SMSPolicy()), h.Process)
 		}
 		return err
 	}})
+}
+
+// smsOf is the handler that the environment configures. It is closed with the built-in types.
+func smsOf(s *environment) (*SMSHandler, error) {
+	config, err := parse[SMSConfig](s)
+	if err != nil {
+		return nil, err
+	}
+	if config.AccountSID == "" {
+		return nil, notConfiguredError("set DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM")
+	}
+	config.Secrets = s.secrets
+	h, err := NewSMS(config)
+	if err == nil {
+		s.onClose(h.Close)
+	}
+	return h, err
 }

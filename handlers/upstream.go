@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-dev/daybook/models"
@@ -53,24 +55,32 @@ func (a reply) ok() bool { return a.status >= 200 && a.status <= 299 }
 func (u upstream) ask(r *http.Request) (reply, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), u.timeout)
 	defer cancel()
+	var wrote atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
 	answer, err := u.client.Do(r.WithContext(ctx)) //nolint:gosec // the address is the configuration's, or what a service answers that the configuration names
 	if err != nil {
-		return reply{}, u.unanswered(r, err)
+		f := u.unanswered(r, err)
+		f.unsure = wrote.Load()
+		return reply{}, f
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, cmp.Or(u.limit, maxAnswer)))
 	if err != nil {
-		return reply{}, u.unanswered(r, err)
+		f := u.unanswered(r, err)
+		f.unsure = true
+		return reply{}, f
 	}
 	return reply{status: answer.StatusCode, header: answer.Header, body: body}, nil
 }
 
-func (u upstream) unanswered(r *http.Request, err error) error {
+func (u upstream) unanswered(r *http.Request, err error) *failure {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // its own words repeat the address
 	}
 	to := origin(r.URL)
 	switch {
+	case errors.Is(err, errAddress):
+		return invalid("%s: %w", to, errAddress)
 	case errors.Is(err, context.Canceled):
 		return fail(models.CodeNetworkError, "%s: %w", to, context.Canceled)
 	case isTimeout(err):
@@ -91,8 +101,14 @@ func judge(r *http.Request, answer reply, text string) *failure {
 		f := fail(models.CodeRateLimited, "%s", said)
 		f.after = retryAfter(answer.header.Get("Retry-After"), time.Now(), time.Hour)
 		return f
-	case status == http.StatusRequestTimeout:
-		return fail(models.CodeTimeout, "%s", said)
+	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
+		code := models.CodeTimeout
+		if status >= 500 {
+			code = models.CodeUpstream5xx
+		}
+		f := fail(code, "%s", said)
+		f.unsure = true
+		return f
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fail(models.CodeAuthenticationFailed, "%s", said)
 	case status == http.StatusNotFound, status == http.StatusGone:

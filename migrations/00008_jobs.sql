@@ -172,11 +172,30 @@ CREATE INDEX webhook_deliveries_org_id ON daybook.webhook_deliveries (org_id);
 COMMENT ON COLUMN daybook.webhook_deliveries.url IS 'Without query and credentials';
 COMMENT ON COLUMN daybook.webhook_deliveries.status IS 'The answer''s HTTP status; null: none came';
 
+-- What became of each channel of a job that sends by several. The row is written before the channel is asked, so that no later attempt asks it again.
+CREATE TABLE daybook.job_deliveries (
+    job_id     text COLLATE "C" NOT NULL,
+    channel    text COLLATE "C" NOT NULL CHECK (channel ~ '^[a-z][a-z0-9_]{0,31}$'),
+    state      text NOT NULL CHECK (state IN ('sending', 'sent', 'failed', 'refused', 'unknown')),
+    attempt    integer NOT NULL CHECK (attempt > 0),
+    generation bigint NOT NULL,
+    reference  text,
+    error_code text,
+    error      text,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at   timestamptz,
+    PRIMARY KEY (job_id, channel)
+);
+COMMENT ON COLUMN daybook.job_deliveries.state IS
+    'sending: asked, no answer yet; sent; failed: not sent, the next attempt asks again; refused: not sent for good; unknown: perhaps sent, and not sent again';
+COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the channel was asked: a later request to try the job again asks channels that refused anew';
+COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message';
+
 -- +goose StatementEnd
 
 -- +goose Down
 DELETE FROM daybook.attempts WHERE kind = 'jobs';
-DROP TABLE daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
+DROP TABLE daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
 DROP FUNCTION daybook.wake_job_queue;
 ALTER TABLE daybook.jobs DROP CONSTRAINT sound;
 DROP FUNCTION daybook.is_sound_job(daybook.jobs);

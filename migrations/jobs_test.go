@@ -102,9 +102,10 @@ func TestConstraintsBesideJobs(t *testing.T) {
 	const (
 		attempts = `INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type, document_id, version)
 		            VALUES ('j', 'o', 1, 'completed', now(), 't', 1, `
-		tokens   = `INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES `
-		links    = `INSERT INTO daybook.job_links (job_id, kind, id) SELECT id, `
-		receipts = `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES `
+		tokens     = `INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES `
+		links      = `INSERT INTO daybook.job_links (job_id, kind, id) SELECT id, `
+		receipts   = `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES `
+		deliveries = `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES `
 	)
 	for _, c := range []struct{ name, refuses, stmt string }{
 		{"attempt at a job", "", attempts + `'jobs', 'mail', NULL, NULL)`},
@@ -125,6 +126,11 @@ func TestConstraintsBesideJobs(t *testing.T) {
 		{"link with a long id", "job_links_id_check", links + `'order', repeat('i', 256) FROM daybook.jobs`},
 		{"receipt", "", receipts + `('j', 1, 'https://example.com/', true, 0)`},
 		{"receipt of no attempt", "webhook_deliveries_attempt_check", receipts + `('j', 0, 'https://example.com/', true, 0)`},
+		{"delivery", "", deliveries + `('j', 'email', 'sending', 1, 0)`},
+		{"delivery by something else", "job_deliveries_channel_check", deliveries + `('j', 'E-mail', 'sending', 1, 0)`},
+		{"delivery in another state", "job_deliveries_state_check", deliveries + `('j', 'email', 'lost', 1, 0)`},
+		{"delivery of no attempt", "job_deliveries_attempt_check", deliveries + `('j', 'email', 'sent', 0, 0)`},
+		{"delivery twice", "job_deliveries_pkey", deliveries + `('j', 'email', 'sent', 1, 0), ('j', 'email', 'sent', 2, 0)`},
 		{"receipt twice", "webhook_deliveries_pkey", receipts + `('j', 1, 'u', true, 0), ('j', 1, 'u', true, 0)`},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(nil), c.stmt))
@@ -197,6 +203,7 @@ func TestRolesAndJobs(t *testing.T) {
 		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},
 		{"the worker logs", `INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "worker", false},
 		{"the worker keeps a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0) ON CONFLICT (job_id, attempt) DO UPDATE SET ok = excluded.ok`, "worker", false},
+		{"the worker notes a delivery", `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sending', 1, 0) ON CONFLICT (job_id, channel) DO UPDATE SET state = excluded.state`, "worker", false},
 		{"the worker cleans up", `WITH j AS (DELETE FROM daybook.jobs RETURNING id), a AS (DELETE FROM daybook.attempts) DELETE FROM daybook.webhook_deliveries`, "worker", false},
 		{"the reader looks", `SELECT * FROM jobs, job_links, job_status, async_operations, async_operations_status, webhook_deliveries`, "reader", false},
 		{"the reader looks at tokens", `SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at FROM api_tokens`, "reader", false},
@@ -212,6 +219,7 @@ func TestRolesAndJobs(t *testing.T) {
 		{"the server makes a token", `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('2'))`, "server", true},
 		{"the server widens a token", `UPDATE daybook.api_tokens SET scopes = '{operate}'`, "server", true},
 		{"domain code removes a job", `DELETE FROM daybook.jobs`, "domain", true},
+		{"domain code writes a delivery", `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sent', 1, 0)`, "domain", true},
 		{"domain code writes a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0)`, "domain", true},
 		{"the worker changes the log", `UPDATE daybook.attempts SET outcome = 'completed'`, "worker", true},
 	} {

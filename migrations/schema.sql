@@ -4874,6 +4874,36 @@ CREATE SEQUENCE daybook.impact_id_seq
 
 ALTER SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
 
+-- Name: job_deliveries; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_deliveries (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    channel text NOT NULL COLLATE pg_catalog."C",
+    state text NOT NULL,
+    attempt integer NOT NULL,
+    generation bigint NOT NULL,
+    reference text,
+    error_code text,
+    error text,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT job_deliveries_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT job_deliveries_channel_check CHECK ((channel ~ '^[a-z][a-z0-9_]{0,31}$'::text)),
+    CONSTRAINT job_deliveries_state_check CHECK ((state = ANY (ARRAY['sending'::text, 'sent'::text, 'failed'::text, 'refused'::text, 'unknown'::text])))
+);
+
+-- Name: COLUMN job_deliveries.state; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_deliveries.state IS 'sending: asked, no answer yet; sent; failed: not sent, the next attempt asks again; refused: not sent for good; unknown: perhaps sent, and not sent again';
+
+-- Name: COLUMN job_deliveries.generation; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the channel was asked: a later request to try the job again asks channels that refused anew';
+
+-- Name: COLUMN job_deliveries.reference; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message';
+
 -- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_sequences (
@@ -5575,6 +5605,11 @@ ALTER TABLE ONLY daybook.impacts
 
 ALTER TABLE ONLY daybook.impacts
     ADD CONSTRAINT impacts_pkey PRIMARY KEY (id);
+
+-- Name: job_deliveries job_deliveries_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_deliveries
+    ADD CONSTRAINT job_deliveries_pkey PRIMARY KEY (job_id, channel);
 
 -- Name: job_links job_links_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 

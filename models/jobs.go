@@ -197,3 +197,40 @@ type WebhookDelivery struct {
 
 // TableName implements GORM's Tabler.
 func (WebhookDelivery) TableName() string { return "daybook.webhook_deliveries" }
+
+// DeliveryState is what became of one channel of a job that sends by several.
+type DeliveryState string
+
+// The states of a delivery.
+const (
+	// DeliverySending: the channel was asked, and its answer is not on record yet.
+	DeliverySending DeliveryState = "sending"
+	// DeliverySent: the channel took the message. It is never sent again.
+	DeliverySent DeliveryState = "sent"
+	// DeliveryFailed: the message was not sent; the next attempt asks again.
+	DeliveryFailed DeliveryState = "failed"
+	// DeliveryRefused: the message was not sent, and no attempt asks again.
+	DeliveryRefused DeliveryState = "refused"
+	// DeliveryUnknown: the message was perhaps sent, and is not sent again.
+	DeliveryUnknown DeliveryState = "unknown"
+)
+
+// JobDelivery is one row of daybook.job_deliveries: what became of one channel of a job.
+type JobDelivery struct {
+	JobID   string        `gorm:"column:job_id;primaryKey" json:"job_id"`
+	Channel string        `gorm:"column:channel;primaryKey" json:"channel"`
+	State   DeliveryState `gorm:"column:state" json:"state"`
+	// Attempt is the attempt that asked, Generation the job's then: a later request raises that.
+	Attempt    int   `gorm:"column:attempt" json:"attempt"`
+	Generation int64 `gorm:"column:generation" json:"generation"`
+	// Reference is what the channel calls the message; nil when it said nothing.
+	Reference *string    `gorm:"column:reference" json:"reference,omitempty"`
+	ErrorCode *ErrorCode `gorm:"column:error_code" json:"error_code,omitempty"`
+	Error     *string    `gorm:"column:error" json:"error,omitempty"`
+	StartedAt time.Time  `gorm:"column:started_at" json:"started_at"`
+	// EndedAt is nil while the answer is not on record.
+	EndedAt *time.Time `gorm:"column:ended_at" json:"ended_at,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (JobDelivery) TableName() string { return "daybook.job_deliveries" }

@@ -51,6 +51,7 @@ func tables() map[string]any {
 		"posted_elsewhere":      models.PostedElsewhere{},
 		"rule_sets":             models.RuleSet{},
 		"webhook_deliveries":    models.WebhookDelivery{},
+		"job_deliveries":        models.JobDelivery{},
 
 		"queues.task":           models.Task{},
 		"queues.task_lease":     models.TaskLease{},
@@ -91,20 +92,21 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.Content]():  {"jsonb"},
 	reflect.TypeFor[models.Priority](): {"smallint"},
 
-	reflect.TypeFor[models.ErrorCode]():    {"text"},
-	reflect.TypeFor[models.DocumentType](): {"text"},
-	reflect.TypeFor[models.Direction]():    {"text"},
-	reflect.TypeFor[models.AttemptKind]():  {"text"},
-	reflect.TypeFor[models.Words]():        {"ARRAY"},
-	reflect.TypeFor[models.BulkAction]():   {"text"},
-	reflect.TypeFor[models.NextPosting]():  {"text"},
-	reflect.TypeFor[float64]():             {"double precision"},
-	reflect.TypeFor[json.RawMessage]():     {"jsonb"},
-	reflect.TypeFor[models.Outcome]():      {"daybook.attempt_outcome"},
-	reflect.TypeFor[models.AccountType]():  {"daybook.account_type"},
-	reflect.TypeFor[models.Side]():         {"daybook.entry_side"},
-	reflect.TypeFor[models.JobState]():     {"daybook.job_state"},
-	reflect.TypeFor[models.ImpactKind]():   {"daybook.impact_kind"},
+	reflect.TypeFor[models.ErrorCode]():     {"text"},
+	reflect.TypeFor[models.DeliveryState](): {"text"},
+	reflect.TypeFor[models.DocumentType]():  {"text"},
+	reflect.TypeFor[models.Direction]():     {"text"},
+	reflect.TypeFor[models.AttemptKind]():   {"text"},
+	reflect.TypeFor[models.Words]():         {"ARRAY"},
+	reflect.TypeFor[models.BulkAction]():    {"text"},
+	reflect.TypeFor[models.NextPosting]():   {"text"},
+	reflect.TypeFor[float64]():              {"double precision"},
+	reflect.TypeFor[json.RawMessage]():      {"jsonb"},
+	reflect.TypeFor[models.Outcome]():       {"daybook.attempt_outcome"},
+	reflect.TypeFor[models.AccountType]():   {"daybook.account_type"},
+	reflect.TypeFor[models.Side]():          {"daybook.entry_side"},
+	reflect.TypeFor[models.JobState]():      {"daybook.job_state"},
+	reflect.TypeFor[models.ImpactKind]():    {"daybook.impact_kind"},
 
 	reflect.TypeFor[models.ClosedPeriodPolicy](): {"daybook.closed_period_policy"},
 	reflect.TypeFor[models.PeriodState]():        {"daybook.period_state"},
@@ -280,7 +282,9 @@ INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'n', '{mail}');
 SELECT queues.enqueue('email', '{}') FROM queues.limit_tasks('email', true) AS a, queues.limit_tasks('sms', NULL, 1) AS b;
 INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) VALUES (1, now(), now() + interval '5 minutes', NULL), (1, now(), now() + interval '5 minutes', 1);
 SELECT queues.fail_task(1, 'e'), queues.complete_task(1);
-INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_code, duration_ms) VALUES ('k', 1, 'u', 200, true, NULL, 1), ('k', 2, 'u', NULL, false, 'TIMEOUT', 1);`)
+INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, status, ok, error_code, duration_ms) VALUES ('k', 1, 'u', 200, true, NULL, 1), ('k', 2, 'u', NULL, false, 'TIMEOUT', 1);
+INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation, reference, error_code, error, ended_at)
+VALUES ('k', 'email', 'sending', 1, 0, NULL, NULL, NULL, NULL), ('k', 'sms', 'unknown', 1, 0, 'SM1', 'TIMEOUT', 'e', now());`)
 	require.NoError(t, err)
 	sqlDB := stdlib.OpenDBFromPool(db.Pool)
 	t.Cleanup(func() { assert.NoError(t, sqlDB.Close()) })

@@ -22,6 +22,8 @@ WITH looked AS MATERIALIZED (
     DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
 ), receipts AS (
     DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
+), deliveries AS (
+    DELETE FROM daybook.job_deliveries c USING doomed d WHERE c.job_id = d.id
 ), jobs AS (
     DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
 )

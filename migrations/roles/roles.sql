@@ -46,7 +46,7 @@ GRANT UPDATE (next, entries, document_version, settled_version, updated_at) ON d
 GRANT UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_worker;
 GRANT INSERT, UPDATE, DELETE ON daybook.jobs TO daybook_worker;
 GRANT INSERT ON daybook.job_links TO daybook_worker;
-GRANT INSERT, UPDATE, DELETE ON daybook.webhook_deliveries, daybook.job_workers, daybook.job_types TO daybook_worker;
+GRANT INSERT, UPDATE, DELETE ON daybook.webhook_deliveries, daybook.job_deliveries, daybook.job_workers, daybook.job_types TO daybook_worker;
 GRANT EXECUTE ON FUNCTION daybook.note_job_types TO daybook_worker;
 GRANT INSERT, DELETE ON daybook.attempts TO daybook_worker;
 -- An attempt that comes to the same as the one before it shares its row; what an attempt came to stays.

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Delivery is what became of one channel of a job that sends by several.
+type Delivery struct {
+	Channel   string
+	State     models.DeliveryState
+	Attempt   int
+	Reference string
+	ErrorCode models.ErrorCode
+	Error     string
+}
+
+// Deliveries reads what became of each channel of a job in earlier attempts. A channel that was being asked when its attempt ended becomes
+// unknown: it is not on record whether it took the message.
+func Deliveries(ctx context.Context, q batcher, jobID string) (map[string]Delivery, error) {
+	const stmt = `
+WITH lost AS (
+    UPDATE daybook.job_deliveries
+       SET state = 'unknown', ended_at = clock_timestamp(), error_code = 'WORKER_LOST',
+           error = 'the attempt ended before it was on record whether the message was sent'
+     WHERE job_id = @job AND state = 'sending'
+    RETURNING channel, state, attempt, reference, error_code, error
+)
+SELECT channel, state, attempt, coalesce(reference, ''), coalesce(error_code, ''), coalesce(error, '') FROM lost
+ UNION ALL
+SELECT d.channel, d.state, d.attempt, coalesce(d.reference, ''), coalesce(d.error_code, ''), coalesce(d.error, '')
+  FROM daybook.job_deliveries d
+ WHERE d.job_id = @job AND d.state <> 'sending'`
+	rows, err := byKey(ctx, q, pgx.RowToStructByPos[Delivery], stmt, Args{"job": jobID})
+	if err != nil {
+		return nil, Wrap("read what the job has sent", err)
+	}
+	all := make(map[string]Delivery, len(rows))
+	for _, d := range rows {
+		all[d.Channel] = d
+	}
+	return all, nil
+}
+
+// BeginDelivery notes that a channel is about to be asked. It reports false when it must not be: the message was sent, or perhaps sent, or
+// was refused for good. A request to try the job again allows what was refused; one that resets the job allows also what was perhaps sent.
+func BeginDelivery(ctx context.Context, q batcher, jobID, channel string, attempt int) (bool, error) {
+	const stmt = `
+INSERT INTO daybook.job_deliveries AS d (job_id, channel, state, attempt, generation)
+SELECT @job, @channel, 'sending', @attempt, coalesce((SELECT j.generation FROM daybook.jobs j WHERE j.id = @job), 0)
+ON CONFLICT (job_id, channel) DO UPDATE
+   SET state = 'sending', attempt = excluded.attempt, generation = excluded.generation, reference = NULL, error_code = NULL, error = NULL,
+       started_at = clock_timestamp(), ended_at = NULL
+ WHERE d.state = 'failed'
+    OR (d.state = 'refused' AND d.generation < excluded.generation)
+    OR (d.state = 'unknown' AND d.generation < excluded.generation AND d.attempt >= excluded.attempt)
+RETURNING d.channel`
+	begun, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{"job": jobID, "channel": channel, "attempt": attempt})
+	return len(begun) == 1, Wrap("note that a channel is asked", err)
+}
+
+// EndDelivery notes what became of a channel that was asked.
+func EndDelivery(ctx context.Context, q batcher, jobID string, d Delivery) error {
+	const stmt = `
+UPDATE daybook.job_deliveries
+   SET state = @state, reference = nullif(@reference, ''), error_code = nullif(@code, ''), error = nullif(@error, ''), ended_at = @now
+ WHERE job_id = @job AND channel = @channel AND attempt = @attempt AND state IN ('sending', 'unknown')
+RETURNING channel`
+	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{
+		"job": jobID, "channel": d.Channel, "attempt": d.Attempt, "state": string(d.State), "reference": d.Reference, "code": string(d.ErrorCode),
+		"error": d.Error, "now": time.Now(),
+	})
+	return Wrap("note what became of a channel", err)
+}
