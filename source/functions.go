@@ -151,3 +151,12 @@ func (f Functions[K]) setPosted(ctx context.Context, tx pgx.Tx, keys []accountin
 	}
 	return f.SetPosted(ctx, tx, some, are)
 }
+
+// Columns are the keys as a statement takes them: the organizations, and beside them the rows' keys.
+func Columns[K queue.DocumentKey](keys []Key[K]) (orgs []string, ids []K) {
+	orgs, ids = make([]string, len(keys)), make([]K, len(keys))
+	for i, k := range keys {
+		orgs[i], ids[i] = k.OrgID, k.ID
+	}
+	return orgs, ids
+}

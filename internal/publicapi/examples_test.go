@@ -40,6 +40,7 @@ var plain = map[string]bool{
 	"queue.SetDefaultHooks":             true,
 	"queue.SetDefaultSource":            true,
 	"tasks.NewRegistry":                 true,
+	"source.Columns":                    true,
 	"workers.AccountingSettingsFromEnv": true, "workers.JobsSettingsFromEnv": true, "workers.TasksSettingsFromEnv": true,
 }
 
