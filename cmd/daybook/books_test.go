@@ -41,6 +41,31 @@ func TestAudit(t *testing.T) {
 	assert.Contains(t, b.run("audit", "--all-orgs").out, "invoice-2")
 }
 
+// TestExplainADocumentOfTheApplicationsOwnTables: it has no row, and in time no job.
+func TestExplainADocumentOfTheApplicationsOwnTables(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "sale", 1000))
+	b.work()
+	_, err := b.Pool.Exec(t.Context(), `DELETE FROM daybook.documents`)
+	require.NoError(t, err)
+	assert.Contains(t, b.ok("explain", "acme", "sale"), "not in daybook.documents")
+	_, err = b.Pool.Exec(t.Context(), `UPDATE daybook.organizations SET source = 'shop'`)
+	require.NoError(t, err)
+	_, err = b.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue`)
+	require.NoError(t, err)
+	text := b.ok("explain", "acme", "sale")
+	for _, want := range []string{"in the application's own tables: read from the source shop", "posts, live", "4400"} {
+		assert.Contains(t, text, want)
+	}
+	var e listing.Explanation
+	b.json(&e, "explain", "acme", "sale")
+	assert.Equal(t, "shop", e.Source)
+	assert.Nil(t, e.Document)
+	assert.Len(t, e.Impacts, 1)
+}
+
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

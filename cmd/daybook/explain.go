@@ -10,6 +10,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/models"
@@ -86,7 +87,11 @@ func (a *app) printExplanation(w io.Writer, e *listing.Explanation) error {
 func (a *app) printDocument(w io.Writer, e *listing.Explanation) error {
 	lines := fields{{"document", e.DocumentID}, {"organization", e.OrgID}}
 	if d := e.Document; d == nil {
-		lines = append(lines, [2]string{"", "not in daybook.documents: read from another source (`daybook organizations list`), or removed"})
+		where := "not in daybook.documents: it was removed, or never written"
+		if e.Source != store.SourceDaybook {
+			where = "in the application's own tables: read from the source " + e.Source
+		}
+		lines = append(lines, [2]string{"kept", where})
 	} else {
 		state := "not ready"
 		switch {

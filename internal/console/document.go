@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -24,9 +23,7 @@ const (
 type documentView struct {
 	listing.Explanation
 	Document *models.Document
-	// Source names where the application keeps the document, when daybook.documents does not have it.
-	Source string
-	State  string
+	State    string
 	// Lines are those from First (counted from 1) on, of all Total.
 	Lines        []models.Line
 	First, Total int
@@ -63,13 +60,7 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 		return nil, err
 	}
 	d := documentView{Explanation: e, Document: e.Document, State: documentState(e.Document)}
-	if e.Document == nil {
-		needs, err := store.NeedsOf(ctx, c.Pool, []string{org})
-		if err != nil {
-			return nil, err
-		}
-		d.Source = needs[org].Source
-	} else {
+	if e.Document != nil {
 		d.page(r)
 	}
 	if len(d.Attempts) > lastAttempts {

@@ -18,7 +18,7 @@ func (c *console) search() {
 	c.page("GET "+Root+"search", tokens.ScopeRead, c.find)
 }
 
-// find looks for a text as the id of a job, an idempotency key, a document's id and a task's id. One that is found is shown at once.
+// find looks for a text as the id of a job, an idempotency key, a document's id, also of a document whose job was removed, and a task's id. One that is found is shown at once.
 func (c *console) find(ctx context.Context, r *request) (*view, error) {
 	q := value(r, "q")
 	org, err := r.org()
@@ -61,6 +61,9 @@ func (c *console) hits(r *request, found listing.Finds) []hit {
 			why = "its document"
 		}
 		hits = append(hits, hit{"Accounting job", j.DocumentID, r.link("accounting/" + joinPath(j.ID)), j.OrgID, "", string(j.State), why})
+	}
+	for _, d := range found.Documents {
+		hits = append(hits, hit{"Document", d.ID, r.link("documents", "org", d.OrgID, "document", d.ID), d.OrgID, "", "", "its id"})
 	}
 	for _, t := range found.Tasks {
 		hits = append(hits, hit{"Task", strconv.FormatInt(t.ID, 10), r.link("tasks/" + strconv.FormatInt(t.ID, 10)), "", t.Type, string(t.State), "its id"})

@@ -20,24 +20,48 @@ import (
 type Document struct {
 	OrgID     string     `json:"orgId"`
 	ID        string     `json:"id"`
-	Type      string     `json:"type"`
-	Direction string     `json:"direction" enum:"in,out"`
-	Currency  string     `json:"currency"`
-	IssueDate string     `json:"issueDate" format:"date"`
+	Source    string     `json:"source" doc:"Where the organization's documents are read: daybook, or the name of a source of the application's. A document of the application's own tables has here what its job and its impacts say"`
+	Type      string     `json:"type,omitempty" doc:"This and the fields up to currency are absent for a document that is not in daybook.documents"`
+	Direction string     `json:"direction,omitempty" enum:"in,out"`
+	Currency  string     `json:"currency,omitempty"`
+	IssueDate string     `json:"issueDate,omitempty" format:"date" doc:"Absent: it is not in daybook.documents, and was never posted"`
 	ValueDate string     `json:"valueDate,omitempty" format:"date"`
-	Version   int64      `json:"version" doc:"It grows when the document is marked ready, not ready or deleted"`
-	ReadyAt   *time.Time `json:"readyAt,omitempty" doc:"When it was marked ready; absent: it is not"`
+	Version   int64      `json:"version" doc:"It grows when the document is marked ready, not ready or deleted; of a document of the application's own tables, the newest that was asked for"`
+	ReadyAt   *time.Time `json:"readyAt,omitempty" doc:"When it was marked ready; absent: it is not, or it is not in daybook.documents"`
 	DeletedAt *time.Time `json:"deletedAt,omitempty"`
-	CreatedAt time.Time  `json:"createdAt"`
-	UpdatedAt time.Time  `json:"updatedAt"`
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
 }
 
-func document(d *models.Document) Document {
+func documentLine(org, source string, d *ledgerdb.DocumentLine) Document {
 	out := Document{
-		OrgID: d.OrgID, ID: d.ID, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.IssueDate.String(),
-		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+		OrgID: org, ID: d.ID, Source: source, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.Date.String(),
+		ValueDate: d.ValueDate.String(), Version: d.Version, ReadyAt: d.ReadyAt, DeletedAt: d.DeletedAt, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 	}
-	if d.ValueDate != nil && !d.ValueDate.IsZero() {
+	if d.Here {
+		out.Source = store.SourceDaybook
+	}
+	return out
+}
+
+// explained is a document as its row has it, or else as its job and its last impact do.
+func explained(e *listing.Explanation) Document {
+	out := Document{OrgID: e.OrgID, ID: e.DocumentID, Source: e.Source}
+	if e.Job != nil {
+		out.Version = e.Job.VersionHint
+	}
+	if n := len(e.Impacts); n > 0 {
+		out.IssueDate, out.Version = e.Impacts[n-1].DocumentDate.String(), max(out.Version, e.Impacts[n-1].DocumentVersion)
+	}
+	d := e.Document
+	if d == nil {
+		return out
+	}
+	out = Document{
+		OrgID: d.OrgID, ID: d.ID, Source: store.SourceDaybook, Type: string(d.Type), Direction: string(d.Direction), Currency: d.Currency, IssueDate: d.IssueDate.String(),
+		Version: d.AccountingReadyVersion, ReadyAt: d.AccountingReadyAt, DeletedAt: d.DeletedAt, CreatedAt: &d.CreatedAt, UpdatedAt: &d.UpdatedAt,
+	}
+	if d.ValueDate != nil {
 		out.ValueDate = d.ValueDate.String()
 	}
 	return out
@@ -121,28 +145,38 @@ type listDocumentsOutput struct {
 }
 
 func (s *server) listDocuments(ctx context.Context, in *listDocumentsInput) (*listDocumentsOutput, error) {
-	f := listing.DocumentFilter{Type: models.DocumentType(in.Type), Limit: in.Limit + 1}
-	if _, err := in.decode(&f.After); err != nil {
+	q := ledgerdb.DocumentQuery{Type: models.DocumentType(in.Type), Limit: in.Limit}
+	if _, err := in.decode(&q.After); err != nil {
 		return nil, err
 	}
 	var err error
-	if f.OrgID, err = s.organization(ctx, in.OrgID); err != nil {
+	if q.OrgID, err = s.organization(ctx, in.OrgID); err != nil {
 		return nil, err
 	}
-	documents, err := s.Listing.Documents(ctx, f)
+	needs, err := store.NeedsOf(ctx, s.pool, []string{q.OrgID})
 	if err != nil {
 		return nil, err
 	}
 	out := &listDocumentsOutput{}
-	documents, out.Body.NextCursor = page(in.PageInput, documents, func(d models.Document) any { return d.ID })
-	out.Body.Documents = convert(documents, document)
+	out.Body.Documents = []Document{}
+	// Where few documents are of the type, a page may have fewer than were asked for, and another one behind it.
+	page, err := ledgerdb.FindDocuments(ctx, s.pool, q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Documents {
+		out.Body.Documents = append(out.Body.Documents, documentLine(q.OrgID, needs[q.OrgID].Source, &page.Documents[i]))
+	}
+	if page.Next != "" {
+		out.Body.NextCursor = cursorOf(page.Next)
+	}
 	return out, nil
 }
 
 // Posting is how a document stands in the queue and the ledger.
 type Posting struct {
-	JobID         string `json:"jobId"`
-	State         string `json:"state" enum:"pending,leased,completed,failed,cancelled" doc:"The job's"`
+	JobID         string `json:"jobId,omitempty" doc:"Absent, as the state: the job was removed, and the ledger has what it posted"`
+	State         string `json:"state,omitempty" enum:"pending,leased,completed,failed,cancelled" doc:"The job's"`
 	Version       int64  `json:"version" doc:"The newest document version that was asked for"`
 	PostedVersion *int64 `json:"postedVersion,omitempty" doc:"The version that is posted; absent: none is"`
 	ImpactID      *int64 `json:"impactId,omitempty" doc:"The impact that posts it"`
@@ -153,7 +187,7 @@ type Posting struct {
 type documentOutput struct {
 	Body struct {
 		Document
-		Content object   `json:"content" doc:"Lines, taxes and totals as the document states them, in minor units"`
+		Content object   `json:"content,omitempty" doc:"Lines, taxes and totals as the document states them, in minor units; absent: it is not in daybook.documents"`
 		Posting *Posting `json:"posting,omitempty" doc:"Absent: it was never enqueued"`
 	}
 }
@@ -163,18 +197,21 @@ func (s *server) getDocument(ctx context.Context, in *DocumentInput) (*documentO
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.Listing.Document(ctx, org, in.DocumentID)
+	e, err := s.Listing.ExplainPart(ctx, org, in.DocumentID, listing.ExplainLimits{Impacts: 1, Entries: 100})
 	if err != nil {
 		return nil, err
 	}
 	out := &documentOutput{}
-	out.Body.Document = document(&d)
-	if out.Body.Content, err = objectOf(d.Content); err != nil {
-		return nil, err
+	out.Body.Document = explained(&e)
+	if e.Document != nil {
+		if out.Body.Content, err = objectOf(e.Document.Content); err != nil {
+			return nil, err
+		}
 	}
 	status, err := store.ReadAccountingJobStatus(ctx, s.pool, org, in.DocumentID)
 	switch {
 	case errors.Is(err, store.ErrJobNotFound):
+		out.Body.Posting = withoutJob(&e)
 		return out, nil
 	case err != nil:
 		return nil, err
@@ -184,6 +221,23 @@ func (s *server) getDocument(ctx context.Context, in *DocumentInput) (*documentO
 		ImpactID: status.LiveImpactID, ErrorCode: string(status.ErrorCode), Error: status.Error,
 	}
 	return out, nil
+}
+
+// withoutJob is what the ledger alone says of a document; nil: nothing.
+func withoutJob(e *listing.Explanation) *Posting {
+	n := len(e.Impacts)
+	if n == 0 {
+		return nil
+	}
+	version := e.Impacts[n-1].DocumentVersion
+	for _, c := range e.Impacts[n-1].Confirmations {
+		version = max(version, c.DocumentVersion)
+	}
+	p := &Posting{Version: version, ImpactID: e.LiveImpactID}
+	if e.LiveImpactID != nil {
+		p.PostedVersion = &version
+	}
+	return p
 }
 
 type listEntriesInput struct {

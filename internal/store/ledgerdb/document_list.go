@@ -49,9 +49,13 @@ type DocumentLine struct {
 	Currency  string
 	// Date is the date that is printed on the document, as its row or its last impact has it; zero: not known.
 	Date      models.Date
+	ValueDate models.Date
 	Version   int64
 	ReadyAt   *time.Time
 	DeletedAt *time.Time
+	// CreatedAt and UpdatedAt are those of the row of daybook.documents; nil: it has none.
+	CreatedAt *time.Time
+	UpdatedAt *time.Time
 	// JobState and ErrorCode are its job's; empty: it has none.
 	JobState  models.JobState
 	ErrorCode models.ErrorCode
@@ -85,7 +89,7 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
         SELECT k.id, d.id IS NOT NULL AS here, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction, coalesce(d.currency, '') AS currency,
                coalesce(d.issue_date, i.document_date) AS date, coalesce(d.accounting_ready_version, j.version_hint, 0) AS version,
                d.accounting_ready_at, d.deleted_at, coalesce(j.state::text, '') AS state, coalesce(j.last_error_code, '') AS code,
-               CASE WHEN i.kind = 'post' THEN i.document_version END AS posted
+               CASE WHEN i.kind = 'post' THEN i.document_version END AS posted, d.value_date, d.created_at, d.updated_at
           FROM keys k
           LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = @org AND x.id = k.id LIMIT 1) d ON true
           LEFT JOIN LATERAL (SELECT * FROM daybook.accounting_work_queue x WHERE x.org_id = @org AND x.document_id = k.id LIMIT 1) j ON true
@@ -108,7 +112,8 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
 	var last string
 	rows, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (DocumentLine, error) {
 		var l nullableLine
-		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version, &l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted)
+		err := row.Scan(&scanned, &last, &l.id, &l.here, &l.kind, &l.direction, &l.currency, &l.date, &l.version, &l.readyAt, &l.deletedAt, &l.state, &l.code, &l.posted,
+			&l.valueDate, &l.createdAt, &l.updatedAt)
 		return l.line(), err
 	}, stmt, store.Args{
 		"org": f.OrgID, "after": f.After, "prefix": f.Prefix, "end": f.Prefix + lastCharacter, "scan": scan, "type": string(f.Type), "state": string(f.State),
@@ -139,7 +144,7 @@ const lastCharacter = "\U0010FFFF"
 type nullableLine struct {
 	id, kind, direction, currency, state, code *string
 	here                                       *bool
-	date                                       *time.Time
+	date, valueDate, createdAt, updatedAt      *time.Time
 	version, posted                            *int64
 	readyAt, deletedAt                         *time.Time
 }
@@ -151,5 +156,6 @@ func (l nullableLine) line() DocumentLine {
 	return DocumentLine{
 		ID: *l.id, Here: *l.here, Type: models.DocumentType(*l.kind), Direction: models.Direction(*l.direction), Currency: *l.currency, Date: dateOf(l.date),
 		Version: *l.version, ReadyAt: l.readyAt, DeletedAt: l.deletedAt, JobState: models.JobState(*l.state), ErrorCode: models.ErrorCode(*l.code), PostedVersion: l.posted,
+		ValueDate: dateOf(l.valueDate), CreatedAt: l.createdAt, UpdatedAt: l.updatedAt,
 	}
 }

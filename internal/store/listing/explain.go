@@ -19,6 +19,8 @@ import (
 type Explanation struct {
 	OrgID      string `json:"org_id"`
 	DocumentID string `json:"document_id"`
+	// Source is where the organization's documents are read, as the database has it on record: daybook for daybook.documents.
+	Source string `json:"source"`
 	// Document is nil when the application keeps its documents in tables of its own, or the document is gone.
 	Document *models.Document `json:"document,omitempty"`
 	// Job is nil when the document was never enqueued, or its job was purged.
@@ -65,6 +67,9 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 		if err := e.readDocument(tx); err != nil {
 			return err
 		}
+		if err := e.readSource(tx); err != nil {
+			return err
+		}
 		return e.readImpacts(tx, limits)
 	}, snapshot)
 	if err == nil && e.Document == nil && e.Job == nil && len(e.Impacts) == 0 {
@@ -95,6 +100,12 @@ func (e *Explanation) readDocument(tx *gorm.DB) error {
 		e.Attempts = e.Attempts[:store.DefaultLimit]
 	}
 	return err
+}
+
+// readSource reads where the organization's documents are.
+func (e *Explanation) readSource(tx *gorm.DB) error {
+	const stmt = `SELECT coalesce((SELECT o.source FROM daybook.organizations o WHERE o.id = ?), d.source) FROM daybook.defaults d`
+	return tx.Raw(stmt, e.OrgID).Scan(&e.Source).Error
 }
 
 // readImpacts reads the chain of impacts with its entries and confirmations.

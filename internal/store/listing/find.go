@@ -2,9 +2,11 @@ package listing
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strconv"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -15,10 +17,15 @@ const maxFinds = 50
 type Finds struct {
 	Jobs       []models.Job
 	Accounting []models.AccountingJob
-	Tasks      []ListedTask
+	// Documents are those that have no job, or none any more, but a row of daybook.documents or impacts.
+	Documents []DocumentPlace
+	Tasks     []ListedTask
 	// More says that there are others.
 	More bool
 }
+
+// DocumentPlace names a document.
+type DocumentPlace struct{ OrgID, ID string }
 
 // Find looks for a text as the id or idempotency key of a background job, the id or document of an accounting job and, with tasks, the id of a
 // task: in one organization, or in all when org is empty. Each is found by an index.
@@ -51,8 +58,32 @@ func (l *Listing) Find(ctx context.Context, org, text string, tasks bool) (Finds
 	}
 	f.More = f.More || documents.Next != ""
 	f.Accounting = slices.Concat(byID, documents.Jobs)
+	if len(documents.Jobs) == 0 {
+		if f.Documents, err = l.documentsWithoutJob(ctx, org, text); err != nil {
+			return f, err
+		}
+	}
 	if id, notNumber := strconv.ParseInt(text, 10, 64); tasks && notNumber == nil {
 		f.Tasks, err = l.tasks(ctx, []int64{id})
 	}
 	return f, err
+}
+
+// documentsWithoutJob finds the documents with an id that are posted, or in daybook.documents.
+func (l *Listing) documentsWithoutJob(ctx context.Context, org, document string) (found []DocumentPlace, err error) {
+	const stmt = `
+SELECT o.id AS org_id, @document AS id
+  FROM (SELECT o.id FROM daybook.organizations o WHERE @org = '' OR o.id = @org ORDER BY o.id LIMIT 20000) o
+ CROSS JOIN LATERAL (
+       SELECT FROM (
+              (SELECT FROM daybook.impacts i WHERE i.org_id = o.id AND i.document_id = @document LIMIT 1)
+               UNION ALL
+              (SELECT FROM daybook.documents d WHERE d.org_id = o.id AND d.id = @document LIMIT 1)) x
+        LIMIT 1) x
+ ORDER BY o.id
+ LIMIT @most`
+	err = l.bounded(ctx, func(l *Listing) error {
+		return l.db.Raw(stmt, sql.Named("org", org), sql.Named("document", document), sql.Named("most", maxFinds)).Scan(&found).Error
+	})
+	return found, store.Wrap("find documents", err)
 }
