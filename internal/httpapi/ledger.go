@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -168,7 +169,7 @@ func (s *server) listDocuments(ctx context.Context, in *listDocumentsInput) (*li
 		out.Body.Documents = append(out.Body.Documents, documentLine(q.OrgID, needs[q.OrgID].Source, &page.Documents[i]))
 	}
 	if page.Next != "" {
-		out.Body.NextCursor = cursorOf(page.Next)
+		out.Body.NextCursor = cursor.Of(page.Next)
 	}
 	return out, nil
 }
