@@ -17,7 +17,9 @@ import (
 	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
-func TestMain(m *testing.M) { daybooktest.Main(m, daybooktest.Options{Migrate: daybooktest.SQL(schema)}) }
+func TestMain(m *testing.M) {
+	daybooktest.Main(m, daybooktest.Options{Migrate: daybooktest.SQL(schema)})
+}
 
 // bundle is an organization whose invoices are in the example's table.
 type bundle struct {
