@@ -14,6 +14,7 @@ CREATE TABLE daybook.jobs (
     idempotency_key   text COLLATE "C",
     unique_hash       bytea,
     priority          smallint NOT NULL DEFAULT 2,
+    fleet             smallint NOT NULL DEFAULT 0,
     state             daybook.job_state NOT NULL DEFAULT 'pending',
     ready_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     first_ready_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -60,6 +61,7 @@ COMMENT ON COLUMN daybook.jobs.state IS 'failed is the dead letter';
 COMMENT ON COLUMN daybook.jobs.run_count IS 'Attempts, the running one included';
 COMMENT ON COLUMN daybook.jobs.max_attempts IS 'Null: the policy of the type''s handler says';
 COMMENT ON COLUMN daybook.jobs.counted IS 'Whether the lease counts towards its type''s limit over all workers; only such leases are indexed by type';
+COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
 COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
@@ -101,17 +103,28 @@ END
 $$;
 ALTER TABLE daybook.jobs ADD CONSTRAINT sound CHECK (daybook.is_sound_job(jobs));
 
--- The lease query: one range a priority, organization and type, oldest first.
-CREATE INDEX jobs_due ON daybook.jobs (priority, org_id, type, ready_at, id) WHERE state = 'pending';
--- Recent scans: what has fallen due lately, of all organizations and types. Only statements that say it in these words use it: where a snapshot keeps
+-- Where a job stands among those of its organization and priority: its type, and for a job in a named queue both. A type has no slash. One expression, so
+-- that the planner can inline it.
+CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce($1 || '/' || $2, $1)
+$$;
+COMMENT ON FUNCTION daybook.job_slot IS 'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+
+-- The lease query: one range a fleet, priority, organization and slot, oldest first.
+CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE state = 'pending';
+-- Recent scans: what has fallen due lately, of all organizations and types of a fleet. Only statements that say it in these words use it: where a snapshot keeps
 -- the rows that were completed, ANALYZE finds hardly any pending one, and to the planner both indexes cost nothing.
-CREATE INDEX jobs_ready ON daybook.jobs (ready_at) WHERE num_nulls(nullif(state, 'pending')) = 1;
+CREATE INDEX jobs_ready ON daybook.jobs (fleet, ready_at) WHERE num_nulls(nullif(state, 'pending')) = 1;
 -- Leases of a turn, and stale leases by age.
 CREATE INDEX jobs_turn ON daybook.jobs (turn_id, last_attempted_at) WHERE state = 'leased';
 CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'leased';
 -- The caps of organizations, and the limits of types over all workers.
 CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE state = 'leased' AND capped;
 CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE state = 'leased' AND counted;
+-- Named queues: how many of a queue's jobs are leased, and how many are in each state. A job without a queue has no entry.
+CREATE INDEX jobs_queue ON daybook.jobs (queue, state) WHERE queue IS NOT NULL;
 -- Dead letters, newest first, of all organizations and of one; and by what they failed of: those that return when their cause is gone, and
 -- groups of them with the newest and the oldest of each.
 CREATE INDEX jobs_failed ON daybook.jobs (finished_at DESC, id) WHERE state = 'failed';
@@ -123,13 +136,22 @@ CREATE INDEX jobs_finished ON daybook.jobs (finished_at) WHERE state IN ('comple
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs (idempotency_key, org_id) WHERE idempotency_key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_unique ON daybook.jobs (org_id, unique_hash) WHERE unique_hash IS NOT NULL AND state IN ('pending', 'leased');
 
--- As wake_accounting_queue.
-CREATE FUNCTION daybook.wake_job_queue() RETURNS void
+-- The key of the lock by which the workers of a fleet wait for jobs. Each fleet has its own, so that a job wakes only those who may work it.
+CREATE FUNCTION daybook.jobs_key(fleet integer) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT 2 + 16 * $1
+$$;
+
+-- As wake_accounting_queue, for the workers of a fleet; null: of every fleet.
+CREATE FUNCTION daybook.wake_job_queue(fleet integer DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF daybook.must_wake(2, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
-        PERFORM pg_notify('daybook_jobs', '');
+    IF fleet IS NULL THEN
+        PERFORM daybook.wake_job_queue(f.id) FROM daybook.fleets f;
+    ELSIF daybook.must_wake(daybook.jobs_key(fleet), '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+        PERFORM pg_notify(CASE fleet WHEN 0 THEN 'daybook_jobs' ELSE 'daybook_jobs_' || fleet END, '');
     END IF;
 END
 $$;
@@ -148,6 +170,7 @@ CREATE INDEX job_links_job ON daybook.job_links (job_id);
 CREATE TABLE daybook.job_workers (
     id         text COLLATE "C" PRIMARY KEY,
     name       text NOT NULL,
+    fleet      smallint NOT NULL DEFAULT 0,
     types      text[] NOT NULL,
     first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_seen  timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -196,7 +219,8 @@ COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls th
 -- +goose Down
 DELETE FROM daybook.attempts WHERE kind = 'jobs';
 DROP TABLE daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
-DROP FUNCTION daybook.wake_job_queue;
+DROP FUNCTION daybook.wake_job_queue, daybook.jobs_key;
 ALTER TABLE daybook.jobs DROP CONSTRAINT sound;
 DROP FUNCTION daybook.is_sound_job(daybook.jobs);
 DROP TABLE daybook.jobs;
+DROP FUNCTION daybook.job_slot;

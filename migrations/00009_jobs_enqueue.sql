@@ -1,6 +1,6 @@
 -- Chapter 9: enqueuing jobs. The Go package queue calls these functions, and programs in other languages may too.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 a job that it is to wait for is unknown, DB020 the payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input.
+-- SQLSTATEs: DB010 the request is invalid, DB011 a job that it is to wait for is unknown, DB020 the payload is too large, DB021 it is invalid, DB022 the idempotency key was used with other input, DB023 there is no such queue.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -190,8 +190,8 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF daybook.must_wake(2, due) THEN
-            PERFORM daybook.wake_job_queue();
+        IF daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
+            PERFORM daybook.wake_job_queue(opened.fleet);
         END IF;
         RETURN 'rescheduled';
     END IF;
@@ -238,6 +238,9 @@ DECLARE
     hash    bytea;
     due     timestamptz := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
     -- It waits for others: it is due when they have ended.
+    -- The named queue, and the fleet that works it.
+    named   CONSTANT text := nullif(enqueue_job.queue, 'default');
+    crew    CONSTANT smallint := CASE WHEN named IS NULL THEN 0 ELSE daybook.queue_fleet(named) END;
     waits   CONSTANT boolean := enqueue_job.sequence IS NOT NULL OR coalesce(cardinality(enqueue_job.after), 0) > 0;
     first   record;
     opened  daybook.jobs;
@@ -256,9 +259,9 @@ BEGIN
 
     IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
         -- It conflicts with no other job, so it needs no hash.
-        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due,
-                coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts, enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts, crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         RETURNING id INTO job_id;
     ELSE
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
@@ -268,10 +271,10 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  queue, sequence, awaited)
+                                  fleet, queue, sequence, awaited)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -314,8 +317,8 @@ BEGIN
         PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)]);
         due := clock_timestamp();
     END IF;
-    IF daybook.must_wake(2, due) THEN
-        PERFORM daybook.wake_job_queue();
+    IF daybook.must_wake(daybook.jobs_key(crew), due) THEN
+        PERFORM daybook.wake_job_queue(crew);
     END IF;
 END
 $$;
@@ -375,17 +378,17 @@ BEGIN
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, r.queue, r.sequence, r.sequence IS NOT NULL
+               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL
           FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -400,14 +403,14 @@ BEGIN
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, queue, sequence, awaited)
+                                           max_attempts, fleet, queue, sequence, awaited)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, h.queue, h.sequence, h.sequence IS NOT NULL
+                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -431,7 +434,9 @@ BEGIN
     ELSIF ready_ats IS NOT NULL THEN
         due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
     END IF;
-    IF cardinality(fresh) > 0 AND daybook.must_wake(2, due) THEN
+    IF cardinality(fresh) > 0 AND queues IS NULL AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue(0);
+    ELSIF cardinality(fresh) > 0 AND queues IS NOT NULL AND due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     IF cardinality(fresh) = total THEN

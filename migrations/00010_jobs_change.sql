@@ -74,8 +74,8 @@ BEGIN
         RETURN;
     END;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
-    IF daybook.must_wake(2, due) THEN
-        PERFORM daybook.wake_job_queue();
+    IF daybook.must_wake(daybook.jobs_key(job.fleet), due) THEN
+        PERFORM daybook.wake_job_queue(job.fleet);
     END IF;
 END
 $$;
@@ -134,7 +134,7 @@ BEGIN
                    FOR NO KEY UPDATE SKIP LOCKED) m
          CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
     END;
-    IF changed > 0 AND daybook.must_wake(2, due) THEN
+    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN changed;

@@ -124,7 +124,7 @@ BEGIN
         RETURNING j.ready_at
     )
     SELECT min(r.ready_at) INTO due FROM released r;
-    IF due IS NOT NULL AND daybook.must_wake(2, due) THEN
+    IF due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -299,7 +299,7 @@ BEGIN
         INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
         left_over := true;
     END IF;
-    IF left_over AND daybook.must_wake(2, '-infinity') THEN
+    IF left_over THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN NULL;

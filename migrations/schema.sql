@@ -140,6 +140,7 @@ CREATE TABLE daybook.jobs (
     idempotency_key text COLLATE pg_catalog."C",
     unique_hash bytea,
     priority smallint DEFAULT 2 NOT NULL,
+    fleet smallint DEFAULT 0 NOT NULL,
     state daybook.job_state DEFAULT 'pending'::daybook.job_state NOT NULL,
     ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     first_ready_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -181,6 +182,10 @@ COMMENT ON COLUMN daybook.jobs.unique_hash IS 'input_hash, if the job is to be t
 -- Name: COLUMN jobs.priority; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.priority IS '1 high, 2 normal, 3 low';
+
+-- Name: COLUMN jobs.fleet; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.fleet IS 'The fleet whose workers work it (daybook.fleets): that of its queue; 0: the one without a name';
 
 -- Name: COLUMN jobs.state; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -893,6 +898,30 @@ $$;
 
 COMMENT ON FUNCTION daybook.decide_posted_elsewhere(org_id text, document_id text, post text, OUT version bigint, OUT job_id text, OUT result text) IS 'Decides what a document that is posted elsewhere does: difference posts what is missing, full posts all of it, nothing leaves this version to the other system';
 
+-- Name: delete_queue(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.delete_queue(name text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    opened bigint;
+BEGIN
+    PERFORM daybook.queue_fleet(delete_queue.name);
+    PERFORM FROM daybook.queues u WHERE u.name = delete_queue.name FOR UPDATE;
+    SELECT count(*) INTO opened FROM daybook.jobs j WHERE j.queue = delete_queue.name AND j.state IN ('pending', 'leased');
+    IF opened > 0 THEN
+        RAISE EXCEPTION 'the queue % has % open jobs', delete_queue.name, opened
+            USING ERRCODE = 'DB025', HINT = 'let them be worked, or cancel them, and delete it then';
+    END IF;
+    DELETE FROM daybook.queues u WHERE u.name = delete_queue.name;
+END
+$$;
+
+-- Name: FUNCTION delete_queue(name text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue that has no open jobs';
+
 -- Name: end_async_operation(daybook.jobs, daybook.attempt_outcome, jsonb, text, text, interval); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.end_async_operation(job daybook.jobs, outcome daybook.attempt_outcome, result jsonb, code text, error text, delay interval) RETURNS void
@@ -1161,6 +1190,9 @@ DECLARE
     hash    bytea;
     due     timestamptz := greatest(coalesce(enqueue_job.ready_at, '-infinity'), clock_timestamp());
     -- It waits for others: it is due when they have ended.
+    -- The named queue, and the fleet that works it.
+    named   CONSTANT text := nullif(enqueue_job.queue, 'default');
+    crew    CONSTANT smallint := CASE WHEN named IS NULL THEN 0 ELSE daybook.queue_fleet(named) END;
     waits   CONSTANT boolean := enqueue_job.sequence IS NOT NULL OR coalesce(cardinality(enqueue_job.after), 0) > 0;
     first   record;
     opened  daybook.jobs;
@@ -1179,9 +1211,9 @@ BEGIN
 
     IF enqueue_job.idempotency_key IS NULL AND NOT unique_payload THEN
         -- It conflicts with no other job, so it needs no hash.
-        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due,
-                coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts, enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts, crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         RETURNING id INTO job_id;
     ELSE
         hash := daybook.job_input_hash(enqueue_job.type, as_text);
@@ -1191,10 +1223,10 @@ BEGIN
     WHILE job_id IS NULL LOOP
         due := greatest(due, clock_timestamp());
         INSERT INTO daybook.jobs (org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority, max_attempts,
-                                  queue, sequence, awaited)
+                                  fleet, queue, sequence, awaited)
         VALUES (enqueue_job.org_id, enqueue_job.type, enqueue_job.payload, hash, enqueue_job.idempotency_key, CASE WHEN unique_payload THEN hash END,
                 CASE WHEN waits THEN '9999-12-31 00:00:00+00' ELSE due END, due, coalesce(enqueue_job.priority, 2), enqueue_job.max_attempts,
-                enqueue_job.queue, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
+                crew, named, enqueue_job.sequence, enqueue_job.sequence IS NOT NULL)
         ON CONFLICT DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND;
@@ -1237,8 +1269,8 @@ BEGIN
         PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)]);
         due := clock_timestamp();
     END IF;
-    IF daybook.must_wake(2, due) THEN
-        PERFORM daybook.wake_job_queue();
+    IF daybook.must_wake(daybook.jobs_key(crew), due) THEN
+        PERFORM daybook.wake_job_queue(crew);
     END IF;
 END
 $_$;
@@ -1283,17 +1315,17 @@ BEGIN
     -- OFFSET 0 keeps the planner from making a payload's text anew for each use.
     IF idempotency_keys IS NULL AND unique_payloads IS NULL THEN
         -- None of these conflicts with another job.
-        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, queue, sequence, awaited)
+        INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, first_ready_at, priority, max_attempts, fleet, queue, sequence, awaited)
         SELECT r.id, r.org, r.type,
                CASE WHEN strange OR daybook.job_in_doubt(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     THEN daybook.check_job(r.org, r.type, r.payload, r.as_text, NULL, r.ready_at, r.priority, r.attempts, r.links)
                     ELSE r.payload END,
                CASE WHEN r.sequence IS NOT NULL OR r.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE r.due END, r.due,
-               coalesce(r.priority, 2), r.attempts, r.queue, r.sequence, r.sequence IS NOT NULL
+               coalesce(r.priority, 2), r.attempts, CASE WHEN r.queue IS NULL THEN 0 ELSE daybook.queue_fleet(r.queue) END, r.queue, r.sequence, r.sequence IS NOT NULL
           FROM (SELECT x.*, x.payload::text AS as_text, greatest(coalesce(x.ready_at, '-infinity'), clock_timestamp()) AS due
                   FROM (SELECT unnest(ids) AS id, unnest(org_ids) AS org, unnest(types) AS type, unnest(payloads) AS payload, unnest(ready_ats) AS ready_at,
                                unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts, unnest(links) AS links,
-                               unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                               nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                 OFFSET 0) r;
         fresh := ids;
     ELSE
@@ -1308,14 +1340,14 @@ BEGIN
                                    unnest(payloads) AS payload, unnest(idempotency_keys) AS key,
                                    unnest(ready_ats) AS ready_at, unnest(priorities) AS priority, unnest(enqueue_jobs.max_attempts) AS attempts,
                                    unnest(links) AS links, unnest(unique_payloads) AS asked_unique,
-                                   unnest(queues) AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
+                                   nullif(unnest(queues), 'default') AS queue, unnest(sequences) AS sequence, unnest(afters) AS after) x
                     OFFSET 0) r
         ), ins AS (
             INSERT INTO daybook.jobs AS j (id, org_id, type, payload, input_hash, idempotency_key, unique_hash, ready_at, first_ready_at, priority,
-                                           max_attempts, queue, sequence, awaited)
+                                           max_attempts, fleet, queue, sequence, awaited)
             SELECT h.id, h.org, h.type, h.checked, h.hash, h.key, CASE WHEN h.is_unique THEN h.hash END,
                    CASE WHEN h.sequence IS NOT NULL OR h.after <> '[]' THEN '9999-12-31 00:00:00+00' ELSE h.due END, h.due,
-                   coalesce(h.priority, 2), h.attempts, h.queue, h.sequence, h.sequence IS NOT NULL
+                   coalesce(h.priority, 2), h.attempts, CASE WHEN h.queue IS NULL THEN 0 ELSE daybook.queue_fleet(h.queue) END, h.queue, h.sequence, h.sequence IS NOT NULL
               FROM hashed h
              ORDER BY h.is_unique DESC, CASE WHEN h.is_unique OR h.key IS NOT NULL THEN h.org END COLLATE "C",
                       CASE WHEN h.is_unique THEN h.hash END, h.key COLLATE "C", h.n
@@ -1339,7 +1371,9 @@ BEGIN
     ELSIF ready_ats IS NOT NULL THEN
         due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
     END IF;
-    IF cardinality(fresh) > 0 AND daybook.must_wake(2, due) THEN
+    IF cardinality(fresh) > 0 AND queues IS NULL AND daybook.must_wake(2, due) THEN
+        PERFORM daybook.wake_job_queue(0);
+    ELSIF cardinality(fresh) > 0 AND queues IS NOT NULL AND due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     IF cardinality(fresh) = total THEN
@@ -1399,6 +1433,35 @@ $$;
 -- Name: FUNCTION fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text) IS 'Ends the attempt at a claimed job: it is due again in 5, 10, 20 … minutes (6 hours at most), or a dead letter after its last attempt, or at once when the code says that trying again cannot help. False: the claim does not hold it any more';
+
+-- Name: fleet_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.fleet_of(name text) RETURNS smallint
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    found smallint;
+BEGIN
+    SELECT f.id INTO found FROM daybook.fleets f WHERE f.name = coalesce(fleet_of.name, '');
+    IF found IS NOT NULL THEN
+        RETURN found;
+    END IF;
+    IF fleet_of.name !~ '^[a-z0-9][a-z0-9_.-]{0,62}$' THEN
+        RAISE EXCEPTION '% cannot be the name of a fleet', quote_literal(fleet_of.name)
+            USING ERRCODE = 'DB010', HINT = 'take lower-case letters, digits, "_", "." and "-", 63 at most, and begin with a letter or a digit';
+    END IF;
+    -- One at a time: numbers are without gaps.
+    PERFORM pg_advisory_xact_lock(1684109681, 0);
+    INSERT INTO daybook.fleets (id, name)
+    SELECT max(f.id) + 1, fleet_of.name FROM daybook.fleets f
+    ON CONFLICT DO NOTHING;
+    RETURN (SELECT f.id FROM daybook.fleets f WHERE f.name = fleet_of.name);
+END
+$_$;
+
+-- Name: FUNCTION fleet_of(name text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
 
 -- Name: forward_accounting_request(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1730,6 +1793,26 @@ CREATE FUNCTION daybook.job_input_hash(type text, payload text) RETURNS bytea
     SELECT sha256(convert_to(CASE $1 WHEN 'webhook_delivery' THEN 'webhook' ELSE $1 END || E'\n' || $2, 'UTF8'))
 $_$;
 
+-- Name: job_slot(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.job_slot(type text, queue text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT coalesce($1 || '/' || $2, $1)
+$_$;
+
+-- Name: FUNCTION job_slot(type text, queue text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.job_slot(type text, queue text) IS 'type, or type/queue: what the due jobs of an organization and a priority are divided by';
+
+-- Name: jobs_key(integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.jobs_key(fleet integer) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT 2 + 16 * $1
+$_$;
+
 -- Name: join_unique_job(daybook.jobs, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.join_unique_job(opened daybook.jobs, due timestamp with time zone, asked_priority integer) RETURNS text
@@ -1755,8 +1838,8 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = CASE WHEN daybook.is_waiting(opened) THEN j.ready_at ELSE due END, first_ready_at = due, priority = least(j.priority, asked_priority), updated_at = clock_timestamp()
          WHERE j.id = opened.id;
-        IF daybook.must_wake(2, due) THEN
-            PERFORM daybook.wake_job_queue();
+        IF daybook.must_wake(daybook.jobs_key(opened.fleet), due) THEN
+            PERFORM daybook.wake_job_queue(opened.fleet);
         END IF;
         RETURN 'rescheduled';
     END IF;
@@ -1989,6 +2072,26 @@ BEGIN
 END
 $$;
 
+-- Name: move_queue(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.move_queue(queue text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    target CONSTANT smallint := daybook.queue_fleet(move_queue.queue);
+    moved  bigint;
+BEGIN
+    UPDATE daybook.jobs j
+       SET fleet = target
+     WHERE j.queue = move_queue.queue AND j.state IN ('pending', 'leased', 'failed') AND j.fleet <> target;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    IF moved > 0 THEN
+        PERFORM daybook.wake_job_queue(target);
+    END IF;
+    RETURN moved;
+END
+$$;
+
 -- Name: must_wait(text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
@@ -2109,6 +2212,70 @@ $$;
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
 
+-- Name: pause_queue(text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.pause_queue(name text, paused boolean DEFAULT true) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    target CONSTANT smallint := daybook.queue_fleet(pause_queue.name);
+BEGIN
+    UPDATE daybook.queues u
+       SET paused_at = CASE WHEN pause_queue.paused THEN clock_timestamp() END, updated_at = clock_timestamp()
+     WHERE u.name = pause_queue.name AND (u.paused_at IS NOT NULL) <> pause_queue.paused;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF NOT pause_queue.paused THEN
+        PERFORM daybook.wake_job_queue(target);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Name: FUNCTION pause_queue(name text, paused boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
+
+-- Name: queue_fleet(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.queue_fleet(queue text) RETURNS smallint
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    found smallint;
+BEGIN
+    IF queue_fleet.queue IS NULL THEN
+        RETURN 0;
+    END IF;
+    SELECT u.fleet INTO found FROM daybook.queues u WHERE u.name = queue_fleet.queue;
+    IF found IS NULL AND (octet_length(queue_fleet.queue) > 64 OR queue_fleet.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN
+        RAISE EXCEPTION 'queue must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'there is no queue %', quote_literal(queue_fleet.queue)
+            USING ERRCODE = 'DB023', HINT = 'make it first: SELECT daybook.set_queue(name), or `daybook queues create NAME`';
+    END IF;
+    RETURN found;
+END
+$_$;
+
+-- Name: FUNCTION queue_fleet(queue text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.queue_fleet(queue text) IS 'The fleet that works a queue; DB023 when there is no such queue';
+
+-- Name: queue_uncounted(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate) = 0 END
+              FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
+END
+$$;
+
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.refuse_change() RETURNS trigger
@@ -2174,7 +2341,7 @@ BEGIN
         RETURNING j.ready_at
     )
     SELECT min(r.ready_at) INTO due FROM released r;
-    IF due IS NOT NULL AND daybook.must_wake(2, due) THEN
+    IF due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
 END
@@ -2377,8 +2544,8 @@ BEGIN
         RETURN;
     END;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
-    IF daybook.must_wake(2, due) THEN
-        PERFORM daybook.wake_job_queue();
+    IF daybook.must_wake(daybook.jobs_key(job.fleet), due) THEN
+        PERFORM daybook.wake_job_queue(job.fleet);
     END IF;
 END
 $$;
@@ -2434,7 +2601,7 @@ BEGIN
                    FOR NO KEY UPDATE SKIP LOCKED) m
          CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
     END;
-    IF changed > 0 AND daybook.must_wake(2, due) THEN
+    IF changed > 0 AND due <= clock_timestamp() + interval '1 minute' THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN changed;
@@ -2544,6 +2711,101 @@ $$;
 
 COMMENT ON FUNCTION daybook.set_hooks(org_id text, hooks text[], OUT changed boolean) IS 'Puts on record which hooks are called with an organization''s postings; null: those of daybook.defaults; empty: none';
 
+-- Name: queues; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.queues (
+    name text NOT NULL COLLATE pg_catalog."C",
+    fleet smallint DEFAULT 0 NOT NULL,
+    max_parallel integer,
+    rate integer,
+    rate_seconds double precision,
+    rate_burst integer,
+    owner text DEFAULT ''::text NOT NULL,
+    paused_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT queues_check CHECK (((rate IS NULL) = (rate_seconds IS NULL))),
+    CONSTRAINT queues_check1 CHECK (((rate_burst IS NULL) OR (rate IS NOT NULL))),
+    CONSTRAINT queues_max_parallel_check CHECK ((max_parallel > 0)),
+    CONSTRAINT queues_name_check CHECK (((name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text) AND (name <> 'default'::text))),
+    CONSTRAINT queues_owner_check CHECK ((octet_length(owner) <= 255)),
+    CONSTRAINT queues_rate_burst_check CHECK ((rate_burst > 0)),
+    CONSTRAINT queues_rate_check CHECK ((rate > 0)),
+    CONSTRAINT queues_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision)))
+);
+
+-- Name: COLUMN queues.fleet; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.fleet IS 'The fleet whose workers work it';
+
+-- Name: COLUMN queues.max_parallel; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.max_parallel IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+
+-- Name: COLUMN queues.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN queues.rate_burst; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
+
+-- Name: COLUMN queues.owner; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
+
+-- Name: COLUMN queues.paused_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
+
+-- Name: set_queue(text, text, integer, integer, double precision, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text) RETURNS daybook.queues
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    target CONSTANT smallint := daybook.fleet_of(set_queue.fleet);
+    per    CONSTANT double precision := CASE WHEN set_queue.rate IS NOT NULL THEN coalesce(set_queue.rate_seconds, 1) END;
+    made   daybook.queues;
+BEGIN
+    IF set_queue.name = 'default' THEN
+        RAISE EXCEPTION 'default is where jobs are that are in no named queue: it has no settings'
+            USING ERRCODE = 'DB010', HINT = 'enqueue in a queue of another name';
+    END IF;
+    IF set_queue.name IS NULL OR set_queue.name !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$' THEN
+        RAISE EXCEPTION '% cannot be the name of a queue', coalesce(quote_literal(set_queue.name), 'null')
+            USING ERRCODE = 'DB010', HINT = 'take a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most';
+    END IF;
+    IF set_queue.max_parallel < 1 OR set_queue.rate < 1 OR set_queue.rate_burst < 1 THEN
+        RAISE EXCEPTION 'max_parallel, rate and rate_burst must be at least 1, or null'
+            USING ERRCODE = 'DB010', HINT = 'pause the queue if nothing of it is to be worked';
+    END IF;
+    IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
+        RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
+    END IF;
+    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner)
+    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''))
+    ON CONFLICT (name) DO UPDATE
+       SET fleet = excluded.fleet, max_parallel = excluded.max_parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds,
+           rate_burst = excluded.rate_burst, owner = excluded.owner, updated_at = clock_timestamp()
+     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner)
+           IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner)
+    RETURNING u.* INTO made;
+    IF NOT FOUND THEN
+        SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
+        RETURN made;
+    END IF;
+    PERFORM daybook.move_queue(made.name);
+    PERFORM daybook.wake_job_queue(made.fleet);
+    RETURN made;
+END
+$_$;
+
+-- Name: FUNCTION set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds';
+
 -- Name: set_source(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.set_source(org_id text, source text, OUT changed boolean, OUT returned integer) RETURNS record
@@ -2590,7 +2852,7 @@ BEGIN
         INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
         left_over := true;
     END IF;
-    IF left_over AND daybook.must_wake(2, '-infinity') THEN
+    IF left_over THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN NULL;
@@ -2660,14 +2922,16 @@ BEGIN
 END
 $$;
 
--- Name: wake_job_queue(); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: wake_job_queue(integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.wake_job_queue() RETURNS void
+CREATE FUNCTION daybook.wake_job_queue(fleet integer DEFAULT NULL::integer) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF daybook.must_wake(2, '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
-        PERFORM pg_notify('daybook_jobs', '');
+    IF fleet IS NULL THEN
+        PERFORM daybook.wake_job_queue(f.id) FROM daybook.fleets f;
+    ELSIF daybook.must_wake(daybook.jobs_key(fleet), '-infinity') AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off' THEN
+        PERFORM pg_notify(CASE fleet WHEN 0 THEN 'daybook_jobs' ELSE 'daybook_jobs_' || fleet END, '');
     END IF;
 END
 $$;
@@ -4733,6 +4997,25 @@ CREATE SEQUENCE daybook.fence_seq
 
 COMMENT ON SEQUENCE daybook.fence_seq IS 'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
 
+-- Name: fleets; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.fleets (
+    id smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT fleets_check CHECK (((id = 0) = (name = ''::text))),
+    CONSTRAINT fleets_id_check CHECK ((id >= 0)),
+    CONSTRAINT fleets_name_check CHECK ((name ~ '^([a-z0-9][a-z0-9_.-]{0,62})?$'::text))
+);
+
+-- Name: TABLE fleets; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.fleets IS 'Sets of programs that work the same queues: a worker belongs to one';
+
+-- Name: COLUMN fleets.id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.fleets.id IS '0 is the fleet without a name, which works the jobs that are in no named queue';
+
 -- Name: gauges; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.gauges (
@@ -5029,6 +5312,7 @@ COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. The row 
 CREATE TABLE daybook.job_workers (
     id text NOT NULL COLLATE pg_catalog."C",
     name text NOT NULL,
+    fleet smallint DEFAULT 0 NOT NULL,
     types text[] NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -5146,6 +5430,19 @@ COMMENT ON COLUMN daybook.posted_elsewhere.system IS 'Where it is posted, such a
 -- Name: COLUMN posted_elsewhere.settled_version; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.posted_elsewhere.settled_version IS 'Up to this version a person decided that Daybook posts nothing, also when the document is not ready or deleted; null: none';
+
+-- Name: queue_rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.queue_rates (
+    queue text NOT NULL COLLATE pg_catalog."C",
+    starts double precision NOT NULL,
+    at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0');
+
+-- Name: TABLE queue_rates; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
@@ -5586,6 +5883,16 @@ ALTER TABLE ONLY daybook.entries
 ALTER TABLE ONLY daybook.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
 
+-- Name: fleets fleets_name_key; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.fleets
+    ADD CONSTRAINT fleets_name_key UNIQUE (name);
+
+-- Name: fleets fleets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.fleets
+    ADD CONSTRAINT fleets_pkey PRIMARY KEY (id);
+
 -- Name: gauges gauges_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.gauges
@@ -5660,6 +5967,16 @@ ALTER TABLE ONLY daybook.periods
 
 ALTER TABLE ONLY daybook.posted_elsewhere
     ADD CONSTRAINT posted_elsewhere_pkey PRIMARY KEY (org_id, document_id);
+
+-- Name: queue_rates queue_rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.queue_rates
+    ADD CONSTRAINT queue_rates_pkey PRIMARY KEY (queue);
+
+-- Name: queues queues_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.queues
+    ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -5820,7 +6137,7 @@ CREATE INDEX jobs_counted ON daybook.jobs USING btree (type) WHERE ((state = 'le
 
 -- Name: jobs_due; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_due ON daybook.jobs USING btree (priority, org_id, type, ready_at, id) WHERE (state = 'pending'::daybook.job_state);
+CREATE INDEX jobs_due ON daybook.jobs USING btree (fleet, priority, org_id, daybook.job_slot(type, queue), ready_at, id) WHERE (state = 'pending'::daybook.job_state);
 
 -- Name: jobs_failed; Type: INDEX; Schema: daybook; Owner: -
 
@@ -5842,9 +6159,13 @@ CREATE INDEX jobs_finished ON daybook.jobs USING btree (finished_at) WHERE (stat
 
 CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_id) WHERE (idempotency_key IS NOT NULL);
 
+-- Name: jobs_queue; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX jobs_queue ON daybook.jobs USING btree (queue, state) WHERE (queue IS NOT NULL);
+
 -- Name: jobs_ready; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_ready ON daybook.jobs USING btree (ready_at) WHERE (num_nulls(NULLIF(state, 'pending'::daybook.job_state)) = 1);
+CREATE INDEX jobs_ready ON daybook.jobs USING btree (fleet, ready_at) WHERE (num_nulls(NULLIF(state, 'pending'::daybook.job_state)) = 1);
 
 -- Name: jobs_sequence; Type: INDEX; Schema: daybook; Owner: -
 
@@ -5962,6 +6283,10 @@ CREATE TRIGGER erasures_keep BEFORE UPDATE ON daybook.erasures FOR EACH ROW EXEC
 
 CREATE TRIGGER erasures_stay BEFORE DELETE OR TRUNCATE ON daybook.erasures FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
 
+-- Name: fleets fleets_stay; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER fleets_stay BEFORE DELETE OR TRUNCATE ON daybook.fleets FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
+
 -- Name: impacts impacts_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER impacts_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.impacts FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
@@ -6034,6 +6359,16 @@ ALTER TABLE ONLY daybook.organizations
 
 ALTER TABLE ONLY daybook.periods
     ADD CONSTRAINT periods_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
+
+-- Name: queue_rates queue_rates_queue_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.queue_rates
+    ADD CONSTRAINT queue_rates_queue_fkey FOREIGN KEY (queue) REFERENCES daybook.queues(name) ON DELETE CASCADE;
+
+-- Name: queues queues_fleet_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.queues
+    ADD CONSTRAINT queues_fleet_fkey FOREIGN KEY (fleet) REFERENCES daybook.fleets(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -79,6 +79,8 @@ type Job struct {
 	// UniqueHash is InputHash when the job is to be the only open one with its type and payload.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
+	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a name.
+	Fleet int16 `gorm:"column:fleet" json:"-"`
 	// State: JobFailed is the dead letter.
 	State JobState `gorm:"column:state" json:"state"`
 	// ReadyAt is when the job is due next; FirstReadyAt when the present request was first due.
@@ -144,6 +146,8 @@ type JobWorker struct {
 	// ID is the process's own, Name is for people.
 	ID   string `gorm:"column:id;primaryKey" json:"id"`
 	Name string `gorm:"column:name" json:"name"`
+	// Fleet is the number of the fleet that it belongs to.
+	Fleet int16 `gorm:"column:fleet" json:"fleet"`
 	// Types are those that it has handlers for.
 	Types     Words     `gorm:"column:types" json:"types"`
 	FirstSeen time.Time `gorm:"column:first_seen" json:"first_seen"`

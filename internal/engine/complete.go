@@ -163,6 +163,11 @@ func (r *runner) tryComplete(work context.Context, all []ended) (done map[string
 		return nil, err
 	}
 	r.tally.count(completed)
+	for _, e := range all {
+		if done[e.job.ID] {
+			r.engine.room.completed(e.job.Queue)
+		}
+	}
 	return done, nil
 }
 

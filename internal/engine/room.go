@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -26,13 +27,21 @@ type room struct {
 	passed map[string]bool
 	// full are the types of which as many are leased as may be over all workers.
 	full map[string]bool
-	subs map[chan struct{}]bool
+	// closed are the named queues of which nothing may be leased now.
+	closed map[string]closedQueue
+	subs   map[chan struct{}]bool
+}
+
+// closedQueue says until when a named queue is passed over. rated: because of its rate, whatever ends.
+type closedQueue struct {
+	until time.Time
+	rated bool
 }
 
 func newRoom(h Handlers) *room {
 	return &room{
 		handlers: h, used: map[string]int{}, waiting: map[*runner]map[string]int{}, passed: map[string]bool{},
-		full: map[string]bool{}, subs: map[chan struct{}]bool{},
+		full: map[string]bool{}, closed: map[string]closedQueue{}, subs: map[chan struct{}]bool{},
 	}
 }
 
@@ -167,10 +176,54 @@ func (r *room) Full(jobType string) {
 	})
 }
 
+// Open implements the store's Room.
+func (r *room) Open(queue string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, closed := r.closed[queue]
+	return !closed
+}
+
+// QueueFull implements the store's Room.
+func (r *room) QueueFull(queue string, wait time.Duration) {
+	c := closedQueue{rated: wait > 0}
+	wait = cmp.Or(wait, fullFor)
+	c.until = time.Now().Add(wait)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed[queue] = c
+	time.AfterFunc(wait, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.closed[queue] == c {
+			delete(r.closed, queue)
+			r.tell()
+		}
+	})
+}
+
+// completed says that jobs are no longer leased: of the named queues that were full there may be more.
+func (r *room) completed(queue string) {
+	if queue == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, closed := r.closed[queue]; closed && !c.rated {
+		delete(r.closed, queue)
+		r.tell()
+	}
+}
+
 // regain says that there is room again for a type.
 func (r *room) regain(jobType string) {
 	delete(r.full, jobType)
 	delete(r.passed, jobType)
+	r.tell()
+}
+
+// tell tells all that wait for room.
+func (r *room) tell() {
 	for c := range r.subs {
 		select {
 		case c <- struct{}{}:
@@ -193,14 +246,14 @@ func (r *room) regained() (n int) {
 }
 
 // known is room for any number of jobs of the types that have a handler, for one lease that is not begun at once. Of a type that is full
-// over all workers it has none any more.
+// over all workers, and of a named queue that is, it has none any more.
 type known struct {
 	*room
-	full map[string]bool
+	full, closed map[string]bool
 }
 
 // unbounded returns room for a lease that is not begun at once.
-func (e *Engine) unbounded() store.Room { return known{e.room, map[string]bool{}} }
+func (e *Engine) unbounded() store.Room { return known{e.room, map[string]bool{}, map[string]bool{}} }
 
 // Free implements the store's Room.
 func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }
@@ -218,3 +271,9 @@ func (k known) Return(string, int) {}
 
 // Full implements the store's Room.
 func (k known) Full(jobType string) { k.full[jobType] = true }
+
+// Open implements the store's Room.
+func (k known) Open(queue string) bool { return !k.closed[queue] }
+
+// QueueFull implements the store's Room.
+func (k known) QueueFull(queue string, _ time.Duration) { k.closed[queue] = true }

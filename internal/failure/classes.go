@@ -45,6 +45,7 @@ var (
 	ScheduleNotFound     = row(Class{Code: "SCHEDULE_NOT_FOUND", Title: "No such schedule", Status: http.StatusNotFound, Exit: ExitNotFound})
 	WorkflowNotRunning   = row(Class{Code: "WORKFLOW_NOT_RUNNING", Title: "The workflow does not run", Status: http.StatusNotFound, Exit: ExitNotFound})
 	NoRuleSet            = row(Class{Code: "NO_RULE_SET", Title: "No active rule set", Status: http.StatusNotFound, Exit: ExitNotFound})
+	QueueUnknown         = row(Class{Code: "QUEUE_UNKNOWN", Title: "No such named queue", Status: http.StatusNotFound, Exit: ExitNotFound})
 	TableNotFound        = row(Class{Code: "TABLE_NOT_FOUND", Title: "No such table", Status: http.StatusNotFound, Exit: ExitNotFound})
 	FileNotFound         = row(Class{Code: "FILE_NOT_FOUND", Title: "No such file", Status: http.StatusInternalServerError, Exit: ExitNotFound, Instead: internalDetail})
 )
@@ -60,6 +61,8 @@ var (
 	PortTaken       = row(Class{Code: "PORT_TAKEN", Title: "The port is taken", Status: http.StatusConflict, Exit: ExitConflict})
 	FileExists      = row(Class{Code: "FILE_EXISTS", Title: "The file exists already", Status: http.StatusConflict, Exit: ExitConflict})
 	AdoptionRefused = row(Class{Code: "ADOPTION_REFUSED", Title: "The legacy queue cannot be adopted", Status: http.StatusConflict, Exit: ExitConflict})
+	QueueExists     = row(Class{Code: "QUEUE_EXISTS", Title: "There is such a named queue already", Status: http.StatusConflict, Exit: ExitConflict})
+	QueueNotEmpty   = row(Class{Code: "QUEUE_NOT_EMPTY", Title: "The named queue has open jobs", Status: http.StatusConflict, Exit: ExitConflict})
 	NotEmpty        = row(Class{Code: "NOT_EMPTY", Title: "The database is in use", Status: http.StatusConflict, Exit: ExitConflict})
 )
 

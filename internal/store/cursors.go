@@ -16,12 +16,12 @@ const (
 	cappedFor = 10 * time.Second
 )
 
-// partitionKey names a partition of the queue: the due rows of one organization at one priority and, for background jobs, of one type.
+// partitionKey names a partition of the queue: the due rows of one organization at one priority and, for background jobs, of one slot.
 type partitionKey struct {
 	priority int16
 	org      string
-	// jobType is "" where the kind of queue has no types.
-	jobType string
+	// slot is "" where the kind of queue has no types.
+	slot string
 }
 
 // cursor is a row's position in the order (ready_at, id): what comes before it has been leased, as far as is known. The zero
@@ -45,8 +45,8 @@ type partition struct {
 	// turns is the partition's organization in the round of its priority, while there was due work at the last scan; nil: it is
 	// parked.
 	turns *orgTurns
-	// capped: the organization has a limit of jobs in flight.
-	capped bool
+	// capped: the organization has a limit of jobs in flight. counted: the named queue has a limit of jobs in flight, or a rate.
+	capped, counted bool
 	// reset grows when a scan moves the cursor: what a lease learned from the cursor before does not move it forward again.
 	reset int
 	// moved is the number of the scan that found it last, or of the lease that was taken back: see cursors.moves.
@@ -70,8 +70,8 @@ type round struct {
 	// order has an *orgTurns for each organization; the first one's turn it is.
 	order *list.List
 	orgs  map[string]*list.Element
-	// types counts the partitions by type.
-	types map[string]int
+	// slots counts the partitions by slot.
+	slots map[string]int
 	// owed is what the lower priorities have not got yet of their fifth, in fifths: of the leases ("") and of each type's room.
 	owed map[string]int
 }
@@ -99,7 +99,7 @@ const priorities = 3
 func newCursors() *cursors {
 	r := &cursors{partitions: map[partitionKey]*partition{}, atCap: map[*partition]bool{}, unhandled: map[partitionKey]time.Time{}}
 	for p := range r.rounds {
-		r.rounds[p] = round{order: list.New(), orgs: map[string]*list.Element{}, types: map[string]int{}, owed: map[string]int{}}
+		r.rounds[p] = round{order: list.New(), orgs: map[string]*list.Element{}, slots: map[string]int{}, owed: map[string]int{}}
 	}
 	return r
 }
@@ -117,7 +117,7 @@ func (r *cursors) activate(at *partition) {
 	}
 	at.turns = turnsAt(place)
 	at.turns.partitions = append(at.turns.partitions, at)
-	rd.types[at.key.jobType]++
+	rd.slots[at.key.slot]++
 }
 
 func turnsAt(place *list.Element) *orgTurns { return place.Value.(*orgTurns) }
@@ -130,8 +130,8 @@ func (r *cursors) park(at *partition) {
 	}
 	at.turns = nil
 	rd := &r.rounds[at.key.priority-1]
-	if rd.types[at.key.jobType]--; rd.types[at.key.jobType] == 0 {
-		delete(rd.types, at.key.jobType)
+	if rd.slots[at.key.slot]--; rd.slots[at.key.slot] == 0 {
+		delete(rd.slots, at.key.slot)
 	}
 	i := slices.Index(turns.partitions, at)
 	turns.partitions = slices.Delete(turns.partitions, i, i+1)
@@ -152,8 +152,8 @@ func (r *cursors) idle(room Room) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := range r.rounds {
-		for jobType := range r.rounds[p].types {
-			if room == nil || room.Free(jobType) {
+		for slot := range r.rounds[p].slots {
+			if roomIn(room, slot) {
 				return false
 			}
 		}
@@ -166,8 +166,8 @@ func (r *cursors) passes(room Room) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := range r.rounds {
-		for jobType := range r.rounds[p].types {
-			if room != nil && room.Handles(jobType) && !room.Free(jobType) {
+		for slot := range r.rounds[p].slots {
+			if room != nil && room.Handles(slotType(slot)) && !roomIn(room, slot) {
 				return true
 			}
 		}
@@ -240,9 +240,10 @@ func (r *cursors) moveBack(shares []share) {
 
 // seen is what a scan found at one partition: its first due row, or one of the first.
 type seen struct {
-	key    partitionKey
-	first  cursor
-	capped bool
+	key   partitionKey
+	first cursor
+	// capped and counted are the partition's.
+	capped, counted bool
 }
 
 // found applies the due rows that a scan found: no cursor stands behind one of them.
@@ -277,7 +278,7 @@ func (r *cursors) foundFirst(all []seen, room Room, began int) {
 func (r *cursors) apply(all []seen, room Room, moves func(at *partition, first cursor) bool) {
 	now := time.Now()
 	for _, s := range all {
-		if room != nil && !room.Handles(s.key.jobType) {
+		if room != nil && !room.Handles(slotType(s.key.slot)) {
 			if len(r.unhandled) < manyPartitions {
 				r.unhandled[s.key] = now
 			}
@@ -288,7 +289,7 @@ func (r *cursors) apply(all []seen, room Room, moves func(at *partition, first c
 			at = &partition{key: s.key}
 			r.partitions[s.key] = at
 		}
-		at.capped = s.capped
+		at.capped, at.counted = s.capped, s.counted
 		at.used = now
 		if moves(at, s.first) {
 			at.moveTo(s.first)

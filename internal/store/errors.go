@@ -35,6 +35,9 @@ var (
 	ErrPayloadInvalid = models.ErrPayloadInvalid
 	// ErrKeyReused: the idempotency key was used before with another type or payload.
 	ErrKeyReused = failure.New(failure.KeyReused, "the idempotency key was used for other input")
+	// ErrQueueUnknown: there is no named queue of that name. ErrQueueNotEmpty: a named queue that is to be deleted has open jobs.
+	ErrQueueUnknown  = failure.New(failure.QueueUnknown, "no such named queue")
+	ErrQueueNotEmpty = failure.New(failure.QueueNotEmpty, "the named queue has open jobs")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
 	ErrNotMigrated = failure.New(failure.SchemaOld, "the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
 	// ErrLeaseLost: a row that was to be completed is no longer the turn's; the transaction is rolled back.
@@ -57,6 +60,8 @@ const (
 	statePayloadTooLarge = "DB020"
 	statePayloadInvalid  = "DB021"
 	stateKeyReused       = "DB022"
+	stateQueueUnknown    = "DB023"
+	stateQueueNotEmpty   = "DB025"
 
 	stateTableReplaced = "DB030"
 	stateLeaseLost     = "DB031"
@@ -73,6 +78,8 @@ var sentinels = map[string]error{
 	statePayloadTooLarge: ErrPayloadTooLarge,
 	statePayloadInvalid:  ErrPayloadInvalid,
 	stateKeyReused:       ErrKeyReused,
+	stateQueueUnknown:    ErrQueueUnknown,
+	stateQueueNotEmpty:   ErrQueueNotEmpty,
 }
 
 // Wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.

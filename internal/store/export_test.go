@@ -52,3 +52,6 @@ func (p *Pick) Recently(since time.Duration) bool {
 
 // MostRecent is how many jobs a recent pick takes.
 const MostRecent = mostRecent
+
+// SQLOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked for.
+func (k *Kind) SQLOfQueues(stmt string) string { return k.sqlOfQueues(stmt) }

@@ -5,7 +5,7 @@ var Jobs = &Kind{
 	Name: "jobs", table: "daybook.jobs", wake: "daybook.wake_job_queue",
 	lostCode: "JOB_LOCK_TIMEOUT_RECLAIMED", channel: "daybook_jobs", key: 2, oldRows: oldJobs,
 	fields: func(j *Job) []any {
-		return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent)
+		return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent, &j.Queue)
 	},
 	locked: leaseFields,
 }

@@ -117,7 +117,7 @@ func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) 
 	const stmt = `
 WITH f AS MATERIALIZED (
     SELECT id FROM daybook.jobs
-     WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND id > $2
+     WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND fleet = $3 AND id > $2
      ORDER BY id
      LIMIT 1000
        FOR NO KEY UPDATE SKIP LOCKED)
@@ -135,7 +135,7 @@ SELECT f.id, r.result
 					returned++
 				}
 				return nil
-			}, stmt, types, last)
+			}, stmt, types, last, s.kind.fleet)
 			return err
 		})
 		if err == nil {

@@ -27,13 +27,13 @@ func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
 WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
 )
-INSERT INTO daybook.job_workers AS w (id, name, types) VALUES ($1, $2, $3)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, types = excluded.types, last_seen = clock_timestamp()`
+INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, $3, $4)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp()`
 	types := w.Types
 	if types == nil {
 		types = []string{}
 	}
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types)
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types, s.kind.fleet)
 	return Wrap("put the worker on record", err)
 }
 
@@ -49,31 +49,33 @@ func (s *Store) FailMissing(ctx context.Context, id string, age time.Duration) (
 	const stmt = `
 WITH gone AS MATERIALIZED (
     SELECT j.id
-      FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[]) AS p (priority, org_id, type)
+      FROM unnest(@priorities::smallint[], @orgs::text[], @slots::text[]) AS p (priority, org_id, slot)
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND q.priority = p.priority AND q.org_id = p.org_id AND q.type = p.type
+            WHERE q.state = 'pending' AND q.fleet = @fleet AND q.priority = p.priority AND q.org_id = p.org_id AND daybook.job_slot(q.type, q.queue) = p.slot
               AND q.ready_at <= statement_timestamp() - make_interval(secs => @age)
             ORDER BY q.ready_at, q.id
             LIMIT @most
               FOR NO KEY UPDATE SKIP LOCKED) j
      WHERE @age = 0
         OR EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.id = @worker AND w.first_seen <= statement_timestamp() - make_interval(secs => @age))
-       AND NOT EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.last_seen > statement_timestamp() - make_interval(secs => @age) AND p.type = ANY (w.types))
+       AND NOT EXISTS (SELECT 1 FROM daybook.job_workers w WHERE w.last_seen > statement_timestamp() - make_interval(secs => @age)
+                           AND w.fleet = @fleet AND split_part(p.slot, '/', 1) = ANY (w.types))
 )
 UPDATE daybook.jobs q
    SET state = 'failed', last_error_code = 'HANDLER_MISSING',
-       last_error = 'no worker has a handler for jobs of type ' || q.type || ': they come back when a worker starts that has one',
+       last_error = 'no worker' || coalesce(' of the fleet ' || (SELECT f.name FROM daybook.fleets f WHERE f.id = @fleet AND f.id > 0), '') ||
+                    ' has a handler for jobs of type ' || q.type || ': they come back when a worker starts that has one',
        finished_at = clock_timestamp(), updated_at = clock_timestamp()
  WHERE q.id = ANY (ARRAY(SELECT gone.id FROM gone))
 RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 	failed := map[string]int{}
 	// What a scan finds meanwhile is left to the next time.
 	for partitions := range slices.Chunk(s.cursors.withoutHandler(), missingBatch) {
-		priorities, orgs, types := make([]int16, len(partitions)), make([]string, len(partitions)), make([]string, len(partitions))
+		priorities, orgs, slots := make([]int16, len(partitions)), make([]string, len(partitions)), make([]string, len(partitions))
 		for i, p := range partitions {
-			priorities[i], orgs[i], types[i] = p.priority, p.org, p.jobType
+			priorities[i], orgs[i], slots[i] = p.priority, p.org, p.slot
 		}
 		for {
 			gone, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (Change, error) {
@@ -81,7 +83,7 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 				err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.Attempt, &c.Message)
 				return c, err
 			}, stmt, Args{
-				"priorities": priorities, "orgs": orgs, "types": types, "age": age.Seconds(), "worker": id, "most": missingBatch,
+				"priorities": priorities, "orgs": orgs, "slots": slots, "age": age.Seconds(), "worker": id, "most": missingBatch, "fleet": s.kind.fleet,
 			})
 			if err != nil {
 				return failed, Wrap("scan for jobs without a handler", err)

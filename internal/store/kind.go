@@ -16,6 +16,8 @@ type Kind struct {
 	// channel and key are what the wake function notifies and locks.
 	channel string
 	key     int
+	// fleet is that of the worker, for the kind jobs; 0: the one without a name.
+	fleet int16
 	// require is the function that has a transaction fail on another table than the one that was verified; "": the one of schema daybook.
 	require string
 	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
@@ -31,10 +33,11 @@ func leaseFields(j *Job) []any {
 	return []any{&j.ID, &j.OrgID, &j.Attempt, &j.StartedAt, &j.Reclaims, &j.CancelRequested}
 }
 
-// able adds what the worker can to the arguments of a statement that asks which organizations it works for.
+// able adds what the worker can, and its fleet, to the arguments of a statement that asks what it works.
 func (k *Kind) able(a Args) Args {
 	if k.abilities != nil {
 		a["sources"], a["hooks"] = k.abilities.Sources, k.abilities.Hooks
 	}
+	a["fleet"] = k.fleet
 	return a
 }

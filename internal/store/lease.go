@@ -33,6 +33,8 @@ type Job struct {
 	EnqueuedAt  time.Time
 	// Priority is that of a job whose kind has priorities; what is only locked has none.
 	Priority int16
+	// Queue is the named queue of a background job, or "".
+	Queue string
 	// TraceParent is the trace of the request, "" when it belonged to none. What a completion locks has none.
 	TraceParent string
 	// ReadyHere is when the attempt was ready, by the clock of this process; zero: it is not known.
@@ -143,7 +145,7 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 	}
 	unused := map[string]int{}
 	for _, sh := range shares {
-		unused[sh.key.jobType] += sh.quota
+		unused[slotType(sh.key.slot)] += sh.quota
 	}
 	for _, j := range jobs {
 		unused[j.Type]--
@@ -164,18 +166,20 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id
-      FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[], @locked::boolean[])
-           WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, locked, n)
+      FROM unnest(@priorities::smallint[], @orgs::text[], @slots::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[], @locked::boolean[]/* queues: , @counts::boolean[] */)
+           WITH ORDINALITY AS s (priority, org_id, slot, at, id, quota, locked/* queues: , counts */, n)
       LEFT JOIN daybook.organizations o ON o.id = s.org_id
+      /* queues: LEFT JOIN daybook.queues u ON u.name = nullif(split_part(s.slot, '/', 2), '') */
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND q.priority = s.priority
-              AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.type/* accounting: */, s.at, s.id)
-              AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id)
-                < (s.org_id/* jobs */, s.type/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
-            ORDER BY q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
+            WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority
+              AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.slot/* accounting: */, s.at, s.id)
+              AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id)
+                < (s.org_id/* jobs */, s.slot/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
+            ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
+                       /* queues: WHEN u.paused_at IS NOT NULL OR num_nonnulls(u.max_parallel, u.rate) > 0 AND NOT s.counts THEN 0 */
                        /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                                 AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks) THEN 0 */
                        WHEN o.max_in_flight IS NULL THEN s.quota
@@ -194,4 +198,4 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`

@@ -36,19 +36,20 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 	return append(jobs, more...), nil
 }
 
-// splitCounted separates the partitions whose jobs in flight are counted: those of organizations with a cap, and of types with a limit
-// over all workers. Of each such organization and type one partition a time is asked, so that its partitions do not each get all that
-// is left.
+// splitCounted separates the partitions whose jobs in flight are counted: those of organizations with a cap, of types with a limit
+// over all workers, and of named queues with a limit or a rate. Of each such organization and type one partition a time is asked, so that its
+// partitions do not each get all that is left. Among the partitions of a queue what is left is divided (withinQueues).
 func splitCounted(shares []share, room Room) (free, counted []share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
 	for _, s := range shares {
-		limited := room != nil && room.Everywhere(s.key.jobType) > 0
-		asked := s.capped && orgs[s.key.org] || limited && types[s.key.jobType]
+		jobType := slotType(s.key.slot)
+		limited := room != nil && room.Everywhere(jobType) > 0
+		asked := s.capped && orgs[s.key.org] || limited && types[jobType]
 		switch {
-		case !s.capped && !limited:
+		case !s.capped && !limited && !s.counted:
 			free = append(free, s)
 		case !asked:
-			orgs[s.key.org], types[s.key.jobType] = true, true
+			orgs[s.key.org], types[jobType] = true, true
 			counted = append(counted, s)
 		}
 	}
@@ -62,8 +63,12 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 	const lock = `SELECT o FROM unnest($1::text[]) AS o WHERE pg_try_advisory_xact_lock(1684109668, hashtext(o))`
 	var jobs []Job
 	var full []string
+	var queues queueRooms
 	err := s.InTx(ctx, func(tx pgx.Tx) (err error) {
 		if shares, full, err = s.withinLimits(ctx, tx, shares, room); err != nil || len(shares) == 0 {
+			return err
+		}
+		if shares, queues, err = s.withinQueues(ctx, tx, shares); err != nil || len(shares) == 0 {
 			return err
 		}
 		var orgs []string
@@ -92,8 +97,10 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 		}
 		batch := &pgx.Batch{}
 		s.queueLease(batch, turn, shares, locked, limitedTypes(shares, room))
-		jobs, err = s.takeShares(ctx, tx, batch, shares, s.kind.fields)
-		return err
+		if jobs, err = s.takeShares(ctx, tx, batch, shares, s.kind.fields); err != nil {
+			return err
+		}
+		return queues.take(ctx, tx, jobs)
 	})
 	if err != nil {
 		return nil, err
@@ -101,6 +108,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 	for _, jobType := range full {
 		room.Full(jobType)
 	}
+	s.close(queues, room)
 	return jobs, nil
 }
 
@@ -108,8 +116,8 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 func limitedTypes(shares []share, room Room) []string {
 	types := []string{}
 	for _, sh := range shares {
-		if room != nil && room.Everywhere(sh.key.jobType) > 0 {
-			types = append(types, sh.key.jobType)
+		if jobType := slotType(sh.key.slot); room != nil && room.Everywhere(jobType) > 0 {
+			types = append(types, jobType)
 		}
 	}
 	return types
@@ -142,15 +150,16 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.state = 'leased' AND
 		return nil, nil, err
 	}
 	for _, sh := range shares {
-		if room.Everywhere(sh.key.jobType) == 0 {
+		jobType := slotType(sh.key.slot)
+		if room.Everywhere(jobType) == 0 {
 			open = append(open, sh)
 			continue
 		}
-		if left[sh.key.jobType] <= 0 {
-			full = append(full, sh.key.jobType)
+		if left[jobType] <= 0 {
+			full = append(full, jobType)
 			continue
 		}
-		sh.quota = min(sh.quota, left[sh.key.jobType])
+		sh.quota = min(sh.quota, left[jobType])
 		open = append(open, sh)
 	}
 	return open, full, nil
@@ -166,22 +175,30 @@ func (s *Store) queueLease(batch *pgx.Batch, turn Turn, shares []share, orgs, ty
 	a := s.kind.able(shareColumns(shares))
 	a["worker"], a["detached"], a["begins"] = turn.Worker, turn.Detached, turn.Begins
 	a["locked"], a["capped"], a["counted"] = mine, orgs, types
-	batch.Queue(s.kind.sql(leaseStmt), turn.args(a))
+	text := s.kind.sql(leaseStmt)
+	if inQueues(shares) {
+		counts := make([]bool, len(shares))
+		for i, sh := range shares {
+			counts[i] = sh.counted
+		}
+		a["counts"], text = counts, s.kind.sqlOfQueues(leaseStmt)
+	}
+	batch.Queue(text, turn.args(a))
 }
 
-// shareColumns are priority, organization, type, cursor and quota of each share, as arrays.
+// shareColumns are priority, organization, slot, cursor and quota of each share, as arrays.
 func shareColumns(shares []share) Args {
 	n := len(shares)
-	prios, orgs, types, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
+	prios, orgs, slots, ats := make([]int16, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	ids, quotas := make([]string, n), make([]int32, n)
 	for i, sh := range shares {
-		prios[i], orgs[i], types[i] = sh.key.priority, sh.key.org, sh.key.jobType
+		prios[i], orgs[i], slots[i] = sh.key.priority, sh.key.org, sh.key.slot
 		ats[i], ids[i], quotas[i] = pgtype.Timestamptz{Time: sh.cursor.at, Valid: true}, sh.cursor.id, int32(sh.quota)
 		if sh.cursor.at.IsZero() {
 			ats[i].InfinityModifier = pgtype.NegativeInfinity
 		}
 	}
-	return Args{"priorities": prios, "orgs": orgs, "types": types, "ats": ats, "ids": ids, "quotas": quotas}
+	return Args{"priorities": prios, "orgs": orgs, "slots": slots, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
 // takeShares sends a batch whose last statement returns the fields of jobs of the shares, each after its priority and ready_at, and moves
@@ -211,7 +228,7 @@ func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, sha
 		if reader.scan(row, columns...) != nil {
 			unreadable = append(unreadable, j.ID)
 		}
-		key.org, key.jobType, m.id = j.OrgID, j.Type, j.ID
+		key.org, key.slot, m.id = j.OrgID, slotOf(j.Type, j.Queue), j.ID
 		i := index[key]
 		counts[i]++
 		if m.after(last[i]) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -98,6 +99,12 @@ func (*passing) Everywhere(string) int { return 0 }
 
 // Full implements store.Room.
 func (*passing) Full(string) {}
+
+// Open implements store.Room.
+func (*passing) Open(string) bool { return true }
+
+// QueueFull implements store.Room.
+func (*passing) QueueFull(string, time.Duration) {}
 
 // TestLeaseTakesWhatThereIsRoomFor: room that becomes free while a lease is under way is left to the next one. Otherwise a lease is
 // a statement for each handler that returns meanwhile.

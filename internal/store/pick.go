@@ -55,11 +55,14 @@ func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType strin
 
 // ask chooses shares that may be picked.
 func (p *Pick) ask() []share {
-	free, counted := splitCounted(p.store.ask(p.limit, p.room), p.room)
+	all := p.store.ask(p.limit, p.room)
+	free, counted := splitCounted(all, p.room)
 	p.Capped = p.Capped || len(counted) > 0
-	returnUnused(p.room, counted, nil)
+	if len(free) < len(all) {
+		returnUnused(p.room, without(all, free), nil)
+	}
 	for _, sh := range free {
-		if !p.may(sh.key.jobType) {
+		if !p.may(slotType(sh.key.slot)) {
 			p.Others = true
 			returnUnused(p.room, free, nil)
 			return nil
@@ -91,24 +94,26 @@ const droppedColumn = `CASE WHEN q.xmax = '0'::xid THEN false
 func (p *Pick) Lock(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	const stmt = `
 SELECT j.*
-  FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
-       WITH ORDINALITY AS s (priority, org_id, type, at, id, quota, n)
+  FROM unnest(@priorities::smallint[], @orgs::text[], @slots::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
+       WITH ORDINALITY AS s (priority, org_id, slot, at, id, quota, n)
  CROSS JOIN (SELECT pg_current_xact_id()::text::bigint) AS x (own)
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
+  /* queues: LEFT JOIN daybook.queues u ON u.name = nullif(split_part(s.slot, '/', 2), '') */
  CROSS JOIN LATERAL (
        SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-              coalesce(q.traceparent, ''),
+              coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */,
               q.updated_at,
               ` + droppedColumn + `
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND q.priority = s.priority
-          AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.type/* accounting: */, s.at, s.id)
-          AND (q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id)
-            < (s.org_id/* jobs */, s.type/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
-        ORDER BY q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
+        WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority
+          AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.slot/* accounting: */, s.at, s.id)
+          AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id)
+            < (s.org_id/* jobs */, s.slot/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
+        ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
+                   /* queues: AND u.paused_at IS NULL AND num_nonnulls(u.max_parallel, u.rate) = 0 */
                    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */ THEN s.quota ELSE 0 END
           FOR NO KEY UPDATE SKIP LOCKED) j`
@@ -122,7 +127,11 @@ SELECT j.*
 	for next := p.shares; len(next) > 0; {
 		batch := &pgx.Batch{}
 		queuePlan(tx, batch)
-		batch.Queue(p.store.kind.sql(stmt), p.store.kind.able(shareColumns(next)))
+		text := p.store.kind.sql(stmt)
+		if inQueues(next) {
+			text = p.store.kind.sqlOfQueues(stmt)
+		}
+		batch.Queue(text, p.store.kind.able(shareColumns(next)))
 		// The cursors move at once: the others go on behind these rows, instead of trying each of them.
 		jobs, err := p.store.takeShares(ctx, tx, batch, next, p.fields)
 		returnUnused(p.room, next, jobs)

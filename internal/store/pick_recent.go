@@ -13,8 +13,8 @@ import (
 const (
 	// mostRecent is how many jobs a recent pick takes at most.
 	mostRecent = 64
-	// recentTypes is of how many types jobs may be that are picked so.
-	recentTypes = 4
+	// recentSlots is of how many slots jobs may be that are picked so.
+	recentSlots = 4
 	// recentPause is for how long no recent pick is tried after one that met what it could not take.
 	recentPause = time.Second
 )
@@ -25,8 +25,8 @@ const (
 // A scan is due after recentLong all the same: it finds what a recent pick leaves out.
 type recentPicks struct {
 	mu sync.Mutex
-	// types are those of the jobs that the last scan found; nil: the next pick follows a scan.
-	types []string
+	// slots are those of the jobs that the last scan found; nil: the next pick follows a scan.
+	slots []string
 	// at is when the last scan or recent pick began, until is when the next scan is due at the latest.
 	at, until time.Time
 	// paused is until when no recent pick is tried.
@@ -37,15 +37,15 @@ type recentPicks struct {
 func (r *recentPicks) scanned(all []seen, whole bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.types, r.at = nil, now
+	r.slots, r.at = nil, now
 	for _, f := range all {
-		if !slices.Contains(r.types, f.key.jobType) {
-			r.types = append(r.types, f.key.jobType)
+		if !slices.Contains(r.slots, f.key.slot) {
+			r.slots = append(r.slots, f.key.slot)
 		}
-		whole = whole && !f.capped && f.key.jobType != ""
+		whole = whole && !f.capped && !f.counted && f.key.slot != ""
 	}
-	if !whole || len(r.types) > recentTypes || now.Before(r.paused) {
-		r.types = nil
+	if !whole || len(r.slots) > recentSlots || now.Before(r.paused) {
+		r.slots = nil
 	}
 }
 
@@ -56,14 +56,14 @@ func (r *recentPicks) scanBy(until time.Time) {
 	r.until = until
 }
 
-// begin returns of which types jobs may be picked, and since when they fell due; none, if a scan is to come first.
-func (r *recentPicks) begin(now time.Time) (types []string, since time.Duration) {
+// begin returns of which slots jobs may be picked, and since when they fell due; none, if a scan is to come first.
+func (r *recentPicks) begin(now time.Time) (slots []string, since time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !now.Before(r.until) {
 		return nil, 0
 	}
-	return r.types, now.Sub(r.at) + recentLag
+	return r.slots, now.Sub(r.at) + recentLag
 }
 
 // ended takes in what became of a recent pick that began at now: how many jobs it took, and whether it met others.
@@ -72,9 +72,9 @@ func (r *recentPicks) ended(now time.Time, took int, others bool) {
 	defer r.mu.Unlock()
 	switch {
 	case others:
-		r.types, r.paused = nil, now.Add(recentPause)
+		r.slots, r.paused = nil, now.Add(recentPause)
 	case took == 0:
-		r.types = nil
+		r.slots = nil
 	case now.After(r.at):
 		r.at = now
 	}
@@ -82,7 +82,7 @@ func (r *recentPicks) ended(now time.Time, took int, others bool) {
 
 // recent is what a pick knows that has not been preceded by a scan.
 type recent struct {
-	types []string
+	slots []string
 	since time.Duration
 	most  int
 	began time.Time
@@ -91,12 +91,13 @@ type recent struct {
 // beginRecent reserves room for a recent pick, if this pick can be one.
 func (p *Pick) beginRecent() bool {
 	now := time.Now()
-	types, since := p.store.recentPicks.begin(now)
-	if len(types) == 0 || !p.store.cursors.idle(p.room) || !p.store.undisturbed() {
+	slots, since := p.store.recentPicks.begin(now)
+	if len(slots) == 0 || !p.store.cursors.idle(p.room) || !p.store.undisturbed() {
 		return false
 	}
-	r := recent{types: types, since: since, most: min(p.limit, mostRecent), began: now}
-	for _, t := range types {
+	r := recent{slots: slots, since: since, most: min(p.limit, mostRecent), began: now}
+	for _, slot := range slots {
+		t := slotType(slot)
 		if !p.may(t) || p.room != nil && p.room.Everywhere(t) > 0 {
 			r.most = 0
 			break
@@ -105,7 +106,7 @@ func (p *Pick) beginRecent() bool {
 		if p.room != nil {
 			n = p.room.Reserve(t, r.most)
 		}
-		p.reserved = append(p.reserved, share{key: partitionKey{jobType: t}, quota: n})
+		p.reserved = append(p.reserved, share{key: partitionKey{slot: slot}, quota: n})
 		r.most = min(r.most, n)
 	}
 	if r.most == 0 {
@@ -127,20 +128,23 @@ func (s *Store) undisturbed() bool {
 	return !held && len(s.cursors.atCap) == 0
 }
 
-// recentPickStmt locks the jobs of @types that have fallen due within @since seconds, unless there are more than @most jobs: then none. Each row
+// recentPickStmt locks the jobs of @slots that have fallen due within @since seconds, unless there are more than @most jobs: then none. Each row
 // says how many others there are that it leaves alone, which are to be leased.
 //
 // The state is compared as text, and so no partial index of it is used: a plan that was made while few jobs were pending would read all of them.
 const recentPickStmt = `
 SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
-       q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at, coalesce(q.traceparent, ''), q.updated_at,
+       q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at, coalesce(q.traceparent, ''), coalesce(q.queue, ''), q.updated_at,
        ` + droppedColumn + `,
        d.others
   FROM (SELECT array_agg(r.id) FILTER (WHERE r.fits) AS ids, count(*) FILTER (WHERE NOT r.fits) AS others, count(*) AS total
-          FROM (SELECT i.id, CASE WHEN o.paused_at IS NULL THEN i.type = ANY (@types::text[]) AND o.max_in_flight IS NULL END AS fits
-                  FROM (SELECT j.id, j.org_id, j.type
+          FROM (SELECT i.id, CASE WHEN o.paused_at IS NOT NULL THEN NULL
+                                    WHEN i.queue IS NULL THEN i.type = ANY (@slots::text[]) AND o.max_in_flight IS NULL
+                                    WHEN daybook.queue_uncounted(i.queue) IS NOT NULL
+                                    THEN daybook.queue_uncounted(i.queue) AND daybook.job_slot(i.type, i.queue) = ANY (@slots) AND o.max_in_flight IS NULL END AS fits
+                  FROM (SELECT j.id, j.org_id, j.type, j.queue
                           FROM daybook.jobs j
-                         WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > statement_timestamp() - make_interval(secs => @since)
+                         WHERE j.fleet = @fleet AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > statement_timestamp() - make_interval(secs => @since)
                            AND j.ready_at <= statement_timestamp()
                          LIMIT @most + 1) i
                   LEFT JOIN daybook.organizations o ON o.id = i.org_id) r) d
@@ -156,7 +160,7 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	s, r := p.store, p.recent
 	batch := &pgx.Batch{}
 	queuePlan(tx, batch)
-	batch.Queue(recentPickStmt, Args{"types": r.types, "since": r.since.Seconds(), "most": r.most})
+	batch.Queue(recentPickStmt, Args{"slots": r.slots, "fleet": s.kind.fleet, "since": r.since.Seconds(), "most": r.most})
 	var reader rowReader
 	var unreadable []string
 	var others int
@@ -165,7 +169,7 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 		if reader.scan(row, append(append([]any{&f.key.priority, &f.at.at}, p.fields(&f.job)...), &others)...) != nil {
 			unreadable = append(unreadable, f.job.ID)
 		}
-		f.key.org, f.key.jobType, f.at.id = f.job.OrgID, f.job.Type, f.job.ID
+		f.key.org, f.key.slot, f.at.id = f.job.OrgID, slotOf(f.job.Type, f.job.Queue), f.job.ID
 		return f, nil
 	})
 	if err != nil {

@@ -191,8 +191,10 @@ UPDATE daybook.jobs q
        turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
   FROM held
  WHERE q.id = held.id
-RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, /* jobs */q.type/* accounting: '' */,
-          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL)`
+RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: '' */,
+          q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL),
+          /* jobs */q.queue IS NOT NULL AND EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = q.queue AND num_nonnulls(u.max_parallel, u.rate) > 0)/* accounting: false */,
+          /* jobs */q.fleet = @fleet/* accounting: true */`
 	got := Reclaimed{Jobs: len(rows.ids)}
 	var err error
 	if got.Lost, err = s.logLost(ctx, tx, rows); err != nil {
@@ -200,22 +202,24 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 	}
 	var back []seen
 	var changes []Change
-	var due bool
+	var due, mine bool
+	others := false
 	var state string
 	var at seen
-	err = Each(ctx, tx, []any{&due, &state, &at.key.priority, &at.key.org, &at.key.jobType, timeOrNever{&at.first.at}, &at.first.id, &at.capped}, func() error {
+	err = Each(ctx, tx, []any{&due, &state, &at.key.priority, &at.key.org, &at.key.slot, timeOrNever{&at.first.at}, &at.first.id, &at.capped, &at.counted, &mine}, func() error {
 		if state == string(models.JobFailed) {
 			got.Failed++
 		}
 		was, charged := rows.of(at.first.id)
 		changes = append(changes, was.ended(what, charged, state, models.ErrorCode(s.kind.lostCode))...)
-		if due {
+		if due && mine {
 			back = append(back, at)
 		}
+		others = others || due    // of another fleet, or of this one: all that wait are told
 		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
-	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode})
-	if err != nil || len(back) == 0 {
+	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleet})
+	if err != nil || !others {
 		return got, nil, changes, err
 	}
 	_, err = tx.Exec(ctx, s.kind.sql(`SELECT daybook.wake_job_queue()`))

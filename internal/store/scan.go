@@ -118,27 +118,28 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 // "pending" in the words of the index on ready_at, which is the only one that can be used so.
 const recentScanStmt = `
 WITH recent AS MATERIALIZED (
-    SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
+    SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
       FROM daybook.jobs q
-     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() - make_interval(secs => @since) AND q.ready_at <= statement_timestamp()
+     WHERE /* jobs */q.fleet = @fleet AND /* accounting: */num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() - make_interval(secs => @since) AND q.ready_at <= statement_timestamp()
      ORDER BY q.ready_at DESC
      LIMIT @most
 ), firsts AS MATERIALIZED (
-    SELECT DISTINCT ON (r.priority, r.org_id, r.type) r.*
+    SELECT DISTINCT ON (r.priority, r.org_id, r.slot) r.*
       FROM recent r
-     ORDER BY r.priority, r.org_id, r.type, r.ready_at, r.id
+     ORDER BY r.priority, r.org_id, r.slot, r.ready_at, r.id
 )
-SELECT f.priority, f.org_id, f.type, f.ready_at, f.id, o.max_in_flight IS NOT NULL, 0::float8
+SELECT f.priority, f.org_id, f.slot, f.ready_at, f.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate) > 0/* accounting: false */, 0::float8
   FROM firsts f
   LEFT JOIN daybook.organizations o ON o.id = f.org_id
- WHERE o.paused_at IS NULL
+  /* jobs */LEFT JOIN daybook.queues u ON u.name = f.queue/* accounting: */
+ WHERE o.paused_at IS NULL/* jobs */ AND u.paused_at IS NULL/* accounting: */
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
  UNION ALL
-SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most,
+SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most, false,
        coalesce((SELECT extract(epoch FROM least(q.ready_at, statement_timestamp() + interval '1 day') - statement_timestamp())
                    FROM daybook.jobs q
-                  WHERE @next AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp()
+                  WHERE @next AND /* jobs */q.fleet = @fleet AND /* accounting: */num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp()
                   ORDER BY q.ready_at
                   LIMIT 1), 0)::float8`
 
@@ -159,7 +160,7 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 		var f seen
 		var at time.Time
 		var in float64
-		err := row.Scan(&f.key.priority, &f.key.org, &f.key.jobType, timeOrNever{&at}, &f.first.id, &f.capped, &in)
+		err := row.Scan(&f.key.priority, &f.key.org, &f.key.slot, timeOrNever{&at}, &f.first.id, &f.capped, &f.counted, &in)
 		if f.key.priority > 0 {
 			f.first.at = at
 			all = append(all, f)

@@ -161,34 +161,35 @@ func (s *Store) endPart(idle bool, all []partitionKey) {
 	}
 }
 
-// fullScanStmt goes through @partitions partitions behind the one of @priority, @org and @type, with the first pending row of each. Each
+// fullScanStmt goes through @partitions partitions behind the one of @priority, @org and @slot, with the first pending row of each. Each
 // takes one descent of the index: the row after all rows of a partition is the first of the next one.
 const fullScanStmt = `
 WITH RECURSIVE parts AS (
-    (SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id, 1 AS n
+    (SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */, 1 AS n
        FROM daybook.jobs q
-      WHERE q.state = 'pending'
-        AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @type::text/* accounting: */)
-      ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
+      WHERE q.state = 'pending'/* jobs */ AND q.fleet = @fleet/* accounting: */
+        AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */) > (@priority::smallint, @org::text/* jobs */, @slot::text/* accounting: */)
+      ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
       LIMIT 1)
     UNION ALL
     SELECT next.*, parts.n + 1
       FROM parts
      CROSS JOIN LATERAL (
-           SELECT q.priority, q.org_id, /* jobs */q.type/* accounting: ''::text AS type */, q.ready_at, q.id
+           SELECT q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: ''::text */ AS slot, q.ready_at, q.id/* jobs */, q.queue/* accounting: */
              FROM daybook.jobs q
-            WHERE q.state = 'pending'
-              AND (q.priority, q.org_id/* jobs */, q.type/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.type/* accounting: */)
-            ORDER BY q.priority, q.org_id/* jobs */, q.type/* accounting: */, q.ready_at, q.id
+            WHERE q.state = 'pending'/* jobs */ AND q.fleet = @fleet/* accounting: */
+              AND (q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */) > (parts.priority, parts.org_id/* jobs */, parts.slot/* accounting: */)
+            ORDER BY q.priority, q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
             LIMIT 1) next
      WHERE parts.n < @partitions
 )
-SELECT p.priority, p.org_id, p.type, p.ready_at, p.id, o.max_in_flight IS NOT NULL,
-       o.paused_at IS NULL AND p.ready_at <= statement_timestamp()
+SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate) > 0/* accounting: false */,
+       o.paused_at IS NULL AND p.ready_at <= statement_timestamp()/* jobs */ AND u.paused_at IS NULL/* accounting: */
        /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                       AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
   FROM parts p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
+  /* jobs */LEFT JOIN daybook.queues u ON u.name = p.queue/* accounting: */
  ORDER BY p.n`
 
 // readPartitions returns the partitions behind one, in their order, and the first rows of those that have due work.
@@ -196,13 +197,13 @@ func (s *Store) readPartitions(ctx context.Context, from partitionKey, partition
 	all, err = inOrder(ctx, s.pool, func(row pgx.CollectableRow) (partitionKey, error) {
 		var f seen
 		var now bool
-		err := row.Scan(&f.key.priority, &f.key.org, &f.key.jobType, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &now)
+		err := row.Scan(&f.key.priority, &f.key.org, &f.key.slot, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &f.counted, &now)
 		if now {
 			due = append(due, f)
 		}
 		return f.key, err
 	}, s.kind.sql(fullScanStmt), s.kind.able(Args{
-		"priority": from.priority, "org": from.org, "type": from.jobType, "partitions": partitions,
+		"priority": from.priority, "org": from.org, "slot": from.slot, "partitions": partitions,
 	}))
 	return all, due, err
 }

@@ -1,5 +1,7 @@
 package store
 
+import "time"
+
 // Room says which jobs a worker can begin. What is leased is reserved first, so that it can be begun at once. Nil is room for
 // everything. It is safe for concurrent use.
 type Room interface {
@@ -16,6 +18,10 @@ type Room interface {
 	Everywhere(jobType string) int
 	// Full says that so many are leased: the type is passed over for a while.
 	Full(jobType string)
+	// Open reports whether jobs of a named queue may be leased. QueueFull says that none may be for so long, because of the queue's rate; 0: because as many
+	// are leased as may be, until one of them ends, or for a while.
+	Open(queue string) bool
+	QueueFull(queue string, wait time.Duration)
 }
 
 // share is what one lease asks of one partition.
@@ -24,9 +30,9 @@ type share struct {
 	key       partitionKey
 	cursor    cursor
 	quota     int
-	// capped and reset are the partition's when it was asked.
-	capped bool
-	reset  int
+	// capped, counted and reset are the partition's when it was asked.
+	capped, counted bool
+	reset           int
 }
 
 // budget is what one lease may take of each type.
@@ -36,6 +42,8 @@ type budget struct {
 	// left is what is left of the room that was reserved for each type. kept is the part of it that the priority which is being dealt
 	// must leave to lower ones.
 	left, kept map[string]int
+	// closed are the named queues of which nothing may be leased, as far as it was asked.
+	closed map[string]bool
 }
 
 // reserved is how many more jobs of the type may be begun.
@@ -51,8 +59,30 @@ func (b *budget) reserved(jobType string) int {
 	return left
 }
 
-// free is how many more jobs of the type may be asked for.
-func (b *budget) free(jobType string) int { return b.reserved(jobType) - b.kept[jobType] }
+// free is how many more jobs of the slot may be asked for.
+func (b *budget) free(slot string) int {
+	jobType, queue := splitSlot(slot)
+	if queue != "" && b.isClosed(queue) {
+		return 0
+	}
+	return b.reserved(jobType) - b.kept[jobType]
+}
+
+// isClosed reports whether nothing of a named queue may be leased. One lease gets one answer.
+func (b *budget) isClosed(queue string) bool {
+	if b.room == nil {
+		return false
+	}
+	closed, known := b.closed[queue]
+	if !known {
+		if b.closed == nil {
+			b.closed = map[string]bool{}
+		}
+		closed = !b.room.Open(queue)
+		b.closed[queue] = closed
+	}
+	return closed
+}
 
 // ask divides n leases among the partitions with work for which there is room, and reserves that. A higher priority comes first,
 // but leaves a fifth to the lower ones, over time, so that nothing waits for ever: of the leases, and of each type's room.
@@ -81,7 +111,7 @@ func (r *cursors) ask(n int, room Room) []share {
 	}
 	shares := make([]share, len(asked))
 	for i, at := range asked {
-		shares[i] = share{partition: at, key: at.key, cursor: at.cursor, quota: at.asked, capped: at.capped, reset: at.reset}
+		shares[i] = share{partition: at, key: at.key, cursor: at.cursor, quota: at.asked, capped: at.capped, counted: at.counted, reset: at.reset}
 		at.asked = 0
 	}
 	return shares
@@ -96,7 +126,11 @@ func (r *cursors) keep(p, n int, b *budget) int {
 	owed := rd.owed[""] + n
 	rd.owed[""] = owed % priorityPart
 	b.kept = map[string]int{}
-	for jobType := range rd.types {
+	for slot := range rd.slots {
+		jobType := slotType(slot)
+		if _, done := b.kept[jobType]; done {
+			continue // another queue has jobs of the type
+		}
 		if room := b.reserved(jobType); b.room != nil && room > 0 && room < n && r.below(p, jobType) {
 			owedOfType := rd.owed[jobType] + room
 			b.kept[jobType], rd.owed[jobType] = owedOfType/priorityPart, owedOfType%priorityPart
@@ -108,8 +142,10 @@ func (r *cursors) keep(p, n int, b *budget) int {
 // below reports whether a lower priority has work of the type.
 func (r *cursors) below(p int, jobType string) bool {
 	for i := p + 1; i < len(r.rounds); i++ {
-		if r.rounds[i].types[jobType] > 0 {
-			return true
+		for slot := range r.rounds[i].slots {
+			if slotType(slot) == jobType {
+				return true
+			}
 		}
 	}
 	return false
@@ -127,8 +163,8 @@ func (r *cursors) anyBelow(p int, b *budget) bool {
 
 // any reports whether there is work for which there is room.
 func (rd *round) any(b *budget) bool {
-	for jobType := range rd.types {
-		if b.free(jobType) > 0 {
+	for slot := range rd.slots {
+		if b.free(slot) > 0 {
 			return true
 		}
 	}
@@ -162,11 +198,11 @@ func (o *orgTurns) turn(b *budget) *partition {
 	for i := range o.partitions {
 		k := (o.next + i) % len(o.partitions)
 		at := o.partitions[k]
-		if b.free(at.key.jobType) <= 0 {
+		if b.free(at.key.slot) <= 0 {
 			continue
 		}
 		if b.room != nil {
-			b.left[at.key.jobType]--
+			b.left[slotType(at.key.slot)]--
 		}
 		o.next = (k + 1) % len(o.partitions)
 		return at

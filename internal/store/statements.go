@@ -16,9 +16,25 @@ import (
 //
 //	/* jobs */q.type/* accounting: ''::text */    this for jobs, that for accounting
 //	/* accounting: not_ready_count = 0, */        for accounting only
+//	/* queues: AND u.paused_at IS NULL */         where jobs of named queues are asked for; the others do not pay for it
 //
 // The names of the table and of the function that wakes its workers are replaced wherever they stand.
 var variant = regexp.MustCompile(`(?s)(?:/\* jobs \*/(.*?))?/\* accounting:(.*?)\*/`)
+
+var ofQueues = regexp.MustCompile(`(?s)/\* queues:(.*?)\*/`)
+
+// queued holds each statement with what it has for named queues.
+var queued sync.Map
+
+// sqlOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked for.
+func (k *Kind) sqlOfQueues(stmt string) string {
+	s, ok := queued.Load(stmt)
+	if !ok {
+		s, _ = queued.LoadOrStore(stmt, ofQueues.ReplaceAllString(stmt, "${1}"))
+	}
+	text, _ := s.(string)
+	return k.sql(text)
+}
 
 // sql returns a shared statement as it is for the kind.
 func (k *Kind) sql(stmt string) string {
@@ -30,7 +46,7 @@ func (k *Kind) sql(stmt string) string {
 		own = "${2}"
 	}
 	names := strings.NewReplacer("daybook.jobs", k.table, "daybook.wake_job_queue", k.wake)
-	s, _ := k.statements.LoadOrStore(stmt, names.Replace(variant.ReplaceAllString(stmt, own)))
+	s, _ := k.statements.LoadOrStore(stmt, names.Replace(variant.ReplaceAllString(ofQueues.ReplaceAllString(stmt, ""), own)))
 	return s.(string)
 }
 

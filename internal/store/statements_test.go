@@ -109,7 +109,7 @@ func TestStatementsFitTheSchema(t *testing.T) {
 	for _, s := range all {
 		texts := []string{s.text}
 		if s.shared {
-			texts = []string{store.Jobs.SQL(s.text), store.Accounting.SQL(s.text)}
+			texts = []string{store.Jobs.SQL(s.text), store.Jobs.SQLOfQueues(s.text), store.Accounting.SQL(s.text)}
 		}
 		for _, text := range texts {
 			_, err := conn.Conn().Prepare(t.Context(), "", numberAsGORM(store.Number(text)))

@@ -190,12 +190,13 @@ func (w *weeder) lock(ctx context.Context, ids []string, shares []share) ([]stri
 SELECT id FROM daybook.jobs WHERE id = ANY ($1) AND state IN ('pending', 'leased') ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`
 	const byShare = `
 SELECT j.id
-  FROM unnest(@priorities::smallint[], @orgs::text[], @types::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
-       AS s (priority, org_id, type, at, id, quota)
+  FROM unnest(@priorities::smallint[], @orgs::text[], @slots::text[], @ats::timestamptz[], @ids::text[], @quotas::integer[])
+       AS s (priority, org_id, slot, at, id, quota)
  CROSS JOIN LATERAL (
        SELECT q.id
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND q.type = s.type/* accounting: */
+        WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id
+          /* jobs */AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.ready_at, q.id
         LIMIT s.quota
@@ -208,7 +209,7 @@ SELECT j.id
 	if err != nil || len(shares) == 0 {
 		return held, err
 	}
-	if rows, err = w.tx.Query(ctx, w.kind.sql(byShare), shareColumns(shares)); err != nil {
+	if rows, err = w.tx.Query(ctx, w.kind.sql(byShare), w.kind.able(shareColumns(shares))); err != nil {
 		return nil, err
 	}
 	due, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -247,7 +248,7 @@ UPDATE daybook.jobs q
 RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
-          coalesce(q.traceparent, '')`
+          coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
 	point, err := w.tx.Begin(ctx)
 	if err != nil {
 		return err

@@ -181,14 +181,14 @@ SELECT CASE WHEN pg_try_advisory_lock(1684109666, $1) THEN 'held'
             WHEN NOT pg_try_advisory_lock_shared(1684109666, $1) THEN 'elsewhere'
             WHEN pg_advisory_unlock_shared(1684109666, $1) THEN 'open' END`
 	var state lockState
-	err := l.conn.QueryRow(ctx, try, l.waker.kind.key).Scan(&state)
+	err := l.conn.QueryRow(ctx, try, l.waker.kind.wakeKey()).Scan(&state)
 	return state, err
 }
 
 // unlock gives the lock up. The notification has a process that waits on take it at once: until one has it, nothing else
 // notifies.
 func (l *wakerLock) unlock(ctx context.Context) error {
-	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, $3)`, l.waker.kind.key, l.waker.kind.channel, freed)
+	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, $3)`, l.waker.kind.wakeKey(), l.waker.kind.channel, freed)
 	return err
 }
 

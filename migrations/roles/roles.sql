@@ -36,6 +36,11 @@ GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, dayboo
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks TO daybook_domain, daybook_worker;
+-- It makes the named queues that it enqueues in. A worker makes the record of its fleet, and counts what begins of a queue with a rate.
+GRANT INSERT, UPDATE ON daybook.queues TO daybook_domain;
+GRANT INSERT ON daybook.fleets TO daybook_domain, daybook_worker;
+GRANT INSERT, UPDATE ON daybook.queue_rates TO daybook_worker;
+GRANT DELETE ON daybook.queues TO daybook_server;
 -- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
 GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 

@@ -2,6 +2,7 @@ package kindtest
 
 import (
 	"sync"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,10 @@ func (r *room) Full(string) {
 	defer r.mu.Unlock()
 	r.full = true
 }
+
+func (r *room) Open(string) bool { return true }
+
+func (r *room) QueueFull(string, time.Duration) {}
 
 func (b *bundle) leaseFor(turn store.Turn, limit int, r store.Room) store.Leased {
 	b.t.Helper()

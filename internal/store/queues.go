@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// NamedQueue is a named queue of background jobs: its settings, and how it stands.
+type NamedQueue struct {
+	Name string `json:"name"`
+	// Fleet is the name of the fleet whose workers work it; empty: the one without a name.
+	Fleet string `json:"fleet,omitempty"`
+	// MaxParallel is how many of its jobs may be leased at a time, over all workers; 0: any number.
+	MaxParallel int `json:"maxParallel,omitempty"`
+	// Rate is how many attempts may begin in RateSeconds, over all workers; 0: any number. RateBurst is how many of them may begin at once; 0: what the
+	// rate allows in 50 ms, at least one.
+	Rate        int     `json:"rate,omitempty"`
+	RateSeconds float64 `json:"rateSeconds,omitempty"`
+	RateBurst   int     `json:"rateBurst,omitempty"`
+	// Owner is the team or contact responsible.
+	Owner string `json:"owner,omitempty"`
+	// PausedAt is since when nothing of it is leased; nil: it is not paused.
+	PausedAt *time.Time `json:"pausedAt,omitempty"`
+	// Pending, Leased and Failed count its jobs, Due those of the pending that are due, since OldestDue.
+	Pending   int        `json:"pending"`
+	Due       int        `json:"due"`
+	Leased    int        `json:"leased"`
+	Failed    int        `json:"failed"`
+	OldestDue *time.Time `json:"oldestDue,omitempty"`
+	// Workers counts the workers of its fleet that were heard of in the last five minutes.
+	Workers int `json:"workers"`
+}
+
+// SetQueue makes a named queue, or gives it these settings; its pause and its counts are not among them. Open jobs go to the fleet that is named. It returns
+// ErrInvalid for settings that cannot be.
+func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
+	const stmt = `
+SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
+                          nullif(@burst::integer, 0), @owner)).name`
+	var name string
+	return Wrap("set the queue "+u.Name, queryRow(ctx, q, stmt, Args{
+		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "rate": u.Rate, "seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner,
+	}).Scan(&name))
+}
+
+// PauseQueue pauses a named queue, or resumes it, and says whether that changed something. It returns ErrQueueUnknown where there is none of that name.
+func PauseQueue(ctx context.Context, q Querier, name string, paused bool) (changed bool, err error) {
+	err = q.QueryRow(ctx, `SELECT daybook.pause_queue($1, $2)`, name, paused).Scan(&changed)
+	return changed, Wrap("pause the queue "+name, err)
+}
+
+// DeleteQueue deletes a named queue. It returns ErrQueueUnknown, or ErrQueueNotEmpty where it has open jobs.
+func DeleteQueue(ctx context.Context, q Querier, name string) error {
+	var done bool
+	return Wrap("delete the queue "+name, q.QueryRow(ctx, `SELECT daybook.delete_queue($1) IS NULL`, name).Scan(&done))
+}
+
+// NamedQueues returns the named queues in the order of their names: all, or the one of that name, or ErrQueueUnknown. A queue costs what it has of open jobs
+// and dead letters: the index of queues is read, and nothing else of the jobs.
+func NamedQueues(ctx context.Context, q Querier, name string) ([]NamedQueue, error) {
+	const stmt = `
+SELECT u.name, f.name, coalesce(u.max_parallel, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
+       c.pending, c.due, c.leased, c.failed, c.oldest,
+       (SELECT count(*) FROM daybook.job_workers w WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes')
+  FROM daybook.queues u
+  JOIN daybook.fleets f ON f.id = u.fleet
+ CROSS JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE j.state = 'pending') AS pending,
+              count(*) FILTER (WHERE j.state = 'pending' AND j.ready_at <= statement_timestamp()) AS due,
+              count(*) FILTER (WHERE j.state = 'leased') AS leased, count(*) FILTER (WHERE j.state = 'failed') AS failed,
+              min(j.ready_at) FILTER (WHERE j.state = 'pending' AND j.ready_at <= statement_timestamp()) AS oldest
+         FROM daybook.jobs j
+        WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed')) c
+ WHERE $1 = '' OR u.name = $1
+ ORDER BY u.name`
+	queues, err := Collect(ctx, q, pgx.RowToStructByPos[NamedQueue], stmt, name)
+	if err == nil && name != "" && len(queues) == 0 {
+		return nil, Refuse(ErrQueueUnknown, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
+	}
+	return queues, Wrap("list the named queues", err)
+}

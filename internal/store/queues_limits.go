@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// contendedQueue is for how long a named queue is passed over of which another worker is leasing just now.
+const contendedQueue = 10 * time.Millisecond
+
+// queueRoom is how many jobs of a named queue a transaction may lease.
+type queueRoom struct {
+	// left is what is not asked for, asked what is.
+	left, asked int
+	// rated: the queue has a rate. starts is how many attempts could begin at the time at, and each is how long one more takes to be allowed.
+	rated  bool
+	starts float64
+	at     time.Time
+	each   time.Duration
+	// wait is for how long the queue is passed over if nothing is left; 0: until one of its jobs ends, or for a while.
+	wait time.Duration
+}
+
+// queueRooms are those of the named queues that one transaction leases from.
+type queueRooms map[string]*queueRoom
+
+// inQueues reports whether one of the shares is of a named queue.
+func inQueues(shares []share) bool {
+	return slices.ContainsFunc(shares, func(sh share) bool { return slotQueue(sh.key.slot) != "" })
+}
+
+// withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left of both, and divides that among the shares. It leaves
+// out those of queues of which nothing is left, or that another worker is leasing from.
+func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, shares []share) ([]share, queueRooms, error) {
+	const lock = `SELECT n FROM unnest($1::text[]) AS n WHERE pg_try_advisory_xact_lock(1684109680, hashtext(n))`
+	rooms := queueRooms{}
+	var names []string
+	for _, sh := range shares {
+		if queue := slotQueue(sh.key.slot); sh.counted && rooms[queue] == nil {
+			rooms[queue] = &queueRoom{wait: contendedQueue}
+			names = append(names, queue)
+		}
+	}
+	if len(names) == 0 {
+		return shares, nil, nil
+	}
+	// In one order, so that two callers do not each get some of what both want.
+	slices.Sort(names)
+	locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := rooms.read(ctx, tx, locked); err != nil {
+		return nil, nil, err
+	}
+	open := shares[:0]
+	for _, sh := range shares {
+		if sh.counted {
+			room := rooms[slotQueue(sh.key.slot)]
+			sh.quota = min(sh.quota, room.left)
+			room.left, room.asked = room.left-sh.quota, room.asked+sh.quota
+		}
+		if sh.quota > 0 {
+			open = append(open, sh)
+		}
+	}
+	return open, rooms, nil
+}
+
+// read reads what is left of the queues, whose locks the transaction holds: the statement's snapshot is younger than they are.
+func (r queueRooms) read(ctx context.Context, tx pgx.Tx, queues []string) error {
+	const stmt = `
+SELECT u.name, least(coalesce(u.max_parallel - (SELECT count(*) FROM daybook.jobs q WHERE q.queue = u.name AND q.state = 'leased'), 1000000),
+                     CASE WHEN u.rate IS NOT NULL THEN floor(x.starts) ELSE 1000000 END)::integer,
+       u.rate IS NOT NULL, coalesce(x.starts, 0)::float8, x.at, coalesce(u.rate_seconds / u.rate, 0)::float8
+  FROM daybook.queues u
+  LEFT JOIN daybook.queue_rates r ON r.queue = u.name
+ CROSS JOIN LATERAL (
+       SELECT n.at, least(b.most, coalesce(r.starts + greatest(extract(epoch FROM n.at - r.at), 0)::float8 * u.rate / u.rate_seconds, b.most)) AS starts
+         FROM (SELECT clock_timestamp() AS at) n
+        CROSS JOIN (SELECT coalesce(u.rate_burst, greatest(1, ceil(u.rate * 0.05 / u.rate_seconds)))::float8 AS most) b) x
+ WHERE u.name = ANY ($1)`
+	if len(queues) == 0 {
+		return nil
+	}
+	var name string
+	var room queueRoom
+	var each float64
+	_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
+		room = queueRoom{}
+		err := row.Scan(&name, &room.left, &room.rated, &room.starts, &room.at, &each)
+		room.left, room.each = max(room.left, 0), time.Duration(each*float64(time.Second))
+		if room.rated && room.starts < 1 {
+			room.wait = room.after(0)
+		}
+		of := room
+		r[name] = &of
+		return struct{}{}, err
+	}, stmt, queues)
+	return err
+}
+
+// after is how long it takes until one more attempt may begin, when so many have begun now.
+func (r *queueRoom) after(began int) time.Duration {
+	return max(time.Duration((1-(r.starts-float64(began)))*float64(r.each)), time.Millisecond)
+}
+
+// take counts the attempts that begin towards the rates of their queues, and notes of which nothing is left.
+func (r queueRooms) take(ctx context.Context, tx pgx.Tx, jobs []Job) error {
+	const stmt = `
+INSERT INTO daybook.queue_rates AS r (queue, starts, at)
+SELECT * FROM unnest(@queues::text[], @starts::float8[], @ats::timestamptz[])
+ON CONFLICT (queue) DO UPDATE SET starts = excluded.starts, at = excluded.at`
+	began := map[string]int{}
+	for _, j := range jobs {
+		if r[j.Queue] != nil {
+			began[j.Queue]++
+		}
+	}
+	var queues []string
+	var starts []float64
+	var ats []time.Time
+	for queue, room := range r {
+		n := began[queue]
+		room.left, room.asked = room.left+room.asked-n, 0
+		if room.rated && n > 0 {
+			queues, starts, ats = append(queues, queue), append(starts, room.starts-float64(n)), append(ats, room.at)
+			if room.starts-float64(n) < 1 {
+				room.wait = room.after(n)
+			}
+		}
+	}
+	if len(queues) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, stmt, Args{"queues": queues, "starts": starts, "ats": ats})
+	return err
+}
+
+// close has the queues passed over of which nothing is left. Without a room their partitions are parked until a scan finds them.
+func (s *Store) close(rooms queueRooms, room Room) {
+	for queue, of := range rooms {
+		if of.left > 0 {
+			continue
+		}
+		if room != nil {
+			room.QueueFull(queue, of.wait)
+			continue
+		}
+		s.cursors.parkQueue(queue)
+	}
+}
+
+// parkQueue takes their turns from the partitions of a named queue.
+func (r *cursors) parkQueue(queue string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, at := range r.partitions {
+		if slotQueue(at.key.slot) == queue {
+			r.park(at)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+-- Chapter 22: named queues of background jobs, and the fleets of workers that they belong to.
+--
+-- SQLSTATEs: DB010 the request is invalid, DB023 there is no such queue, DB025 the queue has open jobs.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Fleets by their numbers, which jobs and indexes hold: a number costs a job nothing.
+CREATE TABLE daybook.fleets (
+    id         smallint PRIMARY KEY CHECK (id >= 0),
+    name       text COLLATE "C" NOT NULL UNIQUE CHECK (name ~ '^([a-z0-9][a-z0-9_.-]{0,62})?$'),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK ((id = 0) = (name = ''))
+);
+COMMENT ON TABLE daybook.fleets IS 'Sets of programs that work the same queues: a worker belongs to one';
+COMMENT ON COLUMN daybook.fleets.id IS '0 is the fleet without a name, which works the jobs that are in no named queue';
+INSERT INTO daybook.fleets (id, name) VALUES (0, '');
+CREATE TRIGGER fleets_stay BEFORE DELETE OR TRUNCATE ON daybook.fleets
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_removal();
+
+CREATE TABLE daybook.queues (
+    name         text COLLATE "C" PRIMARY KEY CHECK (name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$' AND name <> 'default'),
+    fleet        smallint NOT NULL DEFAULT 0 REFERENCES daybook.fleets (id),
+    max_parallel integer CHECK (max_parallel > 0),
+    rate         integer CHECK (rate > 0),
+    rate_seconds double precision CHECK (rate_seconds BETWEEN 0.001 AND 31536000),
+    rate_burst   integer CHECK (rate_burst > 0),
+    owner        text NOT NULL DEFAULT '' CHECK (octet_length(owner) <= 255),
+    paused_at    timestamptz,
+    created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK ((rate IS NULL) = (rate_seconds IS NULL)),
+    CHECK (rate_burst IS NULL OR rate IS NOT NULL)
+);
+COMMENT ON COLUMN daybook.queues.fleet IS 'The fleet whose workers work it';
+COMMENT ON COLUMN daybook.queues.max_parallel IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
+COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
+COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
+COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
+
+-- What is left of a queue's rate. A table of its own, because each lease of such a queue writes it, and each scan reads daybook.queues.
+CREATE TABLE daybook.queue_rates (
+    queue  text COLLATE "C" PRIMARY KEY REFERENCES daybook.queues (name) ON DELETE CASCADE,
+    starts double precision NOT NULL,
+    at     timestamptz NOT NULL
+) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
+
+-- The number of a fleet, which is made if there is none of that name.
+CREATE FUNCTION daybook.fleet_of(name text) RETURNS smallint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    found smallint;
+BEGIN
+    SELECT f.id INTO found FROM daybook.fleets f WHERE f.name = coalesce(fleet_of.name, '');
+    IF found IS NOT NULL THEN
+        RETURN found;
+    END IF;
+    IF fleet_of.name !~ '^[a-z0-9][a-z0-9_.-]{0,62}$' THEN
+        RAISE EXCEPTION '% cannot be the name of a fleet', quote_literal(fleet_of.name)
+            USING ERRCODE = 'DB010', HINT = 'take lower-case letters, digits, "_", "." and "-", 63 at most, and begin with a letter or a digit';
+    END IF;
+    -- One at a time: numbers are without gaps.
+    PERFORM pg_advisory_xact_lock(1684109681, 0);
+    INSERT INTO daybook.fleets (id, name)
+    SELECT max(f.id) + 1, fleet_of.name FROM daybook.fleets f
+    ON CONFLICT DO NOTHING;
+    RETURN (SELECT f.id FROM daybook.fleets f WHERE f.name = fleet_of.name);
+END
+$$;
+COMMENT ON FUNCTION daybook.fleet_of IS 'The number of a fleet; it is made on first use';
+
+-- The fleet of a queue that a job is enqueued in. What does not exist is refused: a misspelt name would go around the limits of the queue that was meant.
+CREATE FUNCTION daybook.queue_fleet(queue text) RETURNS smallint
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    found smallint;
+BEGIN
+    IF queue_fleet.queue IS NULL THEN
+        RETURN 0;
+    END IF;
+    SELECT u.fleet INTO found FROM daybook.queues u WHERE u.name = queue_fleet.queue;
+    IF found IS NULL AND (octet_length(queue_fleet.queue) > 64 OR queue_fleet.queue !~ '^[A-Za-z][A-Za-z0-9_.:-]*$') THEN
+        RAISE EXCEPTION 'queue must be a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
+    END IF;
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'there is no queue %', quote_literal(queue_fleet.queue)
+            USING ERRCODE = 'DB023', HINT = 'make it first: SELECT daybook.set_queue(name), or `daybook queues create NAME`';
+    END IF;
+    RETURN found;
+END
+$$;
+COMMENT ON FUNCTION daybook.queue_fleet IS 'The fleet that works a queue; DB023 when there is no such queue';
+
+-- Whether the jobs of a queue may be worked uncounted: false for one with a limit or a rate, null for one that is paused. A function, so that the statement
+-- that asks it reads the table for jobs in queues alone.
+CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate) = 0 END
+              FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
+END
+$$;
+
+-- Moves the open jobs of a queue to the fleet that works it, and wakes that.
+CREATE FUNCTION daybook.move_queue(queue text) RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    target CONSTANT smallint := daybook.queue_fleet(move_queue.queue);
+    moved  bigint;
+BEGIN
+    UPDATE daybook.jobs j
+       SET fleet = target
+     WHERE j.queue = move_queue.queue AND j.state IN ('pending', 'leased', 'failed') AND j.fleet <> target;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    IF moved > 0 THEN
+        PERFORM daybook.wake_job_queue(target);
+    END IF;
+    RETURN moved;
+END
+$$;
+
+-- Makes a queue, or gives it these settings: what is null is at its default. A pause stays. Open jobs go to the fleet that is named.
+CREATE FUNCTION daybook.set_queue(
+    name         text,
+    fleet        text DEFAULT NULL,
+    max_parallel integer DEFAULT NULL,
+    rate         integer DEFAULT NULL,
+    rate_seconds double precision DEFAULT NULL,
+    rate_burst   integer DEFAULT NULL,
+    owner        text DEFAULT NULL
+) RETURNS daybook.queues
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    target CONSTANT smallint := daybook.fleet_of(set_queue.fleet);
+    per    CONSTANT double precision := CASE WHEN set_queue.rate IS NOT NULL THEN coalesce(set_queue.rate_seconds, 1) END;
+    made   daybook.queues;
+BEGIN
+    IF set_queue.name = 'default' THEN
+        RAISE EXCEPTION 'default is where jobs are that are in no named queue: it has no settings'
+            USING ERRCODE = 'DB010', HINT = 'enqueue in a queue of another name';
+    END IF;
+    IF set_queue.name IS NULL OR set_queue.name !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$' THEN
+        RAISE EXCEPTION '% cannot be the name of a queue', coalesce(quote_literal(set_queue.name), 'null')
+            USING ERRCODE = 'DB010', HINT = 'take a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most';
+    END IF;
+    IF set_queue.max_parallel < 1 OR set_queue.rate < 1 OR set_queue.rate_burst < 1 THEN
+        RAISE EXCEPTION 'max_parallel, rate and rate_burst must be at least 1, or null'
+            USING ERRCODE = 'DB010', HINT = 'pause the queue if nothing of it is to be worked';
+    END IF;
+    IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
+        RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
+    END IF;
+    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner)
+    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''))
+    ON CONFLICT (name) DO UPDATE
+       SET fleet = excluded.fleet, max_parallel = excluded.max_parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds,
+           rate_burst = excluded.rate_burst, owner = excluded.owner, updated_at = clock_timestamp()
+     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner)
+           IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner)
+    RETURNING u.* INTO made;
+    IF NOT FOUND THEN
+        SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
+        RETURN made;
+    END IF;
+    PERFORM daybook.move_queue(made.name);
+    PERFORM daybook.wake_job_queue(made.fleet);
+    RETURN made;
+END
+$$;
+COMMENT ON FUNCTION daybook.set_queue IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds';
+
+-- paused: nothing of the queue is leased after the commit; what is leased already is finished. Pausing twice keeps the time of the first. Returns whether
+-- something changed.
+CREATE FUNCTION daybook.pause_queue(name text, paused boolean DEFAULT true) RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    target CONSTANT smallint := daybook.queue_fleet(pause_queue.name);
+BEGIN
+    UPDATE daybook.queues u
+       SET paused_at = CASE WHEN pause_queue.paused THEN clock_timestamp() END, updated_at = clock_timestamp()
+     WHERE u.name = pause_queue.name AND (u.paused_at IS NOT NULL) <> pause_queue.paused;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF NOT pause_queue.paused THEN
+        PERFORM daybook.wake_job_queue(target);
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION daybook.pause_queue IS 'Pauses a named queue, or, with false, resumes it';
+
+-- Deletes a queue that has no open jobs.
+CREATE FUNCTION daybook.delete_queue(name text) RETURNS void
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    opened bigint;
+BEGIN
+    PERFORM daybook.queue_fleet(delete_queue.name);
+    PERFORM FROM daybook.queues u WHERE u.name = delete_queue.name FOR UPDATE;
+    SELECT count(*) INTO opened FROM daybook.jobs j WHERE j.queue = delete_queue.name AND j.state IN ('pending', 'leased');
+    IF opened > 0 THEN
+        RAISE EXCEPTION 'the queue % has % open jobs', delete_queue.name, opened
+            USING ERRCODE = 'DB025', HINT = 'let them be worked, or cancel them, and delete it then';
+    END IF;
+    DELETE FROM daybook.queues u WHERE u.name = delete_queue.name;
+END
+$$;
+COMMENT ON FUNCTION daybook.delete_queue IS 'Deletes a named queue that has no open jobs';
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.delete_queue, daybook.pause_queue, daybook.set_queue, daybook.move_queue, daybook.queue_uncounted, daybook.queue_fleet, daybook.fleet_of;
+DROP TABLE daybook.queue_rates, daybook.queues, daybook.fleets;

@@ -1,0 +1,70 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// NamedQueue is a named queue of background jobs: jobs that are enqueued in it (JobOptions.Queue) have its limits besides those of their type, and are worked
+// by the workers of its fleet. The zero value of each field is no limit.
+type NamedQueue struct {
+	// Name is a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most; "default" is where jobs are that name no queue, and has no settings.
+	Name string
+	// Fleet is the name of the fleet whose workers work it; empty: the fleet without a name.
+	Fleet string
+	// MaxParallel is how many of its jobs are worked at a time, over all workers.
+	MaxParallel int
+	// Rate is how many attempts begin in the time Per, over all workers; Per is a second if it is 0. They are spread evenly: Burst is how many may begin at
+	// once after a pause, by default what the rate allows in 50 ms, at least one. So in any span of Per at most Rate + Burst - 1 attempts begin.
+	Rate  int
+	Per   time.Duration
+	Burst int
+	// Owner is the team or contact responsible.
+	Owner string
+}
+
+// SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a program starts: it changes nothing where nothing is to be
+// changed. A pause stays. Open jobs go to the fleet that is named.
+//
+// Errors: ErrInvalid, ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a transaction).
+func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
+	if err := check(q); err != nil {
+		return err
+	}
+	return store.SetQueue(ctx, q, store.NamedQueue{
+		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, Rate: u.Rate, RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
+	})
+}
+
+// PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished. It says whether the queue was not paused before.
+//
+// Errors: ErrQueueUnknown, ErrNoQuerier, ErrNoTransaction.
+func PauseQueue(ctx context.Context, q Querier, name string) (bool, error) {
+	return pauseQueue(ctx, q, name, true)
+}
+
+// ResumeQueue ends the pause of a named queue, and says whether it was paused. Its workers are told when q commits.
+//
+// Errors: ErrQueueUnknown, ErrNoQuerier, ErrNoTransaction.
+func ResumeQueue(ctx context.Context, q Querier, name string) (bool, error) {
+	return pauseQueue(ctx, q, name, false)
+}
+
+func pauseQueue(ctx context.Context, q Querier, name string, paused bool) (bool, error) {
+	if err := check(q); err != nil {
+		return false, err
+	}
+	return store.PauseQueue(ctx, q, name, paused)
+}
+
+// DeleteQueue deletes a named queue that has no open jobs.
+//
+// Errors: ErrQueueUnknown, ErrQueueNotEmpty, ErrNoQuerier, ErrNoTransaction.
+func DeleteQueue(ctx context.Context, q Querier, name string) error {
+	if err := check(q); err != nil {
+		return err
+	}
+	return store.DeleteQueue(ctx, q, name)
+}
