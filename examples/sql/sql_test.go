@@ -178,3 +178,42 @@ func TestADocumentStaysInItsOrganization(t *testing.T) {
 	_, err := b.Pool.Exec(t.Context(), `UPDATE billing.invoices SET org_id = 'beta'`)
 	assert.ErrorContains(t, err, "stays in its organization")
 }
+
+// TestChangesWhileDocumentsArePosted: however the changes of lines and the worker's transactions interleave, what is posted in the end is what the rows say.
+func TestChangesWhileDocumentsArePosted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var ids []int64
+	for range 5 {
+		ids = append(ids, b.issue())
+	}
+	changed := make(chan error, 4)
+	for range cap(changed) {
+		go func() {
+			for i := range 40 {
+				// Half of the changes leave the transaction open for as long as the worker may need to meet it.
+				_, err := b.Pool.Exec(t.Context(), `
+WITH changed AS (UPDATE billing.invoice_lines SET net_cents = 100 + (random() * 10000)::int WHERE invoice_id = $1 AND description = 'Tea' RETURNING id)
+SELECT pg_sleep($2) FROM changed`, ids[i%len(ids)], float64(i%2)/1000)
+				if err != nil {
+					changed <- err
+					return
+				}
+			}
+			changed <- nil
+		}()
+	}
+	for ended := 0; ended < cap(changed); {
+		queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{Sources: b.sources})
+		select {
+		case err := <-changed:
+			require.NoError(t, err)
+			ended++
+		default:
+		}
+	}
+	assert.Empty(t, b.post())
+	var net int64
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT sum(net_cents) FROM billing.invoice_lines`).Scan(&net))
+	assert.Equal(t, -net, b.balances()["4400"])
+}
