@@ -15,7 +15,7 @@ CREATE TABLE daybook.posted_elsewhere (
     entries          jsonb CHECK (jsonb_typeof(entries) = 'array'),
     posted_on        date NOT NULL CHECK (isfinite(posted_on)),
     system           text NOT NULL CHECK (system <> ''),
-    settled_version  bigint,
+    left_version  bigint,
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (org_id, document_id),
@@ -28,7 +28,7 @@ COMMENT ON COLUMN daybook.posted_elsewhere.next IS
 COMMENT ON COLUMN daybook.posted_elsewhere.entries IS 'What is posted elsewhere: [{"account", "side", "amount", "currency"}], amounts in minor units; null: not known';
 COMMENT ON COLUMN daybook.posted_elsewhere.posted_on IS 'The posting date of what is posted elsewhere';
 COMMENT ON COLUMN daybook.posted_elsewhere.system IS 'Where it is posted, such as the table that it was adopted from';
-COMMENT ON COLUMN daybook.posted_elsewhere.settled_version IS
+COMMENT ON COLUMN daybook.posted_elsewhere.left_version IS
     'Up to this version a person decided that Daybook posts nothing, also when the document is not ready or deleted; null: none';
 
 -- Rows of legacy queues that Daybook holds. Each is held by Daybook from the transaction that inserts its row here, and by the legacy queue
@@ -53,7 +53,7 @@ COMMENT ON TABLE daybook.adopted_rows IS 'Rows of legacy queues that Daybook hol
 COMMENT ON COLUMN daybook.adopted_rows.legacy_table IS 'The table with its schema, quoted where that is needed';
 COMMENT ON COLUMN daybook.adopted_rows.taken_state IS 'The state that the row had; forwarded: it was inserted later, and went straight to Daybook';
 COMMENT ON COLUMN daybook.adopted_rows.legacy_row IS 'The row as it was, for daybook adopt … --undo';
-COMMENT ON COLUMN daybook.adopted_rows.problem IS 'COMPLETED_LATE: the legacy worker completed the row after Daybook had taken it over; null: none';
+COMMENT ON COLUMN daybook.adopted_rows.problem IS 'COMPLETED_LATE: the legacy worker completed the row after Daybook had adopted it, and what it posted is not known; null: none';
 
 -- A person's decision about a document that is posted elsewhere: difference, full or nothing. The document's job is tried again.
 CREATE FUNCTION daybook.decide_posted_elsewhere(
@@ -104,7 +104,7 @@ BEGIN
            -- What the other system has posted of this version is for a person to say again.
            entries          = CASE WHEN post = 'nothing' AND job.version_hint > p.document_version THEN NULL ELSE p.entries END,
            document_version = CASE WHEN post = 'nothing' THEN greatest(p.document_version, job.version_hint) ELSE p.document_version END,
-           settled_version  = CASE WHEN post = 'nothing' THEN job.version_hint END,
+           left_version  = CASE WHEN post = 'nothing' THEN job.version_hint END,
            updated_at       = clock_timestamp()
      WHERE p.org_id = job.org_id AND p.document_id = job.document_id;
     IF post = 'nothing' THEN
@@ -141,11 +141,12 @@ BEGIN
     END IF;
 
     IF wanted ->> 'state' = 'completed' THEN
-        -- The legacy worker was slower than the age from which a lease counts as stale: what it posted is on record in its own transaction.
-        IF taken.taken_state = 'leased' THEN
+        -- The legacy worker ended an attempt that counted as abandoned: that it posted is on record in its own transaction. A row that was asked for
+        -- again meanwhile may name a later version than the one that it posted.
+        IF taken.taken_state IN ('leased', 'pending') THEN
             PERFORM 1 FROM daybook.accounting_work_queue q WHERE q.org_id = org AND q.document_id = doc FOR NO KEY UPDATE;
             INSERT INTO daybook.posted_elsewhere AS p (org_id, document_id, document_version, next, posted_on, system)
-            VALUES (org, doc, version, 'wait', CURRENT_DATE, here)
+            VALUES (org, doc, CASE taken.taken_state WHEN 'leased' THEN version ELSE version - 1 END, 'wait', CURRENT_DATE, here)
             ON CONFLICT (org_id, document_id) DO UPDATE
                SET document_version = greatest(p.document_version, excluded.document_version), next = 'wait', entries = NULL, updated_at = clock_timestamp();
             UPDATE daybook.adopted_rows a SET problem = 'COMPLETED_LATE' WHERE a.legacy_table = here AND a.legacy_id = taken.legacy_id;

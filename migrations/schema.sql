@@ -882,7 +882,7 @@ BEGIN
            -- What the other system has posted of this version is for a person to say again.
            entries          = CASE WHEN post = 'nothing' AND job.version_hint > p.document_version THEN NULL ELSE p.entries END,
            document_version = CASE WHEN post = 'nothing' THEN greatest(p.document_version, job.version_hint) ELSE p.document_version END,
-           settled_version  = CASE WHEN post = 'nothing' THEN job.version_hint END,
+           left_version  = CASE WHEN post = 'nothing' THEN job.version_hint END,
            updated_at       = clock_timestamp()
      WHERE p.org_id = job.org_id AND p.document_id = job.document_id;
     IF post = 'nothing' THEN
@@ -1486,11 +1486,12 @@ BEGIN
     END IF;
 
     IF wanted ->> 'state' = 'completed' THEN
-        -- The legacy worker was slower than the age from which a lease counts as stale: what it posted is on record in its own transaction.
-        IF taken.taken_state = 'leased' THEN
+        -- The legacy worker ended an attempt that counted as abandoned: that it posted is on record in its own transaction. A row that was asked for
+        -- again meanwhile may name a later version than the one that it posted.
+        IF taken.taken_state IN ('leased', 'pending') THEN
             PERFORM 1 FROM daybook.accounting_work_queue q WHERE q.org_id = org AND q.document_id = doc FOR NO KEY UPDATE;
             INSERT INTO daybook.posted_elsewhere AS p (org_id, document_id, document_version, next, posted_on, system)
-            VALUES (org, doc, version, 'wait', CURRENT_DATE, here)
+            VALUES (org, doc, CASE taken.taken_state WHEN 'leased' THEN version ELSE version - 1 END, 'wait', CURRENT_DATE, here)
             ON CONFLICT (org_id, document_id) DO UPDATE
                SET document_version = greatest(p.document_version, excluded.document_version), next = 'wait', entries = NULL, updated_at = clock_timestamp();
             UPDATE daybook.adopted_rows a SET problem = 'COMPLETED_LATE' WHERE a.legacy_table = here AND a.legacy_id = taken.legacy_id;
@@ -4559,7 +4560,7 @@ COMMENT ON COLUMN daybook.adopted_rows.legacy_row IS 'The row as it was, for day
 
 -- Name: COLUMN adopted_rows.problem; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.adopted_rows.problem IS 'COMPLETED_LATE: the legacy worker completed the row after Daybook had taken it over; null: none';
+COMMENT ON COLUMN daybook.adopted_rows.problem IS 'COMPLETED_LATE: the legacy worker completed the row after Daybook had adopted it, and what it posted is not known; null: none';
 
 -- Name: api_tokens; Type: TABLE; Schema: daybook; Owner: -
 
@@ -5390,7 +5391,7 @@ CREATE TABLE daybook.posted_elsewhere (
     entries jsonb,
     posted_on date NOT NULL,
     system text NOT NULL,
-    settled_version bigint,
+    left_version bigint,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT difference_has_entries CHECK (((next <> 'difference'::text) OR (entries IS NOT NULL))),
@@ -5427,9 +5428,9 @@ COMMENT ON COLUMN daybook.posted_elsewhere.posted_on IS 'The posting date of wha
 
 COMMENT ON COLUMN daybook.posted_elsewhere.system IS 'Where it is posted, such as the table that it was adopted from';
 
--- Name: COLUMN posted_elsewhere.settled_version; Type: COMMENT; Schema: daybook; Owner: -
+-- Name: COLUMN posted_elsewhere.left_version; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.posted_elsewhere.settled_version IS 'Up to this version a person decided that Daybook posts nothing, also when the document is not ready or deleted; null: none';
+COMMENT ON COLUMN daybook.posted_elsewhere.left_version IS 'Up to this version a person decided that Daybook posts nothing, also when the document is not ready or deleted; null: none';
 
 -- Name: queue_rates; Type: TABLE; Schema: daybook; Owner: -
 

@@ -38,4 +38,9 @@ const (
 	// CodeConfigurationLocked: another transaction is changing the organization's rules, accounts or periods. The job is tried again
 	// shortly, uncounted.
 	CodeConfigurationLocked ErrorCode = "CONFIGURATION_LOCKED"
+	// CodePostedElsewhere: another system has posted an earlier version of the document, and a person decides what Daybook posts
+	// (`daybook accounting elsewhere`). The ledger is not changed.
+	CodePostedElsewhere ErrorCode = "POSTED_ELSEWHERE"
+	// CodeFailedElsewhere: the job had failed in the queue that it was adopted from (`daybook adopt accounting-queue`).
+	CodeFailedElsewhere ErrorCode = "FAILED_ELSEWHERE"
 )

@@ -30,10 +30,10 @@ type PostedElsewhere struct {
 	PostedOn Date `gorm:"column:posted_on" json:"posted_on"`
 	// System names where it is posted.
 	System string `gorm:"column:system" json:"system"`
-	// SettledVersion is the version up to which a person decided that Daybook posts nothing; nil: no such decision.
-	SettledVersion *int64    `gorm:"column:settled_version" json:"settled_version,omitempty"`
-	CreatedAt      time.Time `gorm:"column:created_at" json:"created_at"`
-	UpdatedAt      time.Time `gorm:"column:updated_at" json:"updated_at"`
+	// LeftVersion is the version up to which a person decided that Daybook posts nothing; nil: no such decision.
+	LeftVersion *int64    `gorm:"column:left_version" json:"left_version,omitempty"`
+	CreatedAt   time.Time `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt   time.Time `gorm:"column:updated_at" json:"updated_at"`
 }
 
 // TableName implements GORM's Tabler.

@@ -261,6 +261,8 @@ INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amo
 VALUES (1, 1, 'o', '1200', 'debit', 5, 'EUR', NULL), (1, 2, 'o', '4400', 'credit', 5, 'EUR', 1);
 INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, document_date, posting_date, entry_count, job_id, attempt, content_hash)
 VALUES (2, 'o', 'b', 1, 1, 'post', 1, '2026-03-14', '2026-03-14', 0, 'j', 1, sha256(''));
+INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, next, entries, posted_on, system)
+VALUES ('o', 'a', 1, 'difference', '[{"account": "1200", "side": "debit", "amount": 5, "currency": "EUR"}]', '2026-03-14', 's'), ('o', 'b', 1, 'wait', NULL, '2026-03-14', 's');
 INSERT INTO daybook.confirmations (impact_id, document_version, rule_set_version, job_id, attempt) VALUES (2, 2, 1, 'j', 1);
 INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '2026-01-01', '2026-01-31');
 INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUES ('o', '2026-02-01', '2026-02-28', 'closed', now());

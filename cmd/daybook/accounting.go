@@ -19,7 +19,7 @@ import (
 
 func accountingCommand(a *app) *cobra.Command {
 	command := &cobra.Command{Use: "accounting", Short: "Enqueue, list, show, retry, repost and cancel accounting jobs"}
-	command.AddCommand(accountingEnqueueCommand(a), accountingListCommand(a), accountingShowCommand(a), accountingRetryCommand(a), accountingRepostCommand(a), accountingCancelCommand(a))
+	command.AddCommand(accountingEnqueueCommand(a), accountingListCommand(a), accountingShowCommand(a), accountingRetryCommand(a), accountingRepostCommand(a), accountingCancelCommand(a), accountingElsewhereCommand(a))
 	return command
 }
 

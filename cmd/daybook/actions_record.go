@@ -17,43 +17,45 @@ import (
 // recordedCommands are the commands that change something, by what the log of actions calls them. Enqueuing and importing are not among them:
 // that is what applications do, and the rows that they write say when.
 var recordedCommands = map[string]string{
-	"accounting cancel":    "accounting.cancel",
-	"accounting repost":    "accounting.repost",
-	"accounting retry":     "accounting.retry",
-	"accounts import":      "accounts.import",
-	"archive move":         "archive.move",
-	"archive restore":      "archive.restore",
-	"jobs cancel":          "jobs.cancel",
-	"jobs resume":          "jobs.resume",
-	"jobs retry":           "jobs.retry",
-	"leases release":       "leases.release",
-	"organizations cap":    "organizations.cap",
-	"organizations hooks":  "organizations.hooks",
-	"organizations pause":  "organizations.pause",
-	"organizations resume": "organizations.resume",
-	"organizations source": "organizations.source",
-	"periods add":          "periods.add",
-	"periods close":        "periods.close",
-	"periods open":         "periods.open",
-	"periods policy":       "periods.policy",
-	"rules activate":       "rules.activate",
-	"rules apply":          "rules.apply",
-	"schedules create":     "schedules.create",
-	"schedules delete":     "schedules.delete",
-	"schedules pause":      "schedules.pause",
-	"schedules resume":     "schedules.resume",
-	"schedules trigger":    "schedules.trigger",
-	"tasks archive":        "tasks.archive",
-	"tasks cap":            "tasks.cap",
-	"tasks pause":          "tasks.pause",
-	"tasks resume":         "tasks.resume",
-	"tokens create":        "tokens.create",
-	"tokens revoke":        "tokens.revoke",
-	"workflow cancel":      "workflow.cancel",
-	"workflow configure":   "workflow.configure",
-	"workflow pause":       "workflow.pause",
-	"workflow resume":      "workflow.resume",
-	"workflow start":       "workflow.start",
+	"accounting cancel":      "accounting.cancel",
+	"accounting elsewhere":   "accounting.elsewhere",
+	"accounting repost":      "accounting.repost",
+	"accounting retry":       "accounting.retry",
+	"accounts import":        "accounts.import",
+	"adopt accounting-queue": "adopt.accounting-queue",
+	"archive move":           "archive.move",
+	"archive restore":        "archive.restore",
+	"jobs cancel":            "jobs.cancel",
+	"jobs resume":            "jobs.resume",
+	"jobs retry":             "jobs.retry",
+	"leases release":         "leases.release",
+	"organizations cap":      "organizations.cap",
+	"organizations hooks":    "organizations.hooks",
+	"organizations pause":    "organizations.pause",
+	"organizations resume":   "organizations.resume",
+	"organizations source":   "organizations.source",
+	"periods add":            "periods.add",
+	"periods close":          "periods.close",
+	"periods open":           "periods.open",
+	"periods policy":         "periods.policy",
+	"rules activate":         "rules.activate",
+	"rules apply":            "rules.apply",
+	"schedules create":       "schedules.create",
+	"schedules delete":       "schedules.delete",
+	"schedules pause":        "schedules.pause",
+	"schedules resume":       "schedules.resume",
+	"schedules trigger":      "schedules.trigger",
+	"tasks archive":          "tasks.archive",
+	"tasks cap":              "tasks.cap",
+	"tasks pause":            "tasks.pause",
+	"tasks resume":           "tasks.resume",
+	"tokens create":          "tokens.create",
+	"tokens revoke":          "tokens.revoke",
+	"workflow cancel":        "workflow.cancel",
+	"workflow configure":     "workflow.configure",
+	"workflow pause":         "workflow.pause",
+	"workflow resume":        "workflow.resume",
+	"workflow start":         "workflow.start",
 }
 
 // unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what was asked for.
@@ -70,7 +72,7 @@ func recordActions(a *app, root *cobra.Command) {
 		return
 	}
 	root.RunE = func(c *cobra.Command, args []string) error {
-		if dry, err := c.Flags().GetBool("dry-run"); err == nil && dry {
+		if onlyLooks(c) {
 			return inner(c, args)
 		}
 		ctx, taken := actions.Begin(c.Context(), actions.Action{Via: actions.CLI, Action: action, Actor: systemUser()})
@@ -82,6 +84,22 @@ func recordActions(a *app, root *cobra.Command) {
 		}
 		return err
 	}
+}
+
+// onlyLooks reports whether the command changes nothing this time: it counts only, or shows what it would do.
+func onlyLooks(c *cobra.Command) bool {
+	flags := c.Flags()
+	if dry, err := flags.GetBool("dry-run"); err == nil {
+		return dry
+	}
+	if apply, err := flags.GetBool("apply"); err == nil {
+		undo, _ := flags.GetBool("undo")
+		return !apply && !undo
+	}
+	if post, err := flags.GetString("post"); err == nil {
+		return post == ""
+	}
+	return false
 }
 
 // record writes an action. What keeps it from the log is told, and changes nothing of what was done.

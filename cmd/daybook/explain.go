@@ -77,7 +77,7 @@ func (a *app) printExplanation(w io.Writer, e *listing.Explanation) error {
 		}
 	}
 	for i := range e.Impacts {
-		if err := a.printImpact(w, &e.Impacts[i], e.LiveImpactID); err != nil {
+		if err := a.printImpact(w, &e.Impacts[i], e.LiveImpactID, e.Elsewhere != nil); err != nil {
 			return err
 		}
 	}
@@ -128,14 +128,19 @@ func (a *app) printDocument(w io.Writer, e *listing.Explanation) error {
 	if e.LiveImpactID != nil {
 		live = "impact " + strconv.FormatInt(*e.LiveImpactID, 10)
 	}
+	if e.Elsewhere != nil {
+		lines = append(lines, elsewhereFields(e.Elsewhere)...)
+	}
 	return append(lines, [2]string{"posted", live}).print(w)
 }
 
-func (a *app) printImpact(w io.Writer, m *listing.ExplainedImpact, live *int64) error {
+func (a *app) printImpact(w io.Writer, m *listing.ExplainedImpact, live *int64, elsewhere bool) error {
 	kind := "posts"
 	switch {
 	case m.Kind == models.ImpactReverse:
 		kind = "reverses"
+	case elsewhere && m.RuleSetVersion == nil:
+		kind = "takes back what is posted elsewhere"
 	case live != nil && *live == m.ID:
 		kind = "posts, live"
 	}
@@ -176,7 +181,11 @@ func (a *app) printImpact(w io.Writer, m *listing.ExplainedImpact, live *int64) 
 		}
 	}
 	if len(m.Entries) == 0 {
-		_, err := fmt.Fprintln(w, "no entries: every line of the rule came to zero")
+		why := "every line of the rule came to zero"
+		if elsewhere {
+			why = "what is posted elsewhere comes to the same"
+		}
+		_, err := fmt.Fprintln(w, "no entries: "+why)
 		return err
 	}
 	t := newTable("LINE", "ACCOUNT", "DEBIT", "CREDIT", "CURRENCY", "RULE LINE", "DOCUMENT LINE")

@@ -62,6 +62,7 @@ func newRoot(a *app) *cobra.Command {
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default DAYBOOK_LOG_LEVEL, or else info)")
 	root.AddCommand(
 		workerCommand(a), migrateCommand(a), importCommand(a), rulesCommand(a), accountsCommand(a),
+		adoptCommand(a),
 		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), versionCommand(a),
 	)

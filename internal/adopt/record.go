@@ -17,7 +17,7 @@ type Row struct {
 	DocumentID *string
 	JobID      string
 	Version    *int64
-	// State is the state in which the row was taken over.
+	// State is the state in which the row was adopted.
 	State string
 	// Generation is the job's right after.
 	Generation int64
@@ -31,7 +31,7 @@ func Lock(ctx context.Context, tx pgx.Tx, table string) error {
 	return store.Wrap("lock the adoption", err)
 }
 
-// Record puts rows on record as Daybook's, in the transaction that takes them over.
+// Record puts rows on record as Daybook's, in the transaction that adopts them.
 func Record(ctx context.Context, tx pgx.Tx, table string, rows []Row) error {
 	const stmt = `
 INSERT INTO daybook.adopted_rows (legacy_table, legacy_id, kind, org_id, document_id, job_id, version, taken_state, generation, legacy_row)

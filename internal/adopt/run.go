@@ -25,9 +25,9 @@ const BatchRows = 200
 type Adopter interface {
 	// Look says what is there and what would be done, and changes nothing.
 	Look(ctx context.Context) (Plan, error)
-	// Prepare does once what must be so before the first row is taken over, such as a trigger on the legacy table. It says what it did.
+	// Prepare does once what must be so before the first row is adopted, such as a trigger on the legacy table. It says what it did.
 	Prepare(ctx context.Context) (notes []string, err error)
-	// Take takes over the next rows behind the one that after names, in one transaction.
+	// Take adopts the next rows behind the one that after names, in one transaction.
 	Take(ctx context.Context, after string) (Step, error)
 	// Verify compares both sides in one snapshot.
 	Verify(ctx context.Context) (Verification, error)
@@ -46,7 +46,7 @@ type Step struct {
 	Problems   Problems
 }
 
-// Apply takes over every row that can be. progress is called after each transaction with what is done so far.
+// Apply adopts every row that can be. progress is called after each transaction with what is done so far.
 func Apply(ctx context.Context, a Adopter, progress func(Report)) (Report, error) {
 	plan, err := a.Look(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -31,6 +32,8 @@ type documentView struct {
 	// Chain are the impacts, the last one first.
 	Chain    []shownImpact
 	Compared *comparedImpacts
+	// EntriesElsewhere are what another system has posted of it.
+	EntriesElsewhere []models.EntryElsewhere
 	// Code is the failed job's; it says what to do.
 	Code models.ErrorCode
 }
@@ -62,6 +65,11 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 	d := documentView{Explanation: e, Document: e.Document, State: documentState(e.Document)}
 	if e.Document != nil {
 		d.page(r)
+	}
+	if e.Elsewhere != nil && e.Elsewhere.Entries != nil {
+		if err := json.Unmarshal(e.Elsewhere.Entries, &d.EntriesElsewhere); err != nil {
+			return nil, err
+		}
 	}
 	if len(d.Attempts) > lastAttempts {
 		d.Attempts, d.MoreAttempts = d.Attempts[:lastAttempts], true

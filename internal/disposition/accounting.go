@@ -66,6 +66,8 @@ var table = []Row{
 	{models.CodeUnbalanced, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
 	{models.CodePeriodClosed, TreatPermanent, "`failed` at once; comes back when the period is opened or the policy changes"},
 	{models.CodeDocumentInvalid, TreatPermanent, "`failed` at once; comes back with a new version, or by a person's retry"},
+	{models.CodePostedElsewhere, TreatPermanent, "`failed` at once, and the ledger is left alone: another system has posted an earlier version; comes back with a person's decision (`daybook accounting elsewhere`), a new version, or a retry"},
+	{models.CodeFailedElsewhere, TreatPermanent, "`failed` in the queue that it was [adopted](adopting.md) from; comes back with a new version, or by a person's retry"},
 	{models.CodeDatabaseError, TreatBackoff, "backoff; the sixth is `failed`"},
 	{models.CodeTimeout, TreatBackoff, "backoff; the sixth is `failed`"},
 	{models.CodeProcessorError, TreatBackoff, "backoff; the sixth is `failed`"},

@@ -37,6 +37,8 @@ func treatments() map[models.ErrorCode]disposition.Verdict {
 		models.CodePeriodClosed:        failed,
 		models.CodeDocumentInvalid:     failed,
 		models.CodeRowUnreadable:       failed,
+		models.CodePostedElsewhere:     failed,
+		models.CodeFailedElsewhere:     failed,
 		models.CodeDatabaseError:       retried,
 		models.CodeTimeout:             retried,
 		models.CodeProcessorError:      retried,

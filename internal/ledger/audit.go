@@ -137,17 +137,18 @@ func (a *auditor) compare(key Key, f Found, p ledgerdb.DocumentPosting) error {
 	gone := f.State == DocumentDeleted || f.Document != nil && f.Document.DeletedAt != nil
 	switch {
 	case f.State == DocumentUnknown:
-		a.wrong(p.LiveID != nil, "impact_of_unknown_document", key, p, "the source knows no such document")
+		a.wrong(p.LiveID != nil && !p.LiveRetracts, "impact_of_unknown_document", key, p, "the source knows no such document")
 	case gone:
-		a.wrong(p.LiveID != nil, "retracted_document_posted", key, p, "the document is deleted")
+		a.wrong(p.LiveID != nil && !p.LiveRetracts, "retracted_document_posted", key, p, "the document is deleted")
 	case f.Document.AccountingReadyAt == nil:
-		a.wrong(p.LiveID != nil, "retracted_document_posted", key, p, "the document is not ready")
+		a.wrong(p.LiveID != nil && !p.LiveRetracts, "retracted_document_posted", key, p, "the document is not ready")
 	default:
 		version := f.Document.AccountingReadyVersion
 		a.wrong(p.LiveVersion != nil && *p.LiveVersion > version, "document_behind_its_posting", key, p, fmt.Sprintf("the document is at version %d", version))
 		posted := p.LiveVersion != nil && (*p.LiveVersion >= version || p.ConfirmedVersion != nil && *p.ConfirmedVersion >= version)
+		elsewhere := p.LiveID == nil && p.ElsewhereVersion != nil && *p.ElsewhereVersion >= version
 		failed := p.JobState == "failed" && p.JobVersion >= version
-		a.wrong(!posted && !failed, "document_not_posted", key, p, fmt.Sprintf("version %d is ready", version))
+		a.wrong(!posted && !elsewhere && !failed, "document_not_posted", key, p, fmt.Sprintf("version %d is ready", version))
 	}
 	return nil
 }

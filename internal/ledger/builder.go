@@ -32,7 +32,7 @@ func (b *builder) add(p plan) {
 		b.documents = append(b.documents, b.chunk.found[p.index].Document)
 	}
 	b.keys = append(b.keys, b.chunk.keys[p.index])
-	b.live = append(b.live, p.post != nil)
+	b.live = append(b.live, p.post != nil && !p.retracts)
 }
 
 func (b *builder) impact(job engine.Job, seq int, kind models.ImpactKind) *models.Impact {
@@ -62,6 +62,9 @@ func (b *builder) reverse(live *ledgerdb.LastImpact, job engine.Job, seq int) {
 func (b *builder) post(p plan, job engine.Job, seq int) {
 	m := b.impact(job, seq, models.ImpactPost)
 	m.RuleSetVersion, m.RuleID = b.chunk.orgs[job.OrgID].ruleSetVersion, p.post.RuleID
+	if p.retracts {
+		m.RuleSetVersion = nil
+	}
 	m.DocumentDate, m.PostingDate = p.post.DocumentDate, p.postingDate
 	m.Epoch, m.ContentHash = p.epoch, p.hash
 	m.EntryCount = len(p.post.Entries)

@@ -74,7 +74,9 @@ type chunk struct {
 	keys  []Key
 	found []Found
 	last  []*ledgerdb.LastImpact
-	orgs  map[string]organization
+	// elsewhere is what other systems have posted; nil: nothing of any document.
+	elsewhere []*ledgerdb.Elsewhere
+	orgs      map[string]organization
 	// usable names the organizations whose configuration no transaction is changing; "" stands for the defaults of all.
 	usable map[string]bool
 	// needs holds the source and the hooks of each organization.
@@ -93,6 +95,8 @@ type plan struct {
 	hash        []byte
 	epoch       int
 	postingDate models.Date
+	// retracts: post takes back what another system has posted, and the document is not posted.
+	retracts bool
 	// next is the number of the first new link in the document's chain.
 	next int
 }
@@ -116,6 +120,9 @@ func (c *chunk) read(ctx context.Context) error {
 		return err
 	}
 	if err = c.ask(ctx); err != nil {
+		return err
+	}
+	if err = c.readElsewhere(ctx); err != nil {
 		return err
 	}
 	impactKeys := make([]ledgerdb.ImpactKey, len(c.jobs))
@@ -176,6 +183,10 @@ func (c *chunk) decide(i int) {
 // retract ends job i with cause, and takes back what is posted of its document.
 func (c *chunk) retract(i int, cause error) {
 	c.errs[i] = cause
+	if e := c.postedElsewhere(i); e != nil {
+		c.retractElsewhere(i, e)
+		return
+	}
 	if last := c.last[i]; last.Live() {
 		c.plans = append(c.plans, plan{index: i, reverse: last, next: last.Seq + 1})
 	}
@@ -194,12 +205,15 @@ func (l *Ledger) evaluate(org organization, d *models.Document) (*posting.Impact
 // post plans the impact of a ready document. The same version under the same rule set is posted once. A new version or rule set that
 // leads to the same entries confirms the live impact. A new epoch posts in any case.
 func (c *chunk) post(i int, d *models.Document) {
-	job, org, last := c.jobs[i], c.orgs[d.OrgID], c.last[i]
+	job, org, last, elsewhere := c.jobs[i], c.orgs[d.OrgID], c.last[i], c.postedElsewhere(i)
+	if elsewhere != nil && c.left(i, elsewhere, true) {
+		return
+	}
 	stands := last.Live() && last.Epoch >= job.Epoch
 	if stands && org.ruleSetVersion != nil && last.Covers(d.AccountingReadyVersion, *org.ruleSetVersion) {
 		return
 	}
-	impact, err := c.ledger.evaluate(org, d)
+	impact, err := c.impact(i, d, elsewhere)
 	if err != nil {
 		c.errs[i] = translate(err)
 		return
@@ -228,6 +242,21 @@ func (c *chunk) post(i int, d *models.Document) {
 		p.reverse = last
 	}
 	c.plans = append(c.plans, p)
+}
+
+// impact is what job i posts of a document: what the rules make of it, less what is posted elsewhere.
+func (c *chunk) impact(i int, d *models.Document, elsewhere *ledgerdb.Elsewhere) (*posting.Impact, error) {
+	org := c.orgs[d.OrgID]
+	if elsewhere != nil {
+		if err := c.waits(i, elsewhere); err != nil {
+			return nil, err
+		}
+	}
+	impact, err := c.ledger.evaluate(org, d)
+	if err != nil || elsewhere == nil {
+		return impact, err
+	}
+	return org.difference(impact, elsewhere)
 }
 
 // translate turns the rule engine's error into a job's.

@@ -54,6 +54,8 @@ type organization struct {
 	policy         models.ClosedPeriodPolicy
 	// closed holds the closed periods, oldest first.
 	closed []models.Period
+	// elsewhere says that another system has posted documents of it.
+	elsewhere bool
 }
 
 func newRules() *rules {
@@ -84,7 +86,7 @@ func (r *rules) load(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]
 	out := make(map[string]organization, len(configs))
 	for id, c := range configs {
 		out[id] = organization{
-			ruleSetVersion: c.RuleSetVersion, rules: sets[c.RuleSetSHA256], chart: charts[id], policy: c.Policy, closed: known[id].closed,
+			ruleSetVersion: c.RuleSetVersion, rules: sets[c.RuleSetSHA256], chart: charts[id], policy: c.Policy, closed: known[id].closed, elsewhere: c.Elsewhere,
 		}
 	}
 	return out, nil

@@ -45,7 +45,7 @@ GRANT DELETE ON daybook.queues TO daybook_server;
 GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
 -- A person decides about what another system has posted; what it has posted is recorded by the owner (daybook adopt).
-GRANT UPDATE (next, entries, document_version, settled_version, updated_at) ON daybook.posted_elsewhere TO daybook_domain;
+GRANT UPDATE (next, entries, document_version, left_version, updated_at) ON daybook.posted_elsewhere TO daybook_domain;
 
 -- The worker leases and completes, posts and logs. Its handlers ask for more work, and clean up what is finished.
 GRANT UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_worker;

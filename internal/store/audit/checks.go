@@ -40,6 +40,8 @@ SELECT d.org_id, d.id, l.id AS impact_id,
    AND l.document_version IS DISTINCT FROM d.accounting_ready_version
    AND (j.state IN ('completed', 'cancelled') OR j.state = 'failed' AND j.version_hint < d.accounting_ready_version) IS NOT FALSE
    AND NOT EXISTS (SELECT 1 FROM daybook.confirmations c WHERE c.impact_id = l.id AND c.document_version = d.accounting_ready_version)
+   AND NOT (l.id IS NULL AND EXISTS (SELECT 1 FROM daybook.posted_elsewhere p
+                                      WHERE p.org_id = d.org_id AND p.document_id = d.id AND p.next <> 'full' AND p.document_version >= d.accounting_ready_version))
 )
 SELECT count(*) OVER (), w.* FROM wrong w ORDER BY w.org_id, w.id LIMIT $2`
 
@@ -56,6 +58,8 @@ SELECT count(*) OVER (), d.org_id, d.id, i.id,
    AND coalesce(o.source, (SELECT s.source FROM daybook.defaults s)) = 'daybook'
    AND (j.state IN ('pending', 'leased')) IS NOT TRUE
    AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+   -- An impact of no rule set takes back what another system has posted.
+   AND NOT (i.rule_set_version IS NULL AND EXISTS (SELECT 1 FROM daybook.posted_elsewhere p WHERE p.org_id = d.org_id AND p.document_id = d.id))
  ORDER BY d.org_id, d.id
  LIMIT $2`
 

@@ -64,5 +64,6 @@ SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
    AND NOT EXISTS (SELECT 1 FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id)
    AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
    AND (j.state IN ('pending', 'leased')) IS NOT TRUE
+   AND NOT (i.rule_set_version IS NULL AND EXISTS (SELECT 1 FROM daybook.posted_elsewhere p WHERE p.org_id = i.org_id AND p.document_id = i.document_id))
  ORDER BY i.org_id, i.document_id
  LIMIT $2`

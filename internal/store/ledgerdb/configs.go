@@ -21,18 +21,21 @@ type Config struct {
 	ConfigVersion int64
 	// Policy is what a document does whose posting date lies in a closed period.
 	Policy models.ClosedPeriodPolicy
+	// Elsewhere says that another system has posted documents of it (ReadElsewhere).
+	Elsewhere bool
 }
 
 // Configs reads the configuration of each organization; one that Daybook does not know is missing from the answer.
 func Configs(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]Config, error) {
 	const stmt = `
-SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy
+SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.closed_period_policy,
+       EXISTS (SELECT FROM daybook.posted_elsewhere p WHERE p.org_id = o.id)
   FROM daybook.organizations o
   LEFT JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
  WHERE o.id = ANY ($1)`
 	configs := make(map[string]Config, len(orgs))
 	var c Config
-	err := store.Each(ctx, tx, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy}, func() error {
+	err := store.Each(ctx, tx, []any{&c.OrgID, &c.RuleSetVersion, &c.RuleSetSHA256, &c.ConfigVersion, &c.Policy, &c.Elsewhere}, func() error {
 		configs[c.OrgID] = c
 		return nil
 	}, stmt, orgs)

@@ -25,6 +25,8 @@ type Explanation struct {
 	Document *models.Document `json:"document,omitempty"`
 	// Job is nil when the document was never enqueued, or its job was purged.
 	Job *models.AccountingJob `json:"job,omitempty"`
+	// Elsewhere is what another system has posted of it; nil: nothing.
+	Elsewhere *models.PostedElsewhere `json:"elsewhere,omitempty"`
 	// Attempts are the newest DefaultLimit, the newest first; MoreAttempts says that there are older ones.
 	Attempts     []models.Attempt `json:"attempts"`
 	MoreAttempts bool             `json:"more_attempts,omitempty"`
@@ -72,7 +74,7 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 		}
 		return e.readImpacts(tx, limits)
 	}, snapshot)
-	if err == nil && e.Document == nil && e.Job == nil && len(e.Impacts) == 0 {
+	if err == nil && e.Document == nil && e.Job == nil && e.Elsewhere == nil && len(e.Impacts) == 0 {
 		err = fmt.Errorf("%w: organization %s has no document %s", store.ErrDocumentNotFound, org, document)
 	}
 	return e, store.Wrap("explain the document", err)
@@ -84,6 +86,13 @@ func (e *Explanation) readDocument(tx *gorm.DB) error {
 	switch err := tx.Where("org_id = ? AND id = ?", e.OrgID, e.DocumentID).Take(&d).Error; {
 	case err == nil:
 		e.Document = &d
+	case !errors.Is(err, gorm.ErrRecordNotFound):
+		return err
+	}
+	var elsewhere models.PostedElsewhere
+	switch err := tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID).Take(&elsewhere).Error; {
+	case err == nil:
+		e.Elsewhere = &elsewhere
 	case !errors.Is(err, gorm.ErrRecordNotFound):
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"gorm.io/gorm"
 
@@ -27,6 +28,12 @@ func (l *Listing) EntriesAfter(ctx context.Context, f EntryFilter, after EntryPl
 // Impacts lists the chain of a document's impacts.
 func (l *Listing) Impacts(ctx context.Context, org, document string) ([]models.Impact, error) {
 	return find[models.Impact]("list impacts", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq"))
+}
+
+// PostedElsewhere reads what another system has posted of a document, or returns ErrDocumentNotFound when that is nothing.
+func (l *Listing) PostedElsewhere(ctx context.Context, org, document string) (models.PostedElsewhere, error) {
+	missing := fmt.Errorf("%w that is posted elsewhere: organization %s, document %s", store.ErrDocumentNotFound, org, document)
+	return one[models.PostedElsewhere]("read what is posted elsewhere", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document), missing)
 }
 
 // EntryFilter says which entries to list. OrgID is required; the zero value of each other field means any.

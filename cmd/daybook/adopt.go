@@ -1,0 +1,211 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/adopt"
+	"github.com/daybook-dev/daybook/internal/terminal"
+)
+
+func adoptCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "adopt",
+		Short: "Move in from a legacy queue, while its workers still run",
+	}
+	command.AddCommand(adoptAccountingQueueCommand(a))
+	return command
+}
+
+// adoption are the flags that every command of adopt has. Without any of them nothing is changed.
+type adoption struct {
+	apply, verify, undo bool
+}
+
+func (f *adoption) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.BoolVar(&f.apply, "apply", false, "adopt the rows; repeat it at any time")
+	flags.BoolVar(&f.verify, "verify", false, "compare counts and checksums by organization and state, and say what differs")
+	flags.BoolVar(&f.undo, "undo", false, "give back what Daybook has not worked, and say what it cannot give back")
+}
+
+// check refuses flags that exclude each other.
+func (f *adoption) check() error {
+	n := 0
+	for _, given := range []bool{f.apply, f.verify, f.undo} {
+		if given {
+			n++
+		}
+	}
+	if n > 1 {
+		return usagef("give one of --apply, --verify and --undo; without them the command says what it would do")
+	}
+	return nil
+}
+
+// adopt does with a legacy queue what the flags say, and prints what came of it.
+func (a *app) adopt(c *cobra.Command, adopter adopt.Adopter, f adoption) error {
+	ctx := c.Context()
+	bar := a.newProgress("rows", 0)
+	progress := func(r adopt.Report) { bar.set(r.Done.Rows()) }
+	switch {
+	case f.apply, f.undo:
+		run := adopt.Apply
+		if f.undo {
+			run = adopt.GiveBack
+		}
+		report, err := run(ctx, adopter, progress)
+		bar.end()
+		if err != nil {
+			if n := report.Done.Rows(); n > 0 {
+				return fmt.Errorf("after %s: %w", plural(n, "row", "rows"), err)
+			}
+			return err
+		}
+		return a.emit(report, func(w io.Writer) error { return a.printAdoption(w, report, f.undo) })
+	case f.verify:
+		v, err := adopt.Check(ctx, adopter)
+		if err != nil && !errors.Is(err, adopt.ErrDiffers) {
+			return err
+		}
+		return errors.Join(a.emit(v, func(w io.Writer) error { return a.printVerification(w, v) }), err)
+	}
+	plan, err := adopter.Look(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.emit(plan, func(w io.Writer) error { return a.printPlan(w, plan) }); err != nil {
+		return err
+	}
+	if blocking := plan.Problems.Blocking(); len(blocking) > 0 {
+		return adopt.Refusal(blocking)
+	}
+	return nil
+}
+
+func (a *app) printPlan(w io.Writer, p adopt.Plan) error {
+	_, _ = fmt.Fprintln(w, p.Table)
+	if len(p.Missing) > 0 {
+		_, _ = fmt.Fprintln(w, "columns that it lacks and that have a default: "+terminal.OneLine(strings.Join(p.Missing, ", ")))
+	}
+	if len(p.Ignored) > 0 {
+		_, _ = fmt.Fprintln(w, "columns that are not read: "+terminal.OneLine(strings.Join(p.Ignored, ", ")))
+	}
+	t := newTable("ORGANIZATION", "STATE", "ROWS", "TO ADOPT", "LEFT FOR NOW", "CHECKSUM")
+	t.right = []int{2, 3, 4}
+	for _, g := range p.Found {
+		t.add(g.OrgID, g.State, strconv.FormatInt(g.Rows, 10), countOf(p.Take, g), countOf(p.Leave, g), g.Checksum.String())
+	}
+	if err := a.printGroups(w, t); err != nil {
+		return err
+	}
+	if n := p.Held.Rows(); n > 0 {
+		_, _ = fmt.Fprintf(w, "%s held by Daybook already\n", plural(n, "row is", "rows are"))
+	}
+	if err := a.printProblems(w, p.Problems); err != nil {
+		return err
+	}
+	printNotes(w, p.Notes)
+	_, err := fmt.Fprintf(w, "\nNothing was changed. --apply would adopt %s.\n", plural(p.Take.Rows(), "row", "rows"))
+	return err
+}
+
+// countOf is the number of rows of the group's organization and state in other groups.
+func countOf(groups adopt.Groups, like adopt.Group) string {
+	for _, g := range groups {
+		if g.OrgID == like.OrgID && g.State == like.State {
+			return strconv.FormatInt(g.Rows, 10)
+		}
+	}
+	return "0"
+}
+
+func (a *app) printAdoption(w io.Writer, r adopt.Report, back bool) error {
+	t := newTable("ORGANIZATION", "STATE", "ROWS", "CHECKSUM")
+	t.right = []int{2}
+	for _, g := range r.Done {
+		t.add(g.OrgID, g.State, strconv.FormatInt(g.Rows, 10), g.Checksum.String())
+	}
+	if err := a.printGroups(w, t); err != nil {
+		return err
+	}
+	if err := a.printProblems(w, r.Problems); err != nil {
+		return err
+	}
+	printNotes(w, r.Notes)
+	done, left := "adopted", "stay with "+r.Table+" for now: repeat --apply"
+	if back {
+		done, left = "given back", "stay with Daybook"
+	}
+	_, err := fmt.Fprintf(w, "%s %s\n", plural(r.Done.Rows(), "row", "rows"), done)
+	if n := r.Left.Rows(); err == nil && n > 0 {
+		_, err = fmt.Fprintf(w, "%s %s\n", plural(n, "row", "rows"), left)
+	}
+	return err
+}
+
+func (a *app) printVerification(w io.Writer, v adopt.Verification) error {
+	t := newTable("ORGANIZATION", "ADOPTED AS", "LEGACY", "DAYBOOK", "CHECKSUM", "DIFFERS")
+	t.right = []int{2, 3}
+	for _, c := range v.Compared {
+		sum, differs := c.LegacyChecksum.String(), ""
+		if !c.Same {
+			sum, differs = sum+" / "+c.HeldChecksum.String(), "yes"
+		}
+		t.add(c.OrgID, c.State, strconv.FormatInt(c.LegacyRows, 10), strconv.FormatInt(c.HeldRows, 10), sum, differs)
+	}
+	if err := a.printGroups(w, t); err != nil {
+		return err
+	}
+	if err := a.printProblems(w, v.Problems); err != nil {
+		return err
+	}
+	said := "nothing differs"
+	if !v.Sound {
+		said = "there are differences"
+	}
+	if n := v.Left.Rows(); n > 0 {
+		said += fmt.Sprintf("; %s not adopted yet", plural(n, "row is", "rows are"))
+	}
+	_, err := fmt.Fprintln(w, said)
+	return err
+}
+
+// printGroups prints a table that has rows.
+func (a *app) printGroups(w io.Writer, t *table) error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return a.print(w, t)
+}
+
+func (a *app) printProblems(w io.Writer, problems adopt.Problems) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	t := newTable("CODE", "ROWS", "WHAT IT MEANS", "SUCH AS")
+	t.right = []int{1}
+	for _, p := range problems {
+		rows, detail := "", p.Detail
+		if p.Rows > 0 {
+			rows = strconv.FormatInt(p.Rows, 10)
+		}
+		if p.Blocks {
+			detail = "nothing is adopted: " + detail
+		}
+		t.add(p.Code, rows, detail, strings.Join(p.Examples, " "))
+	}
+	return a.print(w, t)
+}
+
+func printNotes(w io.Writer, notes []string) {
+	for _, note := range notes {
+		_, _ = fmt.Fprintln(w, "- "+terminal.OneLine(note))
+	}
+}
