@@ -1,0 +1,208 @@
+// Package languages_test runs the applications in other languages, those whose runtime and libraries are there, against a worker of their jobs.
+package languages_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue/queuetest"
+)
+
+func TestMain(m *testing.M) {
+	schema, err := os.ReadFile("schema.sql")
+	if err != nil {
+		panic(err)
+	}
+	daybooktest.Main(m, daybooktest.Options{Migrate: daybooktest.SQL(string(schema))})
+}
+
+// required is set where every program must run, as in CI; elsewhere one whose runtime lacks is skipped.
+var required = os.Getenv("DAYBOOK_TEST_LANGUAGES") == "all"
+
+// lacks skips the test of a program that cannot run here, and says why.
+func lacks(t *testing.T, why string) {
+	t.Helper()
+	if required {
+		t.Fatalf("DAYBOOK_TEST_LANGUAGES=all, and %s", why)
+	}
+	t.Skipf("%s; DAYBOOK_TEST_LANGUAGES=all makes that a failure", why)
+}
+
+// found returns the path of a program.
+func found(t *testing.T, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	lacks(t, "none of the programs is there: "+names[0])
+	return ""
+}
+
+// python returns the interpreter that has the modules: Debian's own packages are for /usr/bin/python3.
+func python(t *testing.T, modules string) string {
+	t.Helper()
+	path := found(t, "/usr/bin/python3", "python3")
+	if out, err := exec.CommandContext(t.Context(), path, "-c", "import "+modules).CombinedOutput(); err != nil {
+		lacks(t, path+" has not the modules "+modules+": "+string(out))
+	}
+	return path
+}
+
+// compiled installs the packages of the TypeScript programs and compiles them, and returns the folder.
+func compiled(t *testing.T) string {
+	t.Helper()
+	npm, node := found(t, "npm"), found(t, "node")
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("typescript")))
+	for _, command := range [][]string{
+		{npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
+		{node, filepath.Join("node_modules", "typescript", "bin", "tsc"), "-p", ".", "--outDir", "dist"},
+	} {
+		c := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%v: %s", command, out)
+	}
+	return dir
+}
+
+// confirmation is the payload of the job that each program enqueues.
+type confirmation struct {
+	OrderID string `json:"order_id"`
+}
+
+func (confirmation) JobType() string { return "order_confirmation" }
+
+// program is a database with a program that writes orders into it.
+type program struct {
+	*daybooktest.DB
+	t       *testing.T
+	command []string
+}
+
+// run starts the program and works its jobs and documents until it ends.
+func (p *program) run(args ...string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, p.command[0], append(p.command[1:], args...)...)
+	command.Env = append(os.Environ(), "DAYBOOK_DATABASE_URL="+p.URL, "JDBC_URL="+jdbc(p.t, p.URL))
+	var out, log bytes.Buffer
+	command.Stdout, command.Stderr = &out, &log
+	require.NoError(p.t, command.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{Owner: "orders"}, func(_ context.Context, job *jobs.Job[confirmation]) error {
+		job.SetResult(map[string]string{"confirmed": job.Payload.OrderID})
+		return nil
+	})
+	for {
+		select {
+		case err := <-ended:
+			require.NoError(p.t, err, log.String())
+			return out.String()
+		case <-time.After(50 * time.Millisecond):
+			queuetest.DrainJobs(p.t, p.Pool, registry, queuetest.JobsOptions{})
+			queuetest.DrainAccounting(p.t, p.Pool, queuetest.AccountingOptions{})
+		}
+	}
+}
+
+// jdbc writes the address as Java's driver takes it.
+func jdbc(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	values := u.Query()
+	values.Set("user", u.User.Username())
+	if password, ok := u.User.Password(); ok {
+		values.Set("password", password)
+	}
+	values.Set("sslmode", "disable")
+	return "jdbc:postgresql://" + u.Host + u.Path + "?" + values.Encode()
+}
+
+func (p *program) count(query string) (n int) {
+	p.t.Helper()
+	require.NoError(p.t, p.Pool.QueryRow(p.t.Context(), query).Scan(&n))
+	return n
+}
+
+// check has the program write an order, and write and undo another.
+func check(t *testing.T, command ...string) {
+	t.Helper()
+	p := &program{daybooktest.New(t), t, command}
+	daybooktest.AddOrganization(t, p.Pool, daybooktest.Organization{ID: "shop"})
+	var outcome struct {
+		State  string
+		Error  *string
+		Result map[string]string
+		Posted bool
+	}
+	out := p.run("order-1", "10000")
+	require.NoError(t, json.Unmarshal([]byte(out), &outcome), out)
+	assert.Equal(t, "completed", outcome.State)
+	assert.Equal(t, map[string]string{"confirmed": "order-1"}, outcome.Result)
+	assert.True(t, outcome.Posted)
+	assert.Contains(t, daybooktest.Balances(t, p.Pool, "shop", "EUR"), "1200")
+	assert.Equal(t, int64(11900), daybooktest.Balances(t, p.Pool, "shop", "EUR")["1200"], "net and tax are receivable")
+
+	p.run("order-2", "10000", "undo")
+	assert.Equal(t, 1, p.count(`SELECT count(*) FROM app.orders`))
+	assert.Equal(t, 1, p.count(`SELECT count(*) FROM daybook.jobs`), "what is undone is not enqueued")
+	assert.Equal(t, 1, p.count(`SELECT count(*) FROM daybook.accounting_work_queue`))
+	assert.Equal(t, 1, p.count(`SELECT count(*) FROM daybook.documents`))
+}
+
+func TestPython(t *testing.T) {
+	t.Parallel()
+	check(t, python(t, "psycopg"), "python/orders.py")
+}
+
+func TestSQLAlchemy(t *testing.T) {
+	t.Parallel()
+	check(t, python(t, "sqlalchemy, psycopg2"), "python/orders_sqlalchemy.py")
+}
+
+func TestTypeScript(t *testing.T) {
+	t.Parallel()
+	node := found(t, "node")
+	dir := compiled(t)
+	t.Run("pg", func(t *testing.T) {
+		t.Parallel()
+		check(t, node, filepath.Join(dir, "dist", "orders.js"))
+	})
+	t.Run("Drizzle", func(t *testing.T) {
+		t.Parallel()
+		check(t, node, filepath.Join(dir, "dist", "orders-drizzle.js"))
+	})
+}
+
+func TestJava(t *testing.T) {
+	t.Parallel()
+	java := found(t, "java")
+	const driver = "/usr/share/java/postgresql.jar"
+	if _, err := os.Stat(driver); err != nil {
+		lacks(t, "there is no JDBC driver at "+driver)
+	}
+	if out, err := exec.CommandContext(t.Context(), java, "--list-modules").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("jdk.compiler")) {
+		lacks(t, "java has no compiler: install a JDK")
+	}
+	check(t, java, "-cp", driver, "java/Orders.java")
+}
