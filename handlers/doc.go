@@ -1,4 +1,4 @@
-// Package handlers has the job types that come with Daybook: webhook, email, sms, notification, airtable_sync, file_delete, report, cleanup and db_function. Email, sms and
+// Package handlers has the job types that come with Daybook: webhook, email, sms, notification, airtable_sync, plaid_enrichment, file_delete, report, cleanup and db_function. Email, sms and
 // file_delete are types of tasks as well, which the same handlers work: RegisterTasks.
 //
 // Register adds to a registry all types that the environment configures:

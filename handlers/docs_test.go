@@ -26,14 +26,14 @@ func TestDocsNameEverything(t *testing.T) {
 	for _, b := range builtins {
 		assert.Contains(t, page, "\n## "+b.name+"\n")
 	}
-	for _, config := range []any{WebhookConfig{}, EmailConfig{}, ReportConfig{}, CleanupConfig{}, DBFunctionConfig{}, SMSConfig{}, FileDeleteConfig{}, AirtableConfig{}, ChatConfig{}, PushConfig{}} {
+	for _, config := range []any{WebhookConfig{}, EmailConfig{}, ReportConfig{}, CleanupConfig{}, DBFunctionConfig{}, SMSConfig{}, FileDeleteConfig{}, AirtableConfig{}, ChatConfig{}, PushConfig{}, PlaidConfig{}} {
 		for field := range reflect.TypeOf(config).Fields() {
 			if tag := field.Tag.Get("env"); tag != "-" {
 				assert.Contains(t, page, "`"+environmentPrefix+tag+"`", "%T.%s", config, field.Name)
 			}
 		}
 	}
-	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}, SMS{}, FileDelete{}, AirtableSync{}, AirtableSettings{}, Notification{}} {
+	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}, SMS{}, FileDelete{}, AirtableSync{}, AirtableSettings{}, Notification{}, PlaidEnrichment{}} {
 		for field := range reflect.TypeOf(p).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			assert.Contains(t, page, "`"+name+"`", "%T.%s", p, field.Name)
@@ -65,7 +65,7 @@ func TestDocsExamples(t *testing.T) {
 	}
 	for name, p := range map[string]any{
 		"webhook": Webhook{}, "email": Email{}, "report": Report{}, "cleanup": Cleanup{}, "db_function": DBFunction{},
-		"sms": SMS{}, "file_delete": FileDelete{}, "airtable_sync": AirtableSync{}, "notification": Notification{},
+		"sms": SMS{}, "file_delete": FileDelete{}, "airtable_sync": AirtableSync{}, "notification": Notification{}, "plaid_enrichment": PlaidEnrichment{},
 	} {
 		var raw []byte
 		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT payload FROM daybook.jobs WHERE type = $1`, name).Scan(&raw), name)

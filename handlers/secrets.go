@@ -20,6 +20,7 @@ import (
 //	webhook signature      DAYBOOK_WEBHOOK_SECRET_<NAME>         <name>
 //	webhook authorization  DAYBOOK_WEBHOOK_AUTHORIZATION_<NAME>  <name>.authorization
 //	token of Airtable      DAYBOOK_AIRTABLE_TOKEN_<NAME>         <name>.airtable
+//	access token of Plaid  DAYBOOK_PLAID_ACCESS_TOKEN_<NAME>     <name>.plaid
 //	Slack                  DAYBOOK_SLACK_<NAME>                  <name>.slack
 //	Discord                DAYBOOK_DISCORD_<NAME>                <name>.discord
 //	push to browsers       DAYBOOK_VAPID_<NAME>                  <name>.vapid

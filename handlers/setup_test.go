@@ -178,20 +178,21 @@ func TestRegisterAll(t *testing.T) {
 		"DAYBOOK_DB_FUNCTIONS": "app.one", "DAYBOOK_SMTP_HOST": "mail.example.com", "DAYBOOK_SMTP_FROM": "Shop <shop@example.com>",
 		"DAYBOOK_REPORTS_BUCKET": "file://" + t.TempDir(), "DAYBOOK_WEBHOOK_ALLOW_NETWORKS": "10.0.0.0/8,fd00::/8", "DAYBOOK_WEBHOOK_TIMEOUT": "5s",
 		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC1", "DAYBOOK_SMS_FROM": "Shop", "DAYBOOK_FILES_SIGNER_URL": "https://files.example.com/sign",
-		"DAYBOOK_AIRTABLE_TOKEN_DEFAULT": "pat1",
+		"DAYBOOK_AIRTABLE_TOKEN_DEFAULT": "pat1", "DAYBOOK_PLAID_CLIENT_ID": "c1",
 	})
-	assert.Equal(t, []string{"airtable_sync", "cleanup", "db_function", "email", "file_delete", "notification", "report", "sms", "webhook"}, builtin.Types)
+	assert.Equal(t, []string{"airtable_sync", "cleanup", "db_function", "email", "file_delete", "notification", "plaid_enrichment", "report", "sms", "webhook"}, builtin.Types)
 	assert.Empty(t, builtin.Missing)
 
 	policies := map[string][]time.Duration{
-		"webhook":       {time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second},
-		"email":         {5 * time.Minute, 10 * time.Minute},
-		"notification":  {5 * time.Minute, 10 * time.Minute},
-		"airtable_sync": {5 * time.Minute, 10 * time.Minute},
-		"report":        {30 * time.Second, time.Minute},
-		"cleanup":       {5 * time.Minute},
-		"sms":           {5 * time.Minute, 10 * time.Minute},
-		"file_delete":   {30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute},
+		"webhook":          {time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second},
+		"email":            {5 * time.Minute, 10 * time.Minute},
+		"notification":     {5 * time.Minute, 10 * time.Minute},
+		"plaid_enrichment": {5 * time.Minute, 10 * time.Minute},
+		"airtable_sync":    {5 * time.Minute, 10 * time.Minute},
+		"report":           {30 * time.Second, time.Minute},
+		"cleanup":          {5 * time.Minute},
+		"sms":              {5 * time.Minute, 10 * time.Minute},
+		"file_delete":      {30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute},
 	}
 	for _, r := range b.registry.Registrations() {
 		assert.Equal(t, DefaultOwner, r.Policy.Owner, r.Type)

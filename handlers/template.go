@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	htmltemplate "html/template"
 	"io"
@@ -98,6 +99,30 @@ func (t *MailTemplates) Render(name string, params map[string]any) (Mail, error)
 		return Mail{}, invalid("the template %s makes a subject of more than %d characters", name, maxSubject)
 	}
 	return mail, nil
+}
+
+// CheckPayload tries the template of a payload of the type email or notification before its job is enqueued; a payload of another type, or without
+// template, is not looked at. The error says what Render says. It knows nothing of what the worker's directory has and t does not.
+func (t *MailTemplates) CheckPayload(jobType string, raw json.RawMessage) error {
+	var mail *Email
+	switch jobType {
+	case Email{}.JobType():
+		mail = &Email{}
+		if json.Unmarshal(raw, mail) != nil {
+			return nil
+		}
+	case Notification{}.JobType():
+		var p Notification
+		if json.Unmarshal(raw, &p) != nil || p.Email == nil {
+			return nil
+		}
+		mail = p.email()
+	}
+	if mail == nil || mail.Template == "" {
+		return nil
+	}
+	_, err := t.Render(mail.Template, mail.TemplateParams)
+	return err
 }
 
 // rendering is a template that is being filled.
