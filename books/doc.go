@@ -13,5 +13,5 @@
 // A change waits for the chunk of documents that a worker is posting for the organization, and holds the organization's other documents until its
 // transaction ends: keep that transaction short. Jobs that had failed for what the change puts right are pending again.
 //
-// The database's role must own Daybook's schema, as the one that `daybook migrate up` is run with: docs/operating.md says why.
+// The database's role is daybook_operator, or one that is a member of it, for what changes something, and daybook_reader for the rest.
 package books

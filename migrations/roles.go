@@ -11,8 +11,8 @@ import (
 //go:embed roles/roles.sql
 var rolesSQL string
 
-// Roles makes the roles daybook_reader, daybook_domain, daybook_worker and daybook_server, with what each may do in this
-// database and the search path that finds Daybook's tables. They have no password: give each one. A second call does no harm. The address's
+// Roles makes the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and daybook_server, with what each may do in this
+// database and a search path: people find Daybook's tables first, programs those of the application. They have no password: give each one. A second call does no harm. The address's
 // role must own the schema and be allowed to create roles.
 func Roles(ctx context.Context, databaseURL string) error {
 	config, err := pgxpool.ParseConfig(databaseURL)

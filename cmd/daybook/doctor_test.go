@@ -72,7 +72,7 @@ func TestDoctorAsTheDocumentedRoles(t *testing.T) {
 	inNamespace(t, server, server.Namespace(t))
 	b := setup(t)
 	b.ok("migrate", "up", "--roles")
-	for _, role := range []string{"daybook_reader", "daybook_domain", "daybook_worker", "daybook_server"} {
+	for _, role := range []string{"daybook_reader", "daybook_operator", "daybook_domain", "daybook_worker", "daybook_server"} {
 		address := b.As(t, role).Config().ConnString()
 		r := call(context.WithoutCancel(t.Context()), "", "--database-url", address, "doctor")
 		assert.Equal(t, failure.ExitOK, r.exit, "%s: %s%s", role, r.out, r.err)

@@ -67,6 +67,8 @@ func (a *app) report(ctx context.Context, err error, command string) int {
 		message += "\nCheck that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it, then try again."
 	case failure.DatabaseRefuses:
 		message += "\nCheck the user, the password and the database's name in DAYBOOK_DATABASE_URL."
+	case failure.RoleLacksRight:
+		message += "\n" + roleAdvice(command)
 	case failure.Interrupted:
 		message = "interrupted"
 	}

@@ -163,7 +163,8 @@ func (i *documentImporter) many(ctx context.Context, items []importItem) error {
 // one writes a document in a transaction of its own.
 func (i *documentImporter) one(ctx context.Context, item importItem) error {
 	puts, err := i.write(ctx, []importItem{item})
-	if err != nil && (ctx.Err() != nil || store.IsTransient(err)) {
+	// A right that the role lacks for one document it lacks for all.
+	if err != nil && (ctx.Err() != nil || store.IsTransient(err) || store.IsForbidden(err)) {
 		return fmt.Errorf("%s: %w", item.source, err)
 	}
 	var put ledgerdb.PutResult

@@ -36,7 +36,7 @@ func migrateUpCommand(a *app) *cobra.Command {
 			return a.showMigrations(c)
 		},
 	}
-	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_domain, daybook_worker and daybook_server (for daybook serve: what domain and worker may, and check tokens), and grant them what they need")
+	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and daybook_server, and grant them what they need")
 	return command
 }
 

@@ -66,6 +66,7 @@ func newRoot(a *app) *cobra.Command {
 		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), versionCommand(a),
 	)
+	tellRoles(root)
 	recordActions(a, root)
 	watchBegin(a, root)
 	completeFlags(a, root)

@@ -101,6 +101,7 @@ var (
 	PartlyFailed    = row(Class{Code: "PARTLY_FAILED", Title: "Not everything was done", Status: http.StatusInternalServerError, Exit: ExitFailure})
 	TemporalRefuses = row(Class{Code: "TEMPORAL_REFUSES", Title: "Temporal refuses the worker", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
 	DatabaseRefuses = row(Class{Code: "DATABASE_REFUSES", Title: "The database refuses the connection", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
+	RoleLacksRight  = row(Class{Code: "ROLE_LACKS_RIGHT", Title: "The database's role lacks a right", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
 	// Misuse is a mistake of the program that calls a package, such as a handle without a transaction.
 	Misuse = row(Class{Code: "MISUSE", Title: "The program calls a function wrongly", Status: http.StatusInternalServerError, Exit: ExitFailure, Instead: internalDetail})
 	// Failure is what the command line says of an error without a class, Internal what the HTTP API and the activities say of it:

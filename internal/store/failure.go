@@ -13,6 +13,8 @@ func Failure(err error) *failure.Class {
 		return failure.LeaseLost
 	case IsTransient(err):
 		return failure.DatabaseUnavailable
+	case IsForbidden(err):
+		return failure.RoleLacksRight
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 -- Roles for the programs and people that work with Daybook, without a password, which the administrator gives them. Applied by
--- `daybook migrate up --roles`, again and again without harm. Their search path finds Daybook's tables without the schema's
--- name, so that the operators' queries work as they are printed; the application's own roles keep theirs.
+-- `daybook migrate up --roles`, again and again without harm.
+--
+-- People (daybook_reader, daybook_operator) find Daybook's tables first, without the schema's name: the operators' queries work as they are printed. Programs
+-- (daybook_domain, daybook_worker, daybook_server) find the application's own first: its `documents` is never taken for Daybook's. A search path that an
+-- administrator gave a role in this database is left as it is.
 --
 -- No role may change or remove what is posted, and only the worker may add to it. No role may change the log of attempts; the
 -- worker removes what is old (the job type cleanup).
@@ -8,8 +11,9 @@
 DO $$
 DECLARE
     name text;
+    path text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['daybook_reader', 'daybook_domain', 'daybook_worker', 'daybook_server'] LOOP
+    FOREACH name IN ARRAY ARRAY['daybook_reader', 'daybook_operator', 'daybook_domain', 'daybook_worker', 'daybook_server'] LOOP
         BEGIN
             IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = name) THEN
                 EXECUTE format('CREATE ROLE %I LOGIN', name);
@@ -17,19 +21,25 @@ BEGIN
         EXCEPTION WHEN duplicate_object OR unique_violation THEN
             NULL; -- another transaction made it meanwhile
         END;
-        EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = daybook, public', name, current_database());
+        path := CASE WHEN name IN ('daybook_reader', 'daybook_operator') THEN 'daybook, public' ELSE 'public, daybook' END;
+        IF NOT EXISTS (
+               SELECT FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c
+                WHERE s.setrole = to_regrole(name) AND s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+                  AND c LIKE 'search_path=%' AND c NOT IN ('search_path=daybook, public', 'search_path=public, daybook')) THEN
+            EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = %s', name, current_database(), path);
+        END IF;
     END LOOP;
 END
 $$;
 
-REVOKE ALL ON ALL TABLES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
-REVOKE ALL ON ALL SEQUENCES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
-GRANT USAGE ON SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
-GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+REVOKE ALL ON ALL TABLES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA daybook FROM PUBLIC, daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
+GRANT USAGE ON SCHEMA daybook TO daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
+GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
 
 -- Which tokens there are is no secret; the hash that a token is known by is for the server alone.
-REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_domain, daybook_worker;
-GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_minute, run_by_get, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_domain, daybook_worker;
+REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_operator, daybook_domain, daybook_worker;
+GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_minute, run_by_get, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_operator, daybook_domain, daybook_worker;
 
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
@@ -42,7 +52,7 @@ GRANT INSERT ON daybook.fleets TO daybook_domain, daybook_worker;
 GRANT INSERT, UPDATE ON daybook.queue_rates TO daybook_worker;
 GRANT DELETE ON daybook.queues TO daybook_server;
 -- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
-GRANT INSERT (id), UPDATE (source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
+GRANT INSERT (id, name), UPDATE (name, source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
 -- A person decides about what another system has posted; what it has posted is recorded by the owner (daybook adopt).
 GRANT UPDATE (next, entries, document_version, left_version, updated_at) ON daybook.posted_elsewhere TO daybook_domain;
@@ -63,9 +73,21 @@ GRANT INSERT ON daybook.archives TO daybook_worker;
 -- What Daybook says of itself: figures, not facts.
 GRANT INSERT, UPDATE, DELETE ON daybook.gauges, daybook.history, daybook.depths TO daybook_worker;
 
+-- An operator does what domain code does, and changes how organizations are worked and what they post by: rules, accounts and periods. So does the server, whose
+-- console has the same for holders of a token with the scope operate. An operator alone makes tokens.
+GRANT INSERT, UPDATE ON daybook.accounts, daybook.periods TO daybook_operator, daybook_server;
+GRANT INSERT ON daybook.rule_sets TO daybook_operator, daybook_server;
+GRANT UPDATE ON daybook.organizations TO daybook_operator, daybook_server;
+GRANT INSERT, UPDATE (revoked_at) ON daybook.api_tokens TO daybook_operator;
+GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_operator;
+GRANT USAGE ON SEQUENCE daybook.fence_seq TO daybook_operator;
+
 -- The server of the HTTP API does what both do, for holders of a token.
 DO $$
 BEGIN
+    IF NOT pg_has_role('daybook_operator', 'daybook_domain', 'MEMBER') THEN
+        GRANT daybook_domain TO daybook_operator;
+    END IF;
     IF NOT (pg_has_role('daybook_server', 'daybook_domain', 'MEMBER') AND pg_has_role('daybook_server', 'daybook_worker', 'MEMBER')) THEN
         GRANT daybook_domain, daybook_worker TO daybook_server;
     END IF;
@@ -75,25 +97,25 @@ END
 $$;
 GRANT UPDATE (last_used_at) ON daybook.api_tokens TO daybook_server;
 -- Who is signed in to the web console is the server's alone.
-REVOKE SELECT ON daybook.console_sessions FROM daybook_reader, daybook_domain, daybook_worker;
+REVOKE SELECT ON daybook.console_sessions FROM daybook_reader, daybook_operator, daybook_domain, daybook_worker;
 GRANT INSERT, DELETE ON daybook.console_sessions TO daybook_server;
 -- The log of actions: each role that may change something may add to it under its own name; no role changes it.
-GRANT INSERT (via, action, token_id, actor, org_id, subject, details, outcome, code) ON daybook.actions TO daybook_domain, daybook_worker, daybook_server;
--- The console pauses and caps organizations, and revokes tokens, for holders of a token with the scope operate.
-GRANT UPDATE (paused_at, max_in_flight) ON daybook.organizations TO daybook_server;
+GRANT INSERT (via, action, token_id, actor, org_id, subject, details, outcome, code) ON daybook.actions TO daybook_operator, daybook_domain, daybook_worker, daybook_server;
+-- The console revokes tokens, for holders of a token with the scope operate.
 GRANT UPDATE (revoked_at) ON daybook.api_tokens TO daybook_server;
 GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_server;
 
--- Tasks (schema queues): all four read them. Domain code enqueues them. The worker moves what is completed and old to an archive, and works tasks as a
--- member of worker_service_user, which has what that takes. Only the server may pause and cap them, for the console.
-GRANT USAGE ON SCHEMA queues TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+-- Tasks (schema queues): all of them read them. Domain code enqueues them. The worker moves what is completed and old to an archive, and works tasks as a
+-- member of worker_service_user, which has what that takes. Only operators, and the server for the console, may pause and cap them.
+GRANT USAGE ON SCHEMA queues TO daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
 REVOKE ALL ON queues.task, queues.task_lease, queues.task_completed, queues.error, queues.open_task, queues.task_cursor, queues.task_limit
-    FROM PUBLIC, daybook_reader, daybook_domain, daybook_worker, daybook_server;
+    FROM PUBLIC, daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
 GRANT SELECT ON queues.task, queues.task_lease, queues.task_completed, queues.error, queues.open_task, queues.task_cursor, queues.task_limit,
-    queues.open_tasks, queues.leased_tasks, queues.stuck_tasks, queues.failed_tasks TO daybook_reader, daybook_domain, daybook_worker, daybook_server;
+    queues.open_tasks, queues.leased_tasks, queues.stuck_tasks, queues.failed_tasks TO daybook_reader, daybook_operator, daybook_domain, daybook_worker, daybook_server;
 GRANT EXECUTE ON FUNCTION queues.enqueue, queues.enqueue_tasks TO daybook_domain;
 GRANT EXECUTE ON FUNCTION queues.remove_completed_tasks, queues.reclaim_expired_tasks TO daybook_worker;
-GRANT EXECUTE ON FUNCTION queues.limit_tasks TO daybook_server;
+GRANT EXECUTE ON FUNCTION queues.limit_tasks TO daybook_operator, daybook_server;
+GRANT EXECUTE ON FUNCTION queues.remove_completed_tasks, queues.reclaim_expired_tasks TO daybook_operator;
 DO $$
 BEGIN
     IF to_regrole('worker_service_user') IS NOT NULL AND NOT pg_has_role('daybook_worker', 'worker_service_user', 'MEMBER') THEN

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/migrations"
+)
+
+// login is the bundle's database for one that is logged in as a role.
+type login struct {
+	t    *testing.T
+	pool *pgxpool.Pool
+}
+
+func (b *bundle) as(r role) login {
+	b.t.Helper()
+	return login{b.t, b.As(b.t, string(r))}
+}
+
+// run calls a command with an address of the role's.
+func (l login) run(stdin string, args ...string) result {
+	l.t.Helper()
+	return call(l.t.Context(), stdin, append([]string{"--database-url", l.pool.Config().ConnString()}, args...)...)
+}
+
+// leaves are the commands that do something, by their paths.
+func leaves(command *cobra.Command) (paths []string) {
+	for _, c := range command.Commands() {
+		paths = append(paths, leaves(c)...)
+	}
+	if len(paths) == 0 && command.HasParent() && command.RunE != nil && command.Name() != "help" && !command.Hidden {
+		paths = append(paths, pathOf(command))
+	}
+	return paths
+}
+
+// Every command says which role it needs, in its help and in docs/cli.md.
+func TestEveryCommandNamesItsRole(t *testing.T) {
+	t.Parallel()
+	a, err := newApp(strings.NewReader(""), os.Stdout, os.Stderr)
+	require.NoError(t, err)
+	root := newRoot(a)
+	all := leaves(root)
+	require.Greater(t, len(all), 50)
+	for _, path := range all {
+		r, found := roleOf(path)
+		assert.True(t, found, "daybook %s: add it to commandRoles and to docs/cli.md, with the role that it needs", path)
+		command, _, err := root.Find(strings.Fields(path))
+		require.NoError(t, err)
+		assert.Equal(t, r != noRole, strings.Contains(command.Long, "It needs the rights of "+string(r)), path)
+	}
+	for path := range commandRoles {
+		command, rest, err := root.Find(strings.Fields(path))
+		assert.True(t, err == nil && len(rest) == 0 && pathOf(command) == path, "commandRoles has daybook %s, which is no command", path)
+	}
+	assert.Equal(t, commandRoles, documentedRoles(t))
+}
+
+// documentedRoles is the table of docs/cli.md.
+func documentedRoles(t *testing.T) map[string]role {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/cli.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "#### Which role a command needs\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n### ")
+	documented := map[string]role{}
+	code := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[2], "`") {
+			continue
+		}
+		r := role(strings.Trim(strings.TrimSpace(cells[1]), "`"))
+		if r == "none" {
+			r = noRole
+		}
+		for _, m := range code.FindAllStringSubmatch(cells[2], -1) {
+			documented[m[1]] = r
+		}
+	}
+	return documented
+}
+
+// inRole is the main path of a command; its role is that of the table.
+type inRole struct {
+	args []string
+	// stdin is what the command reads.
+	stdin string
+}
+
+// mainPaths are the commands in an order in which each finds what it needs. Those of Temporal and those that run until a signal have tests of their own.
+func mainPaths(task string) []inRole {
+	line := func(text string) inRole { return inRole{args: strings.Fields(text)} }
+	return []inRole{
+		line("accounts import ../../internal/sample/chart.csv --org new --create"), line("accounts list --org new"),
+		line("rules apply ../../internal/sample/rules.yaml --org new"), line("rules activate 1 --org new"), line("rules list --org new"), line("rules show --org new"),
+		line("rules check ../../internal/sample/rules.yaml --org new"),
+		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"), line("periods open --org new --month 2027-03"),
+		line("periods policy first_open_day --org new"), line("periods list --org new"),
+		line("import ndjson demo/documents.ndjson"),
+		line("accounting enqueue acme doc --version 1"), line("accounting list"), line("accounting retry acme doc"), line("accounting cancel acme other"),
+		line("accounting repost acme doc"),
+		line("jobs enqueue greet --org acme --payload {}"),
+		line("jobs list"), line("jobs retry --org acme --all"), line("jobs cancel --org acme --all"),
+		line("organizations pause --org acme"), line("organizations resume --org acme"), line("organizations cap --org acme --max-in-flight 5"),
+		line("organizations list"), line("organizations source daybook --org acme"), line("organizations hooks --org acme --none"),
+		line("leases"), line("leases release"),
+		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"), line("export --org acme --format hledger"), line("explain acme doc"),
+		{args: strings.Fields("tasks enqueue email"), stdin: `{}`}, line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"), line("tasks cap --type email --max-in-flight 5"),
+		line("tokens create --name t --scope read --all-orgs"), line("tokens list"), line("tokens revoke " + task),
+		line("actions"),
+	}
+}
+
+// Each command works for one who is logged in as the role that it names.
+func TestCommandsInTheirRoles(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	fixture.Organization(t, b.Pool, "acme")
+	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "doc", 1000), fixture.Invoice("acme", "other", 1000))
+	roles := map[role]login{}
+	for _, path := range mainPaths("unknown") {
+		r, _ := roleOf(strings.Join(path.args[:min(2, len(path.args))], " "))
+		if _, ok := roles[r]; !ok {
+			roles[r] = b.as(r)
+		}
+		done := roles[r].run(path.stdin, path.args...)
+		assert.NotContains(t, done.err, "permission denied", "%s: daybook %s", r, strings.Join(path.args, " "))
+		assert.NotEqual(t, failure.ExitUsage, done.exit, "daybook %s: %s", strings.Join(path.args, " "), done.err)
+		assert.NotContains(t, done.err, "not in the log of actions", "%s: daybook %s", r, strings.Join(path.args, " "))
+		if done.exit != 0 {
+			t.Logf("%s: daybook %s: exit %d: %s", r, strings.Join(path.args, " "), done.exit, done.err+done.out)
+		}
+	}
+}
+
+// A right that the role lacks is one error, which says what it is and which role has it: also where a command works row by row.
+func TestARoleThatLacksARight(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	b.sample("acme")
+	weak := b.as(reader)
+	for _, args := range [][]string{
+		{"import", "ndjson", "demo/documents.ndjson"},
+		{"rules", "apply", "../../internal/sample/rules.yaml", "--org", "acme", "--no-activate"},
+		{"accounting", "enqueue", "acme", "doc", "--version", "1"},
+		{"organizations", "pause", "--all-orgs"},
+		{"tokens", "create", "--name", "t", "--scope", "read", "--all-orgs"},
+	} {
+		r := weak.run("", args...)
+		assert.Equal(t, failure.ExitFailure, r.exit, "%v", args)
+		assert.Equal(t, 1, strings.Count(r.err, "permission denied"), "%v: %s", args, r.err)
+		needs, _ := roleOf(strings.Join(args[:2], " "))
+		assert.Contains(t, r.err, "needs the rights of "+string(needs), "%v", args)
+		assert.Less(t, strings.Count(r.err, "\n"), 6, r.err)
+		assert.Contains(t, weak.run("", append(slices.Clone(args), "--json")...).err, `"code":"ROLE_LACKS_RIGHT"`, "%v", args)
+	}
+}
+
+// An application that connects as daybook_domain reaches its own documents, and people find Daybook's queue as the operators' queries are printed.
+func TestSearchPathsOfTheRoles(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	_, err := b.Pool.Exec(t.Context(), `
+CREATE TABLE public.documents (id bigint PRIMARY KEY, title text);
+CREATE TABLE public.jobs (id bigint PRIMARY KEY);
+GRANT ALL ON public.documents, public.jobs TO daybook_domain, daybook_worker, daybook_server, daybook_reader, daybook_operator`)
+	require.NoError(t, err)
+	for _, r := range []role{domain, worker, server} {
+		pool := b.as(r).pool
+		_, err = pool.Exec(t.Context(), `INSERT INTO documents (id, title) VALUES ((SELECT count(*) FROM documents), 'own')`)
+		require.NoError(t, err, r)
+		require.NoError(t, pool.QueryRow(t.Context(), `SELECT 1 FROM accounting_work_queue HAVING count(*) = 0`).Scan(new(int)), "what the application lacks is Daybook's")
+	}
+	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM public.documents`))
+	for _, r := range []role{reader, operator} {
+		pool := b.as(r).pool
+		for _, query := range []string{
+			`SELECT COUNT(*) FROM accounting_work_queue WHERE state = 'pending';`,
+			`SELECT * FROM accounting_work_queue WHERE state = 'failed' ORDER BY updated_at DESC;`,
+			`SELECT * FROM accounting_work_queue WHERE state = 'leased' AND last_attempted_at < NOW() - INTERVAL '15 minutes';`,
+			`SELECT state, COUNT(*) FROM accounting_work_queue GROUP BY state;`,
+			`SELECT org_id FROM documents`, `SELECT type FROM jobs`,
+		} {
+			_, err := pool.Exec(t.Context(), query)
+			assert.NoError(t, err, "%s: %s", r, query)
+		}
+	}
+	_, err = b.Pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER ROLE daybook_domain IN DATABASE %I SET search_path = app, public', current_database()); END $$`)
+	require.NoError(t, err)
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	var path string
+	require.NoError(t, b.as(domain).pool.QueryRow(t.Context(), `SHOW search_path`).Scan(&path))
+	assert.Equal(t, "app, public", path, "what the administrator chose stays")
+}
