@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/accounting"
@@ -125,9 +126,10 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		}
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
-	w.worker.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
-	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+		sdk.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
+		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
+	})
 	return w, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
@@ -95,11 +96,12 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, turns.ProcessName()), Types: o.Registry.Names()}
 		return tendTypes(ctx, s, me, o.Log)
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
-	w.worker.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
-	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
-	w.worker.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
-	w.worker.RegisterActivity(activities.NewSchedules(o.Pool))
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+		sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
+		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
+		sdk.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
+		sdk.RegisterActivity(activities.NewSchedules(o.Pool))
+	})
 	return w, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/activities"
@@ -91,9 +92,10 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TasksTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name)
-	w.worker.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
-	w.worker.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TasksTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
+		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))
+	})
 	return w, nil
 }
 

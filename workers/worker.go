@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,15 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/tracing"
 	"github.com/daybook-dev/daybook/migrations"
-	"github.com/daybook-dev/daybook/workflows"
 )
 
 // DrainTimeout is how long a stopping worker may take to finish what it has begun; then it gives the rest back.
@@ -33,9 +29,11 @@ type Worker struct {
 	pool   *pgxpool.Pool
 	log    *slog.Logger
 	engine *engine.Engine
-	worker worker.Worker
-	fatal  chan error
-	hub    *hub
+	client client.Client
+	// make makes the SDK's worker.
+	make  func() worker.Worker
+	fatal chan error
+	hub   *hub
 	// verify says whether the schema is the one that this program was made for; nil: the pool's schema is asked for.
 	verify func(ctx context.Context) error
 	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
@@ -88,26 +86,12 @@ func checkSettings(s Settings) error {
 // stickyTimeout is how long a workflow task waits for the worker that did the one before, which may have ended.
 const stickyTimeout = time.Second
 
-// connect makes the worker of Temporal's SDK.
-func (w *Worker) connect(c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string) {
-	w.worker = worker.New(c, taskQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
-		MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
-		WorkerStopTimeout:                      DrainTimeout,
-		StickyScheduleToStartTimeout:           stickyTimeout,
-		Interceptors:                           append([]interceptor.WorkerInterceptor{workflows.SignalOrder()}, tracing.Interceptors()...),
-		Identity:                               name,
-		OnFatalError: func(err error) {
-			select {
-			case w.fatal <- err:
-			default:
-			}
-		},
-	})
-}
-
 // Run checks the schema and works until ctx ends. Then it drains: it leases nothing more, finishes running chunks, and gives the
 // rest back. It returns nil after a drain.
+//
+// While the database or Temporal is unavailable, also at the start, it logs and tries again, after a second first and every half a minute at most. For a
+// program that may start before Temporal, make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version was not made for,
+// a namespace that does not exist and a client that is refused (ErrTemporalRefuses) end it at once.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -120,10 +104,14 @@ func (w *Worker) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.worker.Start(); err != nil {
+	sdk, err := w.start(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // nothing was begun
+		}
 		return fmt.Errorf("start the worker: %w", err)
 	}
-	defer w.worker.Stop()
+	defer sdk.Stop()
 	if w.tend != nil {
 		tending, stop := context.WithCancel(ctx)
 		var background sync.WaitGroup

@@ -21,6 +21,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/temporalwait"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -86,36 +87,24 @@ func (a *app) stackOptions(s *devstack.Stack) (client.Options, error) {
 	}, nil
 }
 
-const (
-	firstRetry   = time.Second
-	slowestRetry = 30 * time.Second
-	// connectTimeout is how long commands that are no worker wait for Temporal.
-	connectTimeout = 20 * time.Second
-)
+// connectTimeout is how long commands that are no worker wait for Temporal.
+const connectTimeout = 20 * time.Second
 
 // awaitTemporal returns when Temporal answers for the client's namespace. While it is unavailable it tries again; when it refuses
 // the client, that is final.
 func awaitTemporal(ctx context.Context, c client.Client, o client.Options, log *slog.Logger) error {
 	namespace, address := cmp.Or(o.Namespace, client.DefaultNamespace), cmp.Or(o.HostPort, client.DefaultHostPort)
-	for pause := firstRetry; ; pause = min(2*pause, slowestRetry) {
-		attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
-		_, err := c.WorkflowService().DescribeNamespace(attempt, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if refusal := temporalRefusal(err, namespace, address); refusal != nil {
-			return refusal
-		}
-		log.Warn("Temporal is unavailable; trying again", "address", address, "error", err, "in", pause.String())
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
-		}
+	err := temporalwait.Until(ctx, log, address, func(ctx context.Context) error {
+		_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+		return err
+	})
+	switch {
+	case temporalwait.NoNamespace(err):
+		return tagged(errTemporalSetup, "Temporal at %s has no namespace %q: create it with `temporal operator namespace create`, or set TEMPORAL_NAMESPACE", address, namespace)
+	case temporalwait.Refuses(err):
+		return tagged(errTemporalSetup, "Temporal at %s refuses access to namespace %q: check TEMPORAL_API_KEY and the TLS settings: %v", address, namespace, err)
 	}
+	return err
 }
 
 // connectTemporal returns a client when Temporal answers; other than a worker it does not wait for long.
@@ -135,21 +124,6 @@ func (a *app) connectTemporal(ctx context.Context, o client.Options) (client.Cli
 	}
 	c.Close()
 	return nil, err
-}
-
-// temporalRefusal returns an error when it makes no sense to try again.
-func temporalRefusal(err error, namespace, address string) error {
-	var missing *serviceerror.NamespaceNotFound
-	var notFound *serviceerror.NotFound
-	var denied *serviceerror.PermissionDenied
-	var invalid *serviceerror.InvalidArgument
-	switch {
-	case errors.As(err, &missing), errors.As(err, &notFound):
-		return tagged(errTemporalSetup, "Temporal at %s has no namespace %q: create it with `temporal operator namespace create`, or set TEMPORAL_NAMESPACE", address, namespace)
-	case errors.As(err, &denied), errors.As(err, &invalid), strings.Contains(err.Error(), "Unauthenticated"):
-		return tagged(errTemporalSetup, "Temporal at %s refuses access to namespace %q: check TEMPORAL_API_KEY and the TLS settings: %v", address, namespace, err)
-	}
-	return nil
 }
 
 // runs reports whether the loop runs now.

@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -103,23 +101,12 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	options.Client, options.Pool, options.Log, options.Metrics = c, pool, a.log, measured
 	defer runMetrics(ctx, measured, c)()
 	options.NotifyEvents = a.environment.NotifyEvents == "1"
-	for {
-		if err := awaitTemporal(ctx, c, temporal, a.log); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+	// The workers wait themselves; asked here, a namespace that does not exist is named with the address.
+	if err := awaitTemporal(ctx, c, temporal, a.log); err != nil {
+		if ctx.Err() != nil {
+			return nil
 		}
-		err := a.workQueues(ctx, options)
-		if err == nil || ctx.Err() != nil || !temporalUnavailable(err) {
-			return err
-		}
-		a.log.Warn("Temporal became unavailable while the worker started; trying again", "error", err)
+		return err
 	}
-}
-
-func temporalUnavailable(err error) bool {
-	var unavailable *serviceerror.Unavailable
-	var late *serviceerror.DeadlineExceeded
-	return errors.As(err, &unavailable) || errors.As(err, &late)
+	return a.workQueues(ctx, options)
 }

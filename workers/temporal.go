@@ -1,0 +1,66 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/temporalwait"
+	"github.com/daybook-dev/daybook/internal/tracing"
+	"github.com/daybook-dev/daybook/workflows"
+)
+
+// ErrTemporalRefuses: Temporal answers and refuses the worker: there is no such namespace, or the client may not use it. The error of Run that is this one
+// has Temporal's words.
+var ErrTemporalRefuses = failure.New(failure.TemporalRefuses, "Temporal refuses the worker: check the client's namespace, its key and its TLS settings")
+
+// connect says how the worker of Temporal's SDK is made, and what it registers. One that could not start cannot start again: each attempt makes another.
+func (w *Worker) connect(
+	c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string, register func(worker.Worker),
+) {
+	w.client = c
+	w.make = func() worker.Worker {
+		sdk := worker.New(c, taskQueue, worker.Options{
+			MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
+			MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
+			WorkerStopTimeout:                      DrainTimeout,
+			StickyScheduleToStartTimeout:           stickyTimeout,
+			Interceptors:                           append([]interceptor.WorkerInterceptor{workflows.SignalOrder()}, tracing.Interceptors()...),
+			Identity:                               name,
+			OnFatalError: func(err error) {
+				select {
+				case w.fatal <- err:
+				default:
+				}
+			},
+		})
+		register(sdk)
+		return sdk
+	}
+}
+
+// start returns the SDK's worker once Temporal answers and it polls. While Temporal is unavailable it logs and tries again.
+func (w *Worker) start(ctx context.Context) (worker.Worker, error) {
+	var started worker.Worker
+	err := temporalwait.Until(ctx, w.log, "", func(ctx context.Context) error {
+		// The SDK's own start cannot be cancelled, and has a client connect that has not yet.
+		if _, err := w.client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+			return err
+		}
+		sdk := w.make()
+		if err := sdk.Start(); err != nil {
+			return err
+		}
+		started = sdk
+		return nil
+	})
+	if temporalwait.Refuses(err) {
+		err = fmt.Errorf("%w: %w", ErrTemporalRefuses, err)
+	}
+	return started, err
+}
