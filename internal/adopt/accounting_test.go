@@ -64,6 +64,18 @@ func (l *legacy) work(ctx context.Context, name string) error {
 	return nil
 }
 
+// workOnce runs one turn, which works what is due.
+func (l *legacy) workOnce() {
+	l.t.Helper()
+	posts := ledger.New(accounting.Sources{"shop": legacyDocuments{}})
+	kind, err := store.AccountingFor(posts.Abilities())
+	require.NoError(l.t, err)
+	e := engine.New(store.NewQueue(l.Pool, kind), posts, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	defer e.Close()
+	_, err = e.Process(l.t.Context(), engine.TurnRequest{Turn: store.Turn{ID: "once/0/1", Worker: "once", WorkflowRunID: "once"}, Batch: 50, Length: time.Minute})
+	require.NoError(l.t, err)
+}
+
 // drain works until no job of Daybook is open.
 func (l *legacy) drain() {
 	l.t.Helper()

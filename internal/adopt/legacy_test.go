@@ -92,6 +92,13 @@ func (l *legacy) exec(stmt string, args ...any) {
 	require.NoError(l.t, err)
 }
 
+// state is the state of a document's legacy row.
+func (l *legacy) state(document string) (state string) {
+	l.t.Helper()
+	require.NoError(l.t, l.app.QueryRow(l.t.Context(), `SELECT state FROM accounting_work_queue WHERE document_id = $1`, document).Scan(&state))
+	return state
+}
+
 // execer is a pool or a transaction.
 type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
