@@ -208,3 +208,32 @@ func ExampleRegistry_Registrations() {
 	// welcome growth 3 false
 	// [greeting welcome]
 }
+
+// The first attempt asks for a callback and gives its token away; the job is worked again when the answer comes, or at the deadline.
+func ExampleAwaitCallback() {
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Welcome]) error {
+		answer, err := job.Callback(ctx, "confirmed")
+		switch {
+		case err != nil:
+			return err
+		case answer == nil:
+			if answer, err = job.NewCallback(ctx, "confirmed", 48*time.Hour); err != nil {
+				return err
+			}
+			fmt.Println("send a link with a token of", len(answer.Token), "characters")
+			return jobs.AwaitCallback(answer)
+		case answer.Expired:
+			return jobs.Cancel("not confirmed within two days")
+		case answer.Data == nil: // a person has tried the job again
+			return jobs.AwaitCallback(answer)
+		}
+		job.SetResult(answer.Data)
+		return nil
+	})
+
+	work(registry)
+	// Output:
+	// send a link with a token of 43 characters
+	// pending 0 AWAITING_CALLBACK
+}

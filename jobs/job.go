@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -36,6 +37,8 @@ type attempt struct {
 	inTx     []func(ctx context.Context, tx pgx.Tx) error
 	progress func(ctx context.Context, v json.RawMessage) error
 	reads    reads
+	// callbacks is where callbacks are put on record; nil: there are none.
+	callbacks store.Querier
 }
 
 // Links are those that the job was enqueued with, read from the database. A bulk handler reads them in its transaction.

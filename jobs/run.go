@@ -58,6 +58,9 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		}
 	}()
 	a := &attempt{reads: r.reads(), progress: func(ctx context.Context, v json.RawMessage) error { return progress(ctx, v) }}
+	if r.pool != nil {
+		a.callbacks = r.pool
+	}
 	err := t.exhausted(job)
 	if err == nil {
 		err = protected(func() error {
@@ -236,7 +239,7 @@ func (t *registered) judge(job store.Job, err error) engine.Attempt {
 	for each := range outcomes(err) {
 		switch each.kind {
 		case snoozed:
-			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeSnoozed, Message: textOf(err), Delay: each.delay}
+			return engine.Attempt{Outcome: models.OutcomeRescheduled, Code: cmp.Or(each.code, models.CodeSnoozed), Message: textOf(err), Delay: each.delay}
 		case cancelled:
 			return engine.Attempt{Outcome: models.OutcomeCancelled, Code: models.CodeJobCancelled, Message: textOf(err)}
 		case retriedAfter:

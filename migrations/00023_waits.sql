@@ -9,7 +9,8 @@
 --
 -- A job can only wait for jobs that exist when it is enqueued, and what it waits for is not changed later. So nothing waits in a circle.
 --
--- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job.
+-- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB020 the data of a callback is too large, DB021 it is invalid,
+-- DB026 there is no such callback, DB027 it came too late, DB028 it came before with other data.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -45,6 +46,23 @@ CREATE TABLE daybook.job_wait_checks (
     job_id     text COLLATE "C",
     CHECK (num_nonnulls(sequence, awaits, job_id) = 1 AND (sequence IS NULL) = (org_id IS NULL))
 );
+
+-- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is here.
+CREATE TABLE daybook.job_callbacks (
+    token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
+    job_id     text COLLATE "C" NOT NULL REFERENCES daybook.jobs ON DELETE CASCADE,
+    name       text COLLATE "C" NOT NULL CHECK (name <> '' AND octet_length(name) <= 64),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    deadline   timestamptz NOT NULL,
+    called_at  timestamptz,
+    data       jsonb,
+    seen       boolean NOT NULL DEFAULT false,
+    CHECK ((called_at IS NULL) = (data IS NULL)),
+    CHECK (NOT seen OR called_at IS NOT NULL)
+);
+COMMENT ON COLUMN daybook.job_callbacks.name IS 'What the handler calls it: a job may ask for several';
+COMMENT ON COLUMN daybook.job_callbacks.seen IS 'An attempt has read what came';
+CREATE INDEX job_callbacks_job ON daybook.job_callbacks (job_id, name);
 
 -- Whether a job waits for its turn or for other jobs.
 CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
@@ -168,7 +186,7 @@ AS $$
 DECLARE
     job record;
 BEGIN
-    -- The lock: as long as it is held, the job does not end, and whoever ends it after that sees that it is awaited.
+    -- The lock: as long as it is held, the job does not end, and the transaction that ends it later sees that it is awaited.
     SELECT j.state, j.awaited INTO job FROM daybook.jobs j WHERE j.id = check_awaited.awaited FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_awaited.awaited) THEN
@@ -232,7 +250,7 @@ BEGIN
 END
 $$;
 
--- Decides whether a job may be due. Returns false when that has to be tried again.
+-- Decides whether a job may be due, also because the callback that it waits for has come. Returns false when that has to be tried again.
 CREATE FUNCTION daybook.check_waiting_job(job_id text) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -242,6 +260,13 @@ BEGIN
         RETURN NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_waiting_job.job_id);
     END IF;
     PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
+    UPDATE daybook.jobs j
+       SET ready_at = clock_timestamp(), updated_at = clock_timestamp()
+     WHERE j.id = check_waiting_job.job_id AND j.state = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
+       AND EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = j.id AND c.called_at IS NOT NULL AND NOT c.seen);
+    IF FOUND AND daybook.must_wake(2, '-infinity') THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
     RETURN true;
 END
 $$;
@@ -312,12 +337,69 @@ CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
     EXECUTE FUNCTION daybook.tell_of_ended_job();
 
+-- What came for a job while it was worked is not waited for.
+CREATE FUNCTION daybook.find_callback() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = NEW.id AND c.called_at IS NOT NULL AND NOT c.seen)
+       OR current_setting('transaction_isolation') <> 'read committed' THEN
+        INSERT INTO daybook.job_wait_checks (job_id) VALUES (NEW.id);
+        IF daybook.must_wake(2, '-infinity') THEN
+            PERFORM daybook.wake_job_queue();
+        END IF;
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER callback_awaited AFTER UPDATE ON daybook.jobs
+    FOR EACH ROW WHEN (NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at)
+    EXECUTE FUNCTION daybook.find_callback();
+
+-- Tells a job what it waits for. result: received, or unchanged when the same data came before.
+CREATE FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    asked daybook.job_callbacks;
+    state text;
+BEGIN
+    PERFORM daybook.check_job_payload(complete_callback.data, complete_callback.data::text);
+    SELECT * INTO asked FROM daybook.job_callbacks c WHERE c.token_hash = sha256(convert_to(token, 'UTF8')) FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no such callback' USING ERRCODE = 'DB026', HINT = 'its job may have been purged';
+    END IF;
+    job_id := asked.job_id;
+    IF asked.called_at IS NOT NULL THEN
+        IF asked.data <> complete_callback.data THEN
+            RAISE EXCEPTION 'the callback came before with other data' USING ERRCODE = 'DB028', HINT = 'the first data count';
+        END IF;
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    SELECT j.state INTO state FROM daybook.jobs j WHERE j.id = asked.job_id;
+    IF asked.deadline <= clock_timestamp() OR state IN ('completed', 'cancelled') THEN
+        RAISE EXCEPTION 'nothing waits for the callback any more' USING ERRCODE = 'DB027', HINT = 'it came after its deadline, or its job has ended';
+    END IF;
+    UPDATE daybook.job_callbacks c SET called_at = clock_timestamp(), data = complete_callback.data WHERE c.token_hash = asked.token_hash;
+    INSERT INTO daybook.job_wait_checks (job_id) VALUES (asked.job_id);
+    IF daybook.must_wake(2, '-infinity') THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    result := 'received';
+END
+$$;
+COMMENT ON FUNCTION daybook.complete_callback IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
+
 -- +goose StatementEnd
 
 -- +goose Down
+DROP TRIGGER callback_awaited ON daybook.jobs;
+DROP FUNCTION daybook.complete_callback, daybook.find_callback;
 DROP TRIGGER awaited_goes ON daybook.jobs;
 DROP TRIGGER awaited_ends ON daybook.jobs;
 DROP FUNCTION daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
     daybook.tell_waiting_jobs, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
 DROP INDEX daybook.jobs_sequence;
-DROP TABLE daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;
+DROP TABLE daybook.job_callbacks, daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;

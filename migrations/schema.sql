@@ -392,7 +392,7 @@ CREATE FUNCTION daybook.check_awaited(awaited text, batch integer) RETURNS boole
 DECLARE
     job record;
 BEGIN
-    -- The lock: as long as it is held, the job does not end, and whoever ends it after that sees that it is awaited.
+    -- The lock: as long as it is held, the job does not end, and the transaction that ends it later sees that it is awaited.
     SELECT j.state, j.awaited INTO job FROM daybook.jobs j WHERE j.id = check_awaited.awaited FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_awaited.awaited) THEN
@@ -743,6 +743,13 @@ BEGIN
         RETURN NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = check_waiting_job.job_id);
     END IF;
     PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
+    UPDATE daybook.jobs j
+       SET ready_at = clock_timestamp(), updated_at = clock_timestamp()
+     WHERE j.id = check_waiting_job.job_id AND j.state = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
+       AND EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = j.id AND c.called_at IS NOT NULL AND NOT c.seen);
+    IF FOUND AND daybook.must_wake(2, '-infinity') THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
     RETURN true;
 END
 $$;
@@ -818,6 +825,46 @@ $$;
 -- Name: FUNCTION complete_async_operation(p_operation_id uuid, p_result jsonb, p_fence bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.complete_async_operation(p_operation_id uuid, p_result jsonb, p_fence bigint) IS 'Completes a claimed job, with a result. An error (DB031), which undoes the caller''s transaction, when the claim does not hold it any more; false: it was cancelled meanwhile, and is';
+
+-- Name: complete_callback(text, jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    asked daybook.job_callbacks;
+    state text;
+BEGIN
+    PERFORM daybook.check_job_payload(complete_callback.data, complete_callback.data::text);
+    SELECT * INTO asked FROM daybook.job_callbacks c WHERE c.token_hash = sha256(convert_to(token, 'UTF8')) FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no such callback' USING ERRCODE = 'DB026', HINT = 'its job may have been purged';
+    END IF;
+    job_id := asked.job_id;
+    IF asked.called_at IS NOT NULL THEN
+        IF asked.data <> complete_callback.data THEN
+            RAISE EXCEPTION 'the callback came before with other data' USING ERRCODE = 'DB028', HINT = 'the first data count';
+        END IF;
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    SELECT j.state INTO state FROM daybook.jobs j WHERE j.id = asked.job_id;
+    IF asked.deadline <= clock_timestamp() OR state IN ('completed', 'cancelled') THEN
+        RAISE EXCEPTION 'nothing waits for the callback any more' USING ERRCODE = 'DB027', HINT = 'it came after its deadline, or its job has ended';
+    END IF;
+    UPDATE daybook.job_callbacks c SET called_at = clock_timestamp(), data = complete_callback.data WHERE c.token_hash = asked.token_hash;
+    INSERT INTO daybook.job_wait_checks (job_id) VALUES (asked.job_id);
+    IF daybook.must_wake(2, '-infinity') THEN
+        PERFORM daybook.wake_job_queue();
+    END IF;
+    result := 'received';
+END
+$$;
+
+-- Name: FUNCTION complete_callback(token text, data jsonb, OUT job_id text, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text) IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
 
 -- Name: continue_versions(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1433,6 +1480,23 @@ $$;
 -- Name: FUNCTION fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint, p_error_code text) IS 'Ends the attempt at a claimed job: it is due again in 5, 10, 20 … minutes (6 hours at most), or a dead letter after its last attempt, or at once when the code says that trying again cannot help. False: the claim does not hold it any more';
+
+-- Name: find_callback(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.find_callback() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = NEW.id AND c.called_at IS NOT NULL AND NOT c.seen)
+       OR current_setting('transaction_isolation') <> 'read committed' THEN
+        INSERT INTO daybook.job_wait_checks (job_id) VALUES (NEW.id);
+        IF daybook.must_wake(2, '-infinity') THEN
+            PERFORM daybook.wake_job_queue();
+        END IF;
+    END IF;
+    RETURN NULL;
+END
+$$;
 
 -- Name: fleet_of(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5158,6 +5222,31 @@ CREATE SEQUENCE daybook.impact_id_seq
 
 ALTER SEQUENCE daybook.impact_id_seq OWNED BY daybook.impacts.id;
 
+-- Name: job_callbacks; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_callbacks (
+    token_hash bytea NOT NULL,
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    deadline timestamp with time zone NOT NULL,
+    called_at timestamp with time zone,
+    data jsonb,
+    seen boolean DEFAULT false NOT NULL,
+    CONSTRAINT job_callbacks_check CHECK (((called_at IS NULL) = (data IS NULL))),
+    CONSTRAINT job_callbacks_check1 CHECK (((NOT seen) OR (called_at IS NOT NULL))),
+    CONSTRAINT job_callbacks_name_check CHECK (((name <> ''::text) AND (octet_length(name) <= 64))),
+    CONSTRAINT job_callbacks_token_hash_check CHECK ((octet_length(token_hash) = 32))
+);
+
+-- Name: COLUMN job_callbacks.name; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_callbacks.name IS 'What the handler calls it: a job may ask for several';
+
+-- Name: COLUMN job_callbacks.seen; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_callbacks.seen IS 'An attempt has read what came';
+
 -- Name: job_deliveries; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.job_deliveries (
@@ -5914,6 +6003,11 @@ ALTER TABLE ONLY daybook.impacts
 ALTER TABLE ONLY daybook.impacts
     ADD CONSTRAINT impacts_pkey PRIMARY KEY (id);
 
+-- Name: job_callbacks job_callbacks_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_callbacks
+    ADD CONSTRAINT job_callbacks_pkey PRIMARY KEY (token_hash);
+
 -- Name: job_deliveries job_deliveries_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_deliveries
@@ -6120,6 +6214,10 @@ CREATE INDEX impacts_date ON daybook.impacts USING btree (org_id, posting_date, 
 
 CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE (kind = 'post'::daybook.impact_kind);
 
+-- Name: job_callbacks_job; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX job_callbacks_job ON daybook.job_callbacks USING btree (job_id, name);
+
 -- Name: job_links_job; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
@@ -6256,6 +6354,10 @@ CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((new
 
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.awaited AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.tell_of_ended_job();
 
+-- Name: jobs callback_awaited; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER callback_awaited AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN (((new.last_error_code = 'AWAITING_CALLBACK'::text) AND (new.state = 'pending'::daybook.job_state) AND (new.ready_at > old.ready_at))) EXECUTE FUNCTION daybook.find_callback();
+
 -- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER confirmations_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON daybook.confirmations FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
@@ -6340,6 +6442,11 @@ ALTER TABLE ONLY daybook.confirmations
 
 ALTER TABLE ONLY daybook.console_sessions
     ADD CONSTRAINT console_sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES daybook.api_tokens(id) ON DELETE CASCADE;
+
+-- Name: job_callbacks job_callbacks_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_callbacks
+    ADD CONSTRAINT job_callbacks_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
 
 -- Name: job_links job_links_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // waits is ReadyAt of a job that waits for its turn in a sequence or for other jobs.
 var waits = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
@@ -44,3 +47,22 @@ type JobWaitCheck struct {
 
 // TableName implements GORM's Tabler.
 func (JobWaitCheck) TableName() string { return "daybook.job_wait_checks" }
+
+// JobCallback is one row of daybook.job_callbacks: a callback that a job has asked for.
+type JobCallback struct {
+	// TokenHash is the SHA-256 of the token.
+	TokenHash []byte `gorm:"column:token_hash;primaryKey" json:"-"`
+	JobID     string `gorm:"column:job_id" json:"job_id"`
+	// Name is the handler's for it.
+	Name      string    `gorm:"column:name" json:"name"`
+	CreatedAt time.Time `gorm:"column:created_at" json:"created_at"`
+	Deadline  time.Time `gorm:"column:deadline" json:"deadline"`
+	// CalledAt is when it came, with Data; nil: it has not.
+	CalledAt *time.Time      `gorm:"column:called_at" json:"called_at,omitempty"`
+	Data     json.RawMessage `gorm:"column:data" json:"data,omitempty"`
+	// Seen says that an attempt has read it.
+	Seen bool `gorm:"column:seen" json:"seen,omitempty"`
+}
+
+// TableName implements GORM's Tabler.
+func (JobCallback) TableName() string { return "daybook.job_callbacks" }

@@ -44,6 +44,7 @@ func tables() map[string]any {
 		"job_waits":             models.JobWait{},
 		"job_sequences":         models.JobSequence{},
 		"job_wait_checks":       models.JobWaitCheck{},
+		"job_callbacks":         models.JobCallback{},
 		"job_workers":           models.JobWorker{},
 		"jobs":                  models.Job{},
 		"organizations":         models.Organization{},
@@ -117,7 +118,7 @@ var kinds = map[reflect.Type][]string{
 // otherwise are the columns whose Go type does not say whether they may be null: slices of bytes that never are, and what the
 // attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
-	"api_tokens.hash": false, "api_tokens.types": true, "jobs.payload": false, "queues.task.payload": false,
+	"api_tokens.hash": false, "job_callbacks.token_hash": false, "api_tokens.types": true, "jobs.payload": false, "queues.task.payload": false,
 	"attempts.document_id": true, "attempts.version": true,
 }
 
@@ -270,6 +271,7 @@ SELECT daybook.enqueue_job('o', 'mail', '{}');
 SELECT daybook.enqueue_job('o', 'mail', '{"to": "a"}', 'key', max_attempts => 1, links => '[{"kind": "k", "id": "i"}]', unique_payload => true);
 SELECT daybook.enqueue_job('o', 'mail', '{}', queue => 'slow', sequence => 's', after => ARRAY(SELECT id FROM daybook.jobs));
 INSERT INTO daybook.job_wait_checks (job_id) VALUES ('j');
+INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) SELECT sha256(''), id, 'paid', now() + interval '1 hour' FROM daybook.jobs LIMIT 1;
 INSERT INTO daybook.job_sequences VALUES ('o', 's', 'j');
 UPDATE daybook.jobs SET result = '{"a": 1}', progress = '1' WHERE idempotency_key = 'key';
 INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)

@@ -186,3 +186,66 @@ func ExampleWaitJob() {
 	fmt.Println(status.State, string(status.Result), err)
 	// Output: completed {"sent": "order-7"} <nil>
 }
+
+// Another system answers by the token that the handler gave it: in an application of its own, by this function, or over HTTP (POST /api/callbacks/…).
+func ExampleCompleteCallback() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	var token string
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Receipt]) error {
+		paid, err := job.Callback(ctx, "paid")
+		if err != nil {
+			return err
+		}
+		if paid != nil {
+			fmt.Println("paid:", string(paid.Data))
+			return nil
+		}
+		if paid, err = job.NewCallback(ctx, "paid", time.Hour); err != nil {
+			return err
+		}
+		token = paid.Token // in truth it is sent to the bank
+		return jobs.AwaitCallback(paid)
+	})
+	if _, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{}); err != nil {
+		panic(err)
+	}
+	queuetest.DrainJobs(e, pool, registry, queuetest.JobsOptions{})
+
+	done, err := queue.CompleteCallback(ctx, pool, token, map[string]int{"cents": 900})
+	fmt.Println(done.Result, err)
+	queuetest.DrainJobs(e, pool, registry, queuetest.JobsOptions{})
+	// Output:
+	// received <nil>
+	// paid: {"cents": 900}
+}
+
+// Jobs with the same sequence are worked one after the other; a job with After begins when those jobs are completed.
+func ExampleJobOptions() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(_ context.Context, job *jobs.Job[Receipt]) error {
+		fmt.Println(job.Payload.OrderID)
+		return nil
+	})
+	var ids []string
+	for _, change := range []string{"order-7: made", "order-7: paid"} {
+		job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: change}, queue.JobOptions{Sequence: "order-7"})
+		if err != nil {
+			panic(err)
+		}
+		ids = append(ids, job.ID)
+	}
+	if _, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "summary"}, queue.JobOptions{After: ids}); err != nil {
+		panic(err)
+	}
+	queuetest.DrainJobs(e, pool, registry, queuetest.JobsOptions{})
+	// Output:
+	// order-7: made
+	// order-7: paid
+	// summary
+}

@@ -24,6 +24,8 @@ const (
 type Result string
 
 const (
+	// Received: the callback came for the first time.
+	Received Result = "received"
 	// Enqueued: there was no such job.
 	Enqueued Result = "enqueued"
 	// Coalesced: the job waits or runs, and the request was added to it.

@@ -214,7 +214,7 @@ func (a *app) printJob(w io.Writer, d *shownJob) error {
 		{"queue", text(d.Queue)},
 		{"sequence", text(d.Sequence)},
 		{"enqueued", formatTime(d.CreatedAt)},
-		{"due", formatTime(d.ReadyAt)},
+		{"due", dueOf(&d.Job)},
 		{"finished", optionalTime(d.FinishedAt)},
 		{"last attempt", optionalTime(d.LastAttemptedAt)},
 		{"error", text(d.LastErrorCode)},
@@ -227,6 +227,9 @@ func (a *app) printJob(w io.Writer, d *shownJob) error {
 	}
 	for _, l := range d.Links {
 		lines = append(lines, [2]string{"link", l.Kind + "=" + l.ID})
+	}
+	for _, w := range d.WaitsFor {
+		lines = append(lines, [2]string{"waits for", waitsForText(w)})
 	}
 	for _, line := range lines {
 		if line[1] == "" {
@@ -252,6 +255,25 @@ func (a *app) printJob(w io.Writer, d *shownJob) error {
 	}
 	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", plural(d.AttemptRows, "entry", "entries"), d.Next)
 	return err
+}
+
+// dueOf says when a job is due.
+func dueOf(j *models.Job) string {
+	if j.Waits() {
+		return "not before " + formatTime(j.FirstReadyAt) + ", when it need not wait any more"
+	}
+	return formatTime(j.ReadyAt)
+}
+
+func waitsForText(w listing.WaitsFor) string {
+	switch w.What {
+	case "turn":
+		return fmt.Sprintf("its turn, which job %s has (%s)", w.ID, w.State)
+	case "callback":
+		return fmt.Sprintf("the callback %s, until %s", w.ID, optionalTime(w.Until))
+	default:
+		return fmt.Sprintf("job %s (%s)", w.ID, w.State)
+	}
 }
 
 func jobsStatsCommand(a *app) *cobra.Command {

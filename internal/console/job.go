@@ -67,8 +67,8 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Job " + d.Type, Template: "job", Nav: "jobs", Live: open, Trail: []trail{{"Jobs", r.link("jobs")}}, Data: map[string]any{
-			"Job": d.Job, "Owner": d.Owner, "Trace": traceID(d.TraceParent), "Links": d.Links, "Story": told, "Error": redact.Text(text(d.LastError)),
-			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, d.ReadyAt), r.now), "Pager": older,
+			"Job": d.Job, "Owner": d.Owner, "Trace": traceID(d.TraceParent), "Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Error": redact.Text(text(d.LastError)),
+			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...), "Progress": redact.JSON(d.Type, d.Progress, secrets...),
 			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),
 		},
@@ -100,6 +100,14 @@ func runningSince(state models.JobState, started *time.Time) *time.Time {
 		return nil
 	}
 	return started
+}
+
+// dueTime is when a job is due, or is to be due when it need not wait for others any more.
+func dueTime(j *models.Job) time.Time {
+	if j.Waits() {
+		return j.FirstReadyAt
+	}
+	return j.ReadyAt
 }
 
 // dueNext is when a pending job is due.

@@ -31,12 +31,14 @@ type standing struct {
 	working            bool
 	detached           bool
 	cancel             bool
+	// waits: for its turn or for other jobs.
+	waits bool
 }
 
 func standingOfJob(j *models.Job) standing {
 	return standing{
 		kind: "jobs", org: j.OrgID, jobType: j.Type, state: j.State, attempts: j.RunCount, max: j.MaxAttempts, ready: j.ReadyAt, attempted: j.LastAttemptedAt,
-		code: models.ErrorCode(text(j.LastErrorCode)), worker: text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested,
+		code: models.ErrorCode(text(j.LastErrorCode)), worker: text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
 	}
 }
 
@@ -107,6 +109,10 @@ func tellLeased(r *request, j standing) story {
 
 func (c *console) tellPending(ctx context.Context, r *request, j standing) (story, error) {
 	var s story
+	if j.waits {
+		s.Says = "It waits for its turn or for other jobs, which the page names."
+		return s, nil
+	}
 	if j.ready.After(r.now) {
 		if j.attempts == 0 {
 			s.Says = "It waits for its time, " + ago(r.now, j.ready) + "."

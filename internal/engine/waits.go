@@ -14,15 +14,15 @@ type waitChecker interface {
 }
 
 const (
-	// checkWaitsEvery is the longest pause between two looks for what is on record about jobs that wait. Work that is announced ends it.
+	// checkWaitsEvery is the longest pause between two calls of CheckWaits. Work that is announced ends it.
 	checkWaitsEvery = time.Second
-	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one between two looks.
+	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one between two calls.
 	checkWaitsAgain = 50 * time.Millisecond
 )
 
 // waits releases jobs that wait for nothing any more, for as long as the engine lives.
 type waits struct {
-	// look has a token when it is worth a look.
+	// look has a token when something may have been put on record.
 	look chan struct{}
 	done chan struct{}
 }

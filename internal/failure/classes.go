@@ -46,6 +46,7 @@ var (
 	WorkflowNotRunning   = row(Class{Code: "WORKFLOW_NOT_RUNNING", Title: "The workflow does not run", Status: http.StatusNotFound, Exit: ExitNotFound})
 	NoRuleSet            = row(Class{Code: "NO_RULE_SET", Title: "No active rule set", Status: http.StatusNotFound, Exit: ExitNotFound})
 	QueueUnknown         = row(Class{Code: "QUEUE_UNKNOWN", Title: "No such named queue", Status: http.StatusNotFound, Exit: ExitNotFound})
+	CallbackUnknown      = row(Class{Code: "CALLBACK_UNKNOWN", Title: "No such callback", Status: http.StatusNotFound, Exit: ExitNotFound})
 	TableNotFound        = row(Class{Code: "TABLE_NOT_FOUND", Title: "No such table", Status: http.StatusNotFound, Exit: ExitNotFound})
 	FileNotFound         = row(Class{Code: "FILE_NOT_FOUND", Title: "No such file", Status: http.StatusInternalServerError, Exit: ExitNotFound, Instead: internalDetail})
 )
@@ -53,6 +54,8 @@ var (
 // What the present state does not allow.
 var (
 	KeyReused       = row(Class{Code: "KEY_REUSED", Title: "The idempotency key was used for something else", Status: http.StatusConflict, Exit: ExitConflict})
+	CallbackUsed    = row(Class{Code: "CALLBACK_USED", Title: "The callback came before with other data", Status: http.StatusConflict, Exit: ExitConflict})
+	CallbackExpired = row(Class{Code: "CALLBACK_EXPIRED", Title: "Nothing waits for the callback any more", Status: http.StatusGone, Exit: ExitConflict})
 	JobCompleted    = row(Class{Code: "JOB_COMPLETED", Title: "The job is completed", Status: http.StatusConflict, Exit: ExitConflict})
 	DocumentDeleted = row(Class{Code: "DOCUMENT_DELETED", Title: "The document is deleted", Status: http.StatusConflict, Exit: ExitConflict})
 	RulesChanged    = row(Class{Code: "RULES_CHANGED", Title: "The rules were changed meanwhile", Status: http.StatusConflict, Exit: ExitConflict})

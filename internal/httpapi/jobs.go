@@ -47,6 +47,7 @@ type Job struct {
 	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
 	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
 	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
+	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
 	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
 	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
 }
@@ -60,6 +61,9 @@ func job(j *models.Job) Job {
 	}
 	if j.MaxAttempts != nil {
 		out.MaxAttempts = *j.MaxAttempts
+	}
+	if j.Waits() {
+		out.RunAt, out.Waits = j.FirstReadyAt, true
 	}
 	return out
 }
@@ -284,6 +288,7 @@ type jobOutput struct {
 		Job
 		Payload  object          `json:"payload"`
 		Links    []Link          `json:"links"`
+		WaitsFor []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
 		Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
 		Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
 		History  []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
@@ -291,6 +296,18 @@ type jobOutput struct {
 		HistoryCount int64  `json:"historyCount" doc:"How many entries the whole history has"`
 		NextCursor   string `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
 	}
+}
+
+// WaitsFor is one thing that a job waits for.
+type WaitsFor struct {
+	What  string     `json:"what" enum:"job,turn,callback" doc:"turn: its turn in its sequence"`
+	ID    string     `json:"id" doc:"That of the other job, for a turn that of the job which has it, or the callback's name"`
+	State string     `json:"state,omitempty" doc:"The other job's; absent: it was removed, or there is none"`
+	Until *time.Time `json:"until,omitempty" doc:"The deadline of a callback"`
+}
+
+func waitsFor(w *listing.WaitsFor) WaitsFor {
+	return WaitsFor{What: w.What, ID: w.ID, State: string(w.State), Until: w.Until}
 }
 
 type getJobInput struct {
@@ -311,6 +328,9 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 	b := &out.Body
 	b.Job, b.Payload, b.Links = job(&d.Job), object(d.Payload), convert(d.Links, link)
 	b.Owner = d.Owner
+	if len(d.WaitsFor) > 0 {
+		b.WaitsFor = convert(d.WaitsFor, waitsFor)
+	}
 	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
 	b.HistoryCount = d.AttemptRows
 	if d.Older > 0 {

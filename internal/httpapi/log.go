@@ -80,7 +80,7 @@ func (s *server) watch(next http.Handler) http.Handler {
 		a.Header().Set("Cache-Control", "no-store")
 		a.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx, answering := span.Start(span.Inherit(context.WithValue(r.Context(), notedKey{}, n), r.Header.Get("Traceparent")), span.Span{
-			Name: r.Method, Kind: span.Server, Attrs: []span.Attr{{Key: "http.request.method", Value: r.Method}, {Key: "url.path", Value: r.URL.Path}},
+			Name: r.Method, Kind: span.Server, Attrs: []span.Attr{{Key: "http.request.method", Value: r.Method}, {Key: "url.path", Value: loggedPath(r.URL.Path)}},
 		})
 		r = r.WithContext(ctx)
 		n.trace = span.TraceID(span.Parent(ctx))
@@ -132,7 +132,7 @@ func (s *server) logRequest(r *http.Request, a *answer, n *noted, took time.Dura
 		level = slog.LevelDebug
 	}
 	attrs := []slog.Attr{
-		slog.String("request", n.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.String("request", n.id), slog.String("method", r.Method), slog.String("path", loggedPath(r.URL.Path)),
 		slog.Int("status", a.status), slog.Float64("milliseconds", float64(took.Microseconds())/1000), slog.String("remote", r.RemoteAddr),
 	}
 	if n.token != "" {

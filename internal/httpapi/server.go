@@ -110,6 +110,7 @@ func New(o Options) http.Handler {
 	s.notifications()
 	s.actions()
 	s.plain(mux)
+	s.callbacks(mux)
 	s.metrics(mux)
 	if o.Console != nil {
 		mux.Handle(o.ConsoleRoot, o.Console)

@@ -38,6 +38,12 @@ var (
 	// ErrQueueUnknown: there is no named queue of that name. ErrQueueNotEmpty: a named queue that is to be deleted has open jobs.
 	ErrQueueUnknown  = failure.New(failure.QueueUnknown, "no such named queue")
 	ErrQueueNotEmpty = failure.New(failure.QueueNotEmpty, "the named queue has open jobs")
+	// ErrCallbackUnknown: no job has asked for a callback with that token, or the job was purged.
+	ErrCallbackUnknown = failure.New(failure.CallbackUnknown, "there is no such callback")
+	// ErrCallbackExpired: the callback came after its deadline, or its job has ended.
+	ErrCallbackExpired = failure.New(failure.CallbackExpired, "nothing waits for the callback any more")
+	// ErrCallbackUsed: the callback came before, with other data.
+	ErrCallbackUsed = failure.New(failure.CallbackUsed, "the callback came before with other data")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
 	ErrNotMigrated = failure.New(failure.SchemaOld, "the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
 	// ErrLeaseLost: a row that was to be completed is no longer the turn's; the transaction is rolled back.
@@ -62,6 +68,9 @@ const (
 	stateKeyReused       = "DB022"
 	stateQueueUnknown    = "DB023"
 	stateQueueNotEmpty   = "DB025"
+	stateCallbackUnknown = "DB026"
+	stateCallbackExpired = "DB027"
+	stateCallbackUsed    = "DB028"
 
 	stateTableReplaced = "DB030"
 	stateLeaseLost     = "DB031"
@@ -80,6 +89,9 @@ var sentinels = map[string]error{
 	stateKeyReused:       ErrKeyReused,
 	stateQueueUnknown:    ErrQueueUnknown,
 	stateQueueNotEmpty:   ErrQueueNotEmpty,
+	stateCallbackUnknown: ErrCallbackUnknown,
+	stateCallbackExpired: ErrCallbackExpired,
+	stateCallbackUsed:    ErrCallbackUsed,
 }
 
 // Wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.

@@ -45,7 +45,7 @@ GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_min
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
-GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks TO daybook_domain, daybook_worker;
+GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks TO daybook_domain, daybook_worker;
 -- It makes the named queues that it enqueues in. A worker makes the record of its fleet, and counts what begins of a queue with a rate.
 GRANT INSERT, UPDATE ON daybook.queues TO daybook_domain;
 GRANT INSERT ON daybook.fleets TO daybook_domain, daybook_worker;

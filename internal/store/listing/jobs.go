@@ -56,6 +56,8 @@ type JobDetail struct {
 	// Owner owns the type, as a worker put it on record; empty: none has said.
 	Owner string           `json:"owner,omitempty"`
 	Links []models.JobLink `json:"links"`
+	// WaitsFor is what the job waits for.
+	WaitsFor []WaitsFor `json:"waits_for,omitempty"`
 	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each of which may stand for several
 	// attempts; Older is the id before which the next page begins, 0: this is the last one.
 	Attempts    []models.JobAttempt `json:"attempts"`
@@ -140,6 +142,9 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 		return d, err
 	}
 	if d.Links, err = l.jobLinks(ctx, id); err != nil {
+		return d, err
+	}
+	if d.WaitsFor, err = l.waitsFor(ctx, &d.Job); err != nil {
 		return d, err
 	}
 	owners, err := l.ownersOf(ctx, []models.Job{d.Job})

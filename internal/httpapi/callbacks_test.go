@@ -1,0 +1,53 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Another system answers a job by the callback's token alone; each refusal has a code of its own.
+func TestCallbacks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ask := func(token string, within time.Duration) {
+		var id string
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&id))
+		require.NoError(t, store.NewCallback(t.Context(), b.Pool, id, "paid", token, within))
+	}
+	ask("secret-1", time.Hour)
+	ask("secret-2", -time.Second)
+	for _, c := range []struct {
+		token, body string
+		status      int
+		want        string
+	}{
+		{"secret-1", `[1]`, http.StatusUnprocessableEntity, "PAYLOAD_INVALID"},
+		{"secret-1", `{`, http.StatusBadRequest, "MALFORMED"},
+		{"secret-1", `{"a": "` + strings.Repeat("x", 140_000) + `"}`, http.StatusRequestEntityTooLarge, "PAYLOAD_TOO_LARGE"},
+		{"secret-1", `{"a": "` + strings.Repeat("x", 300_000) + `"}`, http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE"},
+		{"secret-1", `{"paid": true}`, http.StatusOK, "received"},
+		{"secret-1", `{"paid":true}`, http.StatusOK, "unchanged"},
+		{"secret-1", `{"paid": false}`, http.StatusConflict, "CALLBACK_USED"},
+		{"secret-2", `{}`, http.StatusGone, "CALLBACK_EXPIRED"},
+		{"guessed", ``, http.StatusNotFound, "CALLBACK_UNKNOWN"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/api/callbacks/"+c.token, strings.NewReader(c.body))
+		require.NoError(t, err)
+		a, err := b.client.Do(r)
+		require.NoError(t, err)
+		var got struct{ Code, Result string }
+		require.NoError(t, json.NewDecoder(a.Body).Decode(&got))
+		_ = a.Body.Close()
+		assert.Equal(t, c.status, a.StatusCode, c.want)
+		assert.Equal(t, c.want, got.Code+got.Result)
+	}
+	assert.NotContains(t, b.log.String(), "secret-", "the log does not name tokens")
+}

@@ -1,0 +1,51 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A job that waits says for what; runAt is when it is to be due after that.
+func TestJobsInOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	enqueue := func(more map[string]any) string {
+		request := map[string]any{"orgId": "acme", "type": "mail", "payload": map[string]any{}}
+		for name, v := range more {
+			request[name] = v
+		}
+		a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)
+		require.Equal(t, http.StatusCreated, a.status, string(a.body))
+		var made struct{ ID string }
+		a.into(t, &made)
+		return made.ID
+	}
+	first := enqueue(map[string]any{"sequence": "order-7", "queue": "slow"})
+	next := enqueue(map[string]any{"sequence": "order-7", "after": []string{first}})
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
+	require.NoError(t, err)
+	type found struct {
+		Queue, Sequence string
+		Waits           bool
+		RunAt           time.Time
+		WaitsFor        []struct{ What, ID, State string }
+	}
+	var got found
+	b.get(&got, "/api/jobs/"+next)
+	assert.True(t, got.Waits)
+	assert.Equal(t, "order-7", got.Sequence)
+	assert.WithinDuration(t, time.Now(), got.RunAt, time.Hour)
+	assert.Equal(t, []struct{ What, ID, State string }{{"job", first, "pending"}, {"turn", first, "pending"}}, got.WaitsFor)
+	got = found{}
+	b.get(&got, "/api/jobs/"+first)
+	assert.Equal(t, "slow", got.Queue)
+	assert.False(t, got.Waits)
+	assert.Empty(t, got.WaitsFor)
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", map[string]any{"orgId": "acme", "type": "mail", "payload": map[string]any{}, "after": []string{"unknown"}})
+	assert.Equal(t, http.StatusNotFound, a.status)
+	assert.Contains(t, string(a.body), "JOB_NOT_FOUND")
+}

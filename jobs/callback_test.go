@@ -1,0 +1,151 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/queue/queuetest"
+)
+
+// approval asks for a callback and completes with what came.
+func (b *bundle) approval(within time.Duration, sent func(ctx context.Context, token string) error) {
+	jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[greet]) error {
+		c, err := job.Callback(ctx, "approved")
+		switch {
+		case err != nil:
+			return err
+		case c == nil:
+			if c, err = job.NewCallback(ctx, "approved", within); err != nil {
+				return err
+			}
+			if err := sent(ctx, c.Token); err != nil {
+				return err
+			}
+			return jobs.AwaitCallback(c)
+		case c.Expired:
+			job.SetResult("expired")
+			return nil
+		case c.Data == nil:
+			return jobs.AwaitCallback(c)
+		}
+		job.SetResult(c.Data)
+		return nil
+	})
+}
+
+// A job waits for its callback, without an attempt, and is worked with what came. The same answer may come again.
+func TestAJobWaitsForACallback(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var token string
+	b.approval(time.Hour, func(_ context.Context, sent string) error {
+		token = sent
+		return nil
+	})
+	id := b.enqueue(greet{}, queue.JobOptions{})
+	b.work()
+	r := b.row(id)
+	assert.Equal(t, models.JobPending, r.State)
+	assert.Zero(t, r.RunCount)
+	assert.EqualValues(t, models.CodeAwaitingCallback, r.Code)
+	assert.InDelta(t, time.Hour, r.Wait, float64(time.Minute))
+	_, err := queue.RetryJob(t.Context(), b.Pool, id, queue.RetryNow, 0)
+	require.NoError(t, err)
+	b.work()
+	assert.InDelta(t, time.Hour, b.row(id).Wait, float64(time.Minute), "tried again by hand, it waits on")
+
+	_, err = queue.CompleteCallback(t.Context(), b.Pool, "guessed", map[string]bool{})
+	require.ErrorIs(t, err, queue.ErrCallbackUnknown)
+	_, err = queue.CompleteCallback(t.Context(), b.Pool, token, []int{1})
+	require.ErrorIs(t, err, queue.ErrPayloadInvalid)
+	for _, want := range []queue.Result{queue.Received, queue.Unchanged} {
+		done, err := queue.CompleteCallback(t.Context(), b.Pool, token, map[string]bool{"yes": true})
+		require.NoError(t, err)
+		assert.Equal(t, queue.Response{JobID: id, Result: want}, done)
+	}
+	_, err = queue.CompleteCallback(t.Context(), b.Pool, token, map[string]bool{"yes": false})
+	require.ErrorIs(t, err, queue.ErrCallbackUsed)
+	b.check()
+	b.work()
+	assert.Equal(t, models.JobCompleted, b.row(id).State)
+	assert.JSONEq(t, `{"yes": true}`, b.row(id).Result)
+	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_callbacks WHERE encode(token_hash, 'escape') = $1`, token))
+}
+
+// A callback that comes before the attempt has ended is not lost: in the transaction that picked the job, and under a lease.
+func TestACallbackThatComesAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, lasts := range map[string]time.Duration{"picked": 0, "leased": 100 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.approval(time.Hour, func(ctx context.Context, token string) error {
+				_, err := queue.CompleteCallback(ctx, b.Pool, token, map[string]int{"n": 1})
+				time.Sleep(lasts)
+				return err
+			})
+			id := b.enqueue(greet{}, queue.JobOptions{})
+			turn := b.linger(b.engine)
+			b.until(1, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND id = $1`, id)
+			turn.end()
+			assert.JSONEq(t, `{"n": 1}`, b.row(id).Result)
+		})
+	}
+}
+
+// Without an answer the job is worked at the deadline; an answer that comes then is refused.
+func TestACallbackThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var token string
+	b.approval(time.Hour, func(_ context.Context, sent string) error {
+		token = sent
+		return nil
+	})
+	id := b.enqueue(greet{}, queue.JobOptions{})
+	drained := queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{Advance: 2 * time.Hour})
+	drained.RequireCompleted(t)
+	assert.Equal(t, `"expired"`, b.row(id).Result)
+	_, err := queue.CompleteCallback(t.Context(), b.Pool, token, map[string]int{})
+	assert.ErrorIs(t, err, queue.ErrCallbackExpired)
+}
+
+// A bulk handler has no callbacks: no other transaction could see what it puts on record.
+func TestABulkHandlerHasNoCallbacks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+		_, err := all[0].NewCallback(ctx, "approved", time.Hour)
+		assert.ErrorIs(t, err, jobs.ErrNoCallbacks)
+		return nil, nil
+	})
+	b.enqueue(greet{}, queue.JobOptions{})
+	assert.Equal(t, 1, b.work().Completed)
+}
+
+// Draining works sequences, and what waits for other jobs, to their end.
+func TestDrainingWorksWaitingJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var worked []string
+	jobs.Register(b.registry, jobs.Policy{}, func(_ context.Context, job *jobs.Job[greet]) error {
+		worked = append(worked, job.Payload.Name)
+		return nil
+	})
+	first := b.enqueue(greet{Name: "1"}, queue.JobOptions{Sequence: "s"})
+	b.enqueue(greet{Name: "2"}, queue.JobOptions{Sequence: "s"})
+	third := b.enqueue(greet{Name: "3"}, queue.JobOptions{Sequence: "s"})
+	b.enqueue(greet{Name: "4"}, queue.JobOptions{After: []string{first, third}, RunAt: time.Now().Add(time.Hour)})
+	queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{}).RequireCompleted(t)
+	assert.Equal(t, []string{"1", "2", "3"}, worked)
+	queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{Advance: 2 * time.Hour}).RequireCompleted(t)
+	assert.Equal(t, []string{"1", "2", "3", "4"}, worked)
+}
