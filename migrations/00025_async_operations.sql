@@ -312,9 +312,32 @@ $$;
 COMMENT ON FUNCTION daybook.notification_stats IS
     'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
 
+-- The trigger that `daybook adopt async-operations` puts on a legacy table. A row that Daybook holds stays as it is there: when a person or a
+-- program has it tried again, Daybook tries its job again. It runs with the rights of the schema's owner.
+CREATE FUNCTION daybook.keep_adopted_operation() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    here   CONSTANT text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    wanted CONSTANT text := to_jsonb(NEW) ->> 'status';
+    held   text;
+BEGIN
+    SELECT a.job_id INTO held FROM daybook.adopted_rows a WHERE a.legacy_table = here AND a.legacy_id = to_jsonb(OLD) ->> 'id';
+    IF NOT FOUND OR wanted NOT IN ('pending', 'failed', 'processing') THEN
+        RETURN NEW;
+    END IF;
+    IF wanted = 'pending' AND EXISTS (SELECT 1 FROM daybook.jobs j WHERE j.id = held AND j.state IN ('failed', 'cancelled')) THEN
+        PERFORM daybook.retry_job(held, 'reset');
+    END IF;
+    RETURN OLD;
+END
+$$;
+COMMENT ON FUNCTION daybook.keep_adopted_operation IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
+
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION daybook.keep_adopted_operation;
 DROP FUNCTION daybook.notification_stats, daybook.get_dead_async_operations, daybook.get_pending_async_operations, daybook.cancel_async_operation,
     daybook.retry_async_operation, daybook.reset_stuck_async_operations, daybook.fail_async_operation, daybook.complete_async_operation,
     daybook.held_async_operation, daybook.end_async_operation, daybook.async_operation_attempts, daybook.renew_async_operation,

@@ -1918,6 +1918,32 @@ BEGIN
 END
 $$;
 
+-- Name: keep_adopted_operation(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_adopted_operation() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    here   CONSTANT text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    wanted CONSTANT text := to_jsonb(NEW) ->> 'status';
+    held   text;
+BEGIN
+    SELECT a.job_id INTO held FROM daybook.adopted_rows a WHERE a.legacy_table = here AND a.legacy_id = to_jsonb(OLD) ->> 'id';
+    IF NOT FOUND OR wanted NOT IN ('pending', 'failed', 'processing') THEN
+        RETURN NEW;
+    END IF;
+    IF wanted = 'pending' AND EXISTS (SELECT 1 FROM daybook.jobs j WHERE j.id = held AND j.state IN ('failed', 'cancelled')) THEN
+        PERFORM daybook.retry_job(held, 'reset');
+    END IF;
+    RETURN OLD;
+END
+$$;
+
+-- Name: FUNCTION keep_adopted_operation(); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
+
 -- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
