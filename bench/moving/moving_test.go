@@ -1,4 +1,4 @@
-// Package moving_test runs the statements of docs/from-*.md that take over jobs which wait, each on the real schema of the other queue, beside
+// Package moving_test runs the statements of docs/from-*.md that adopt jobs which wait, each on the real schema of the other queue, beside
 // a worker of it.
 package moving_test
 

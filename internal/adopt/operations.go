@@ -26,7 +26,7 @@ type OperationsOptions struct {
 	Org string
 	// OrgFrom is the column that says whose a row is. Default: workspace_id without Org; none with it.
 	OrgFrom string
-	// Completed says that rows which are completed or cancelled are taken over as well, for the record.
+	// Completed says that rows which are completed or cancelled are adopted as well, for the record.
 	Completed bool
 	// DropCredentials takes credentials out of payloads in place of leaving their rows.
 	DropCredentials bool
@@ -103,7 +103,7 @@ func (a *Operations) checkTable() {
 	}
 }
 
-// statuses are those of the rows that are taken over.
+// statuses are those of the rows that are adopted.
 func (a *Operations) statuses() []string {
 	s := []string{statusPending, statusFailed, statusDead}
 	if a.options.Completed {
@@ -115,7 +115,7 @@ func (a *Operations) statuses() []string {
 // credentials are the members of payloads that may hold credentials.
 const credentials = "{airtableSettings,api_key}"
 
-// payload is an expression of the payload as it is taken over.
+// payload is an expression of the payload as it is adopted.
 func (a *Operations) payload() string {
 	if !a.options.DropCredentials {
 		return "t.payload::jsonb"
@@ -155,7 +155,7 @@ const (
 	codePayload    = "PAYLOAD_REFUSED"
 )
 
-// refuse says why a row is not taken over; empty: it is. A row that Daybook would work has a payload that its type's handler accepts.
+// refuse says why a row is not adopted; empty: it is. A row that Daybook would work has a payload that its type's handler accepts.
 func (a *Operations) refuse(o *operation) (code, detail string) {
 	open := o.Status == statusPending || o.Status == statusFailed
 	check := func() error {
@@ -166,7 +166,7 @@ func (a *Operations) refuse(o *operation) (code, detail string) {
 	}
 	switch {
 	case o.Status == statusProcessing:
-		return codeProcessing, "the legacy worker holds the row: the next repetition takes over what comes of it. One that is stuck is reset by the legacy system's own clean-up"
+		return codeProcessing, "the legacy worker holds the row: the next repetition adopts what comes of it. One that is stuck is reset by the legacy system's own clean-up"
 	case !slices.Contains([]string{statusPending, statusFailed, statusDead, statusCompleted, statusCancelled}, o.Status):
 		return "STATUS_UNKNOWN", "the status is none of pending, processing, completed, failed, dead and cancelled: correct the row"
 	case len(o.Org) > 255:
@@ -175,7 +175,7 @@ func (a *Operations) refuse(o *operation) (code, detail string) {
 		return "TYPE_INVALID", "a type is a letter and then letters, digits, _ . : or -, 64 bytes at most: correct the row"
 	case o.Secret:
 		if err := check(); err != nil {
-			return codeCredential, err.Error() + "; --drop-credentials takes such rows over without them"
+			return codeCredential, err.Error() + "; --drop-credentials adopts such rows without them"
 		}
 		return codeCredential, "a payload holds no credentials: store them as a secret, and repeat with --drop-credentials"
 	}
@@ -229,10 +229,10 @@ SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, CASE
 			return nil
 		}, stmt, a.options.Org, a.table.Name, a.statuses())
 	})
-	p.Notes = []string{"rows that are taken over are cancelled in " + a.table.Name + `, with last_error "held by Daybook"`,
+	p.Notes = []string{"rows that are adopted are cancelled in " + a.table.Name + `, with last_error "held by Daybook"`,
 		"a trigger on " + a.table.Name + " hands a retry of such a row on to Daybook"}
 	if !a.options.Completed {
-		p.Notes = append(p.Notes, "completed and cancelled rows stay where they are: --completed takes them over as a record")
+		p.Notes = append(p.Notes, "completed and cancelled rows stay where they are: --completed adopts them as a record")
 	}
 	return p, store.Wrap("look at "+a.table.Name, err)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// Verify implements Adopter: it compares the rows that were taken over, as the legacy table has them, with Daybook's jobs: their number, and the
+// Verify implements Adopter: it compares the rows that were adopted, as the legacy table has them, with Daybook's jobs: their number, and the
 // checksum of ids, types and payloads.
 func (a *Operations) Verify(ctx context.Context) (Verification, error) {
 	v := Verification{Table: a.table.Name}

@@ -41,7 +41,7 @@ FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION dayb
 	return []string{"put the trigger " + operationsTrigger + " on " + a.table.Name}, nil
 }
 
-// legacyOperation is a row that is locked to be taken over.
+// legacyOperation is a row that is locked to be adopted.
 type legacyOperation struct {
 	operation
 	Submission, Form, Workspace                         *string

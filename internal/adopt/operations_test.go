@@ -142,7 +142,7 @@ func (o *operations) drain() {
 	queuetest.DrainJobs(o.t, o.Pool, registry, queuetest.JobsOptions{Advance: 2 * time.Hour})
 }
 
-// The old worker and the code that enqueues run, while rows are taken over again and again, and some runs are killed: each operation is worked once, by
+// The old worker and the code that enqueues run, while rows are adopted again and again, and some runs are killed: each operation is worked once, by
 // one of both.
 func TestOperationsAreAdoptedBesideTheOldWorker(t *testing.T) {
 	t.Parallel()
@@ -265,7 +265,7 @@ INSERT INTO async_operations (operation_type, payload, status, last_error) VALUE
 	require.NoError(t, err)
 }
 
-// What Daybook has not worked goes back as it was, and can be taken over again.
+// What Daybook has not worked goes back as it was, and can be adopted again.
 func TestOperationsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	o := newOperations(t)
