@@ -66,7 +66,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT * INTO org FROM daybook.organizations o WHERE o.id = job.org_id;
-    IF org.paused_at IS NOT NULL THEN
+    IF org.paused_at IS NOT NULL OR job.queue IS NOT NULL AND daybook.queue_uncounted(job.queue) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
     IF org.max_in_flight IS NOT NULL THEN
@@ -90,7 +90,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.lease_async_operation IS
-    'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, or its organization is paused or at its cap';
+    'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap, or its named queue is paused or has a limit or a rate, which workers alone count';
 
 CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boolean
     LANGUAGE sql
@@ -147,8 +147,8 @@ BEGIN
            cancel_requested = false, working = false,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
      WHERE j.id = job.id;
-    IF ends = 'pending' AND daybook.must_wake(2, due) THEN
-        PERFORM daybook.wake_job_queue();
+    IF ends = 'pending' AND daybook.must_wake(daybook.jobs_key(job.fleet), due) THEN
+        PERFORM daybook.wake_job_queue(job.fleet);
     END IF;
 END
 $$;
@@ -240,7 +240,7 @@ CREATE FUNCTION daybook.cancel_async_operation(p_operation_id uuid) RETURNS bool
 AS $$ SELECT c.result <> 'unchanged' FROM daybook.cancel_job(p_operation_id::text) c $$;
 COMMENT ON FUNCTION daybook.cancel_async_operation IS 'cancel_job; false: it was cancelled before';
 
--- Of the operations that are due, the 1000 that have been due for longest are put in order: to sort all of a backlog takes seconds.
+-- Of the operations that are due, the 1000 of each fleet that have been due for longest are put in order: to sort all of a backlog takes seconds.
 CREATE FUNCTION daybook.get_pending_async_operations(p_operation_types text[] DEFAULT NULL, p_limit integer DEFAULT 10) RETURNS TABLE (
     id uuid, operation_type text, payload jsonb, submission_id text, form_id text, workspace_id text, status text, attempts integer, max_attempts integer,
     last_attempt_at timestamptz, next_retry_at timestamptz, completed_at timestamptz, last_error text, error_history jsonb, result jsonb, created_at timestamptz, updated_at timestamptz)
@@ -253,10 +253,13 @@ BEGIN
     SELECT o.id::uuid, o.operation_type, o.payload, o.submission_id, o.form_id, o.workspace_id, o.status, o.attempts, o.max_attempts, o.last_attempt_at,
            o.next_retry_at, o.completed_at, o.last_error, o.error_history, o.result, o.created_at, o.updated_at
       FROM (SELECT oldest.id, oldest.priority, oldest.ready_at
-              FROM (SELECT j.id, j.priority, j.ready_at
+              FROM daybook.fleets f
+             CROSS JOIN LATERAL (
+                    SELECT j.id, j.priority, j.ready_at
                       FROM daybook.jobs j
-                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at <= clock_timestamp()
+                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.fleet = f.id AND j.ready_at <= clock_timestamp()
                        AND (p_operation_types IS NULL OR j.type = ANY (p_operation_types)) AND daybook.is_async_operation_id(j.id)
+                       AND (j.queue IS NULL OR daybook.queue_uncounted(j.queue))
                        AND NOT EXISTS (SELECT 1 FROM daybook.organizations g WHERE g.id = j.org_id AND g.paused_at IS NOT NULL)
                      ORDER BY j.ready_at
                      LIMIT greatest(1000, p_limit)) oldest

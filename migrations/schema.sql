@@ -999,8 +999,8 @@ BEGIN
            cancel_requested = false, working = false,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
      WHERE j.id = job.id;
-    IF ends = 'pending' AND daybook.must_wake(2, due) THEN
-        PERFORM daybook.wake_job_queue();
+    IF ends = 'pending' AND daybook.must_wake(daybook.jobs_key(job.fleet), due) THEN
+        PERFORM daybook.wake_job_queue(job.fleet);
     END IF;
 END
 $$;
@@ -1614,10 +1614,13 @@ BEGIN
     SELECT o.id::uuid, o.operation_type, o.payload, o.submission_id, o.form_id, o.workspace_id, o.status, o.attempts, o.max_attempts, o.last_attempt_at,
            o.next_retry_at, o.completed_at, o.last_error, o.error_history, o.result, o.created_at, o.updated_at
       FROM (SELECT oldest.id, oldest.priority, oldest.ready_at
-              FROM (SELECT j.id, j.priority, j.ready_at
+              FROM daybook.fleets f
+             CROSS JOIN LATERAL (
+                    SELECT j.id, j.priority, j.ready_at
                       FROM daybook.jobs j
-                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at <= clock_timestamp()
+                     WHERE num_nulls(nullif(j.state, 'pending')) = 1 AND j.fleet = f.id AND j.ready_at <= clock_timestamp()
                        AND (p_operation_types IS NULL OR j.type = ANY (p_operation_types)) AND daybook.is_async_operation_id(j.id)
+                       AND (j.queue IS NULL OR daybook.queue_uncounted(j.queue))
                        AND NOT EXISTS (SELECT 1 FROM daybook.organizations g WHERE g.id = j.org_id AND g.paused_at IS NOT NULL)
                      ORDER BY j.ready_at
                      LIMIT greatest(1000, p_limit)) oldest
@@ -1975,7 +1978,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT * INTO org FROM daybook.organizations o WHERE o.id = job.org_id;
-    IF org.paused_at IS NOT NULL THEN
+    IF org.paused_at IS NOT NULL OR job.queue IS NOT NULL AND daybook.queue_uncounted(job.queue) IS NOT TRUE THEN
         RETURN NULL;
     END IF;
     IF org.max_in_flight IS NOT NULL THEN
@@ -2001,7 +2004,7 @@ $$;
 
 -- Name: FUNCTION lease_async_operation(p_operation_id uuid, p_worker text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, or its organization is paused or at its cap';
+COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap, or its named queue is paused or has a limit or a rate, which workers alone count';
 
 -- Name: lease_lost(bigint, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -213,6 +213,13 @@ func TestAsyncOperationHeldBack(t *testing.T) {
 	assert.False(t, b.asks(`daybook.complete_async_operation($1)`, id))
 	assert.Equal(t, models.JobCancelled, b.queued(id).State)
 	assert.True(t, b.claim(second), "there is room again")
+
+	b.exec(`UPDATE daybook.organizations SET max_in_flight = NULL; SELECT daybook.set_queue('narrow', max_parallel => 1), daybook.set_queue('wide')`)
+	var inQueue string
+	for queue, claimed := range map[string]bool{"narrow": false, "wide": true} {
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('o', 'welcome', '{}', queue => $1)`, queue).Scan(&inQueue))
+		assert.Equal(t, claimed, b.claim(inQueue), "a queue with a limit is for workers, which count it: %s", queue)
+	}
 }
 
 // A worker makes no dead letters of types that a program claims by SQL.

@@ -23,6 +23,7 @@ var recordedCommands = map[string]string{
 	"accounting retry":       "accounting.retry",
 	"accounts import":        "accounts.import",
 	"adopt accounting-queue": "adopt.accounting-queue",
+	"adopt async-operations": "adopt.async-operations",
 	"archive move":           "archive.move",
 	"archive restore":        "archive.restore",
 	"jobs cancel":            "jobs.cancel",

@@ -18,7 +18,7 @@ func adoptCommand(a *app) *cobra.Command {
 		Use:   "adopt",
 		Short: "Move in from a legacy queue, while its workers still run",
 	}
-	command.AddCommand(adoptAccountingQueueCommand(a))
+	command.AddCommand(adoptAccountingQueueCommand(a), adoptOperationsCommand(a))
 	return command
 }
 
