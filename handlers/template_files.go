@@ -52,11 +52,27 @@ func OpenMailTemplates(dir string) (*MailTemplates, error) {
 			}
 		}
 		maps.Copy(files, own)
+		standAlone(files, own)
 	}
 	if t.all, err = compile(files); err != nil {
 		return nil, fmt.Errorf("mail templates: %w", err)
 	}
 	return t, nil
+}
+
+// standAlone keeps Daybook's own layout from around templates of a directory that has none.
+func standAlone(files, own map[string]string) {
+	for _, part := range []string{textPart, htmlPart} {
+		if _, common := own[layoutName+"."+part]; common {
+			continue
+		}
+		for file := range own {
+			name, of, ok := templateFile(file)
+			if _, layout := own[name+"."+layoutName+"."+part]; ok && of == part && !layout {
+				files[name+"."+layoutName+"."+part] = ""
+			}
+		}
+	}
 }
 
 // layoutName begins the names of the files that are around all templates.

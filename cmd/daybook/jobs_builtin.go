@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"reflect"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/payload"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -54,10 +57,36 @@ func checkBuiltinType(jobType string, raw json.RawMessage) (builtin bool, err er
 		if err == nil {
 			err = schema.Validate(raw)
 		}
+		if err == nil {
+			err = checkTemplate(jobType, raw)
+		}
 		return true, err
 	}
 	return false, nil
 }
+
+// checkTemplate tries the template of a mail. Without the directory of the worker's templates it tries none: only the worker knows them.
+func checkTemplate(jobType string, raw json.RawMessage) error {
+	dir := os.Getenv(mailTemplatesVariable)
+	if dir == "" {
+		return nil
+	}
+	known, ok := knownTemplates.Load(dir)
+	if !ok {
+		templates, err := openTemplates(dir)
+		if err != nil {
+			return err
+		}
+		known, _ = knownTemplates.LoadOrStore(dir, templates)
+	}
+	if err := known.(*handlers.MailTemplates).CheckPayload(jobType, raw); err != nil {
+		return &payload.Error{Code: models.CodePayloadInvalid, Message: err.Error()}
+	}
+	return nil
+}
+
+// knownTemplates are the templates by their directory: they are read once, as a worker reads them.
+var knownTemplates sync.Map
 
 // checkBuiltinPayload checks payloads for the HTTP API, also of types that this process does not work.
 func checkBuiltinPayload(jobType string, raw json.RawMessage) error {

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/handlers"
+)
+
+// mailTemplatesVariable names the directory of templates for mail.
+const mailTemplatesVariable = "DAYBOOK_MAIL_TEMPLATES"
+
+func templatesCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "templates",
+		Short: "List and preview the templates for mail",
+		Long:  "Lists and previews the templates for mail that jobs of the types email and notification use (docs/job-types.md).",
+	}
+	dir := command.PersistentFlags().String("dir", "", "the directory of templates (default "+mailTemplatesVariable+")")
+	command.AddCommand(templatesListCommand(a, dir), templatesPreviewCommand(a, dir))
+	return command
+}
+
+// openTemplates reads the templates of a directory, beside those that come with Daybook.
+func openTemplates(dir string) (*handlers.MailTemplates, error) {
+	all, err := handlers.OpenMailTemplates(cmp.Or(dir, os.Getenv(mailTemplatesVariable)))
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return all, nil
+}
+
+func templatesListCommand(a *app, dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the templates",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			templates, err := openTemplates(*dir)
+			if err != nil {
+				return err
+			}
+			all := templates.List()
+			return a.emit(map[string]any{"templates": all}, func(w io.Writer) error {
+				t := newTable("NAME", "FORMS", "FROM")
+				for _, m := range all {
+					forms, from := "text, html", "the directory"
+					switch {
+					case !m.HTML:
+						forms = "text"
+					case !m.Text:
+						forms = "html"
+					}
+					if m.BuiltIn {
+						from = "Daybook"
+					}
+					t.add(m.Name, forms, from)
+				}
+				return a.print(w, t)
+			})
+		},
+	}
+}
+
+func templatesPreviewCommand(a *app, dir *string) *cobra.Command {
+	var params, out string
+	var html, text bool
+	command := &cobra.Command{
+		Use:   "preview NAME",
+		Short: "Show what a template makes of parameters",
+		Long: "Shows the mail that a template makes of the parameters in a file, as a worker makes it: a parameter that is missing is an error.\n" +
+			"With --html or --text it prints that form alone. With --out it writes NAME.subject.txt, NAME.txt and NAME.html to a directory.",
+		Example: "  daybook templates preview welcome --params ada.json\n  daybook templates preview welcome --params ada.json --out /tmp/preview",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if html && text {
+				return usagef("--html and --text: want one of them")
+			}
+			templates, err := openTemplates(*dir)
+			if err != nil {
+				return err
+			}
+			values, err := a.readParams(params)
+			if err != nil {
+				return err
+			}
+			mail, err := templates.Render(args[0], values)
+			if err != nil {
+				return usagef("%v", err)
+			}
+			if out != "" {
+				return a.writeMail(out, args[0], mail)
+			}
+			switch {
+			case html:
+				_, err = io.WriteString(a.stdout, mail.HTML)
+				return err
+			case text:
+				_, err = io.WriteString(a.stdout, mail.Text)
+				return err
+			}
+			return a.emit(mail, func(w io.Writer) error { return printMail(w, mail) })
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&params, "params", "", "a file with the parameters, a JSON object; - is standard input")
+	flags.BoolVar(&html, "html", false, "print the HTML alone")
+	flags.BoolVar(&text, "text", false, "print the text alone")
+	flags.StringVar(&out, "out", "", "a directory to write the mail to; it is made if it is missing")
+	return command
+}
+
+// printMail shows a mail to people.
+func printMail(w io.Writer, mail handlers.Mail) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Subject: %s\n", mail.Subject)
+	if mail.Text != "" {
+		fmt.Fprintf(&b, "\n%s\n", mail.Text)
+	}
+	if mail.HTML != "" {
+		fmt.Fprintf(&b, "\n%s\n", mail.HTML)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// readParams reads a JSON object of parameters; an empty path has none.
+func (a *app) readParams(path string) (handlers.TemplateParams, error) {
+	var raw []byte
+	var err error
+	switch path {
+	case "":
+		return nil, nil
+	case "-":
+		raw, err = io.ReadAll(a.stdin)
+	default:
+		raw, err = os.ReadFile(path) //nolint:gosec // the path is the caller's own
+	}
+	if err != nil {
+		return nil, usagef("--params: %v", err)
+	}
+	var params handlers.TemplateParams
+	if err := json.Unmarshal(raw, &params); err != nil {
+		return nil, usagef("--params: %s is not a JSON object: %v", path, err)
+	}
+	return params, nil
+}
+
+// writeMail writes a mail's parts to files.
+func (a *app) writeMail(dir, name string, mail handlers.Mail) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var paths []string
+	for _, part := range []struct{ suffix, text string }{{".subject.txt", mail.Subject + "\n"}, {".txt", mail.Text}, {".html", mail.HTML}} {
+		if part.text == "" {
+			continue
+		}
+		path := filepath.Join(dir, name+part.suffix)
+		if err := writeFile(path, func(w io.Writer) error { _, err := io.WriteString(w, part.text); return err }); err != nil {
+			return err
+		}
+		paths = append(paths, path)
+	}
+	return a.emit(map[string][]string{"files": paths}, func(w io.Writer) error {
+		for _, path := range paths {
+			if _, err := fmt.Fprintf(w, "wrote %s\n", path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
