@@ -35,6 +35,7 @@ var commandRoles = map[string]role{
 	"accounts":             reader,
 	"accounts import":      operator,
 	"actions":              reader,
+	"adopt":                owner,
 	"archive":              worker,
 	"archive list":         reader,
 	"archive restore":      owner,

@@ -118,7 +118,8 @@ func mainPaths(task string) []inRole {
 		line("organizations list"), line("organizations source daybook --org acme"), line("organizations hooks --org acme --none"),
 		line("leases"), line("leases release"),
 		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"), line("export --org acme --format hledger"), line("explain acme doc"),
-		{args: strings.Fields("tasks enqueue email"), stdin: `{}`}, line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"), line("tasks cap --type email --max-in-flight 5"),
+		{args: strings.Fields("tasks enqueue email"), stdin: `{}`},
+		line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"), line("tasks cap --type email --max-in-flight 5"),
 		line("tokens create --name t --scope read --all-orgs"), line("tokens list"), line("tokens revoke " + task),
 		line("actions"),
 	}

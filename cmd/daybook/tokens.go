@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/internal/terminal"
+	"github.com/daybook-dev/daybook/tokens"
 )
 
 func tokensCommand(a *app) *cobra.Command {
@@ -25,7 +25,7 @@ type createdToken struct {
 }
 
 func tokensCreateCommand(a *app) *cobra.Command {
-	var n tokens.NewToken
+	var n tokens.New
 	var scopes []string
 	var all bool
 	command := &cobra.Command{
@@ -90,7 +90,7 @@ func parseScopes(names []string) ([]tokens.Scope, error) {
 	var scopes []tokens.Scope
 	for _, name := range names {
 		scope := tokens.Scope(strings.TrimSpace(name))
-		if !slices.Contains(tokens.Scopes(), scope) {
+		if !slices.Contains([]tokens.Scope{tokens.Read, tokens.Enqueue, tokens.Operate}, scope) {
 			return nil, usagef("--scope %q: want read, enqueue or operate", name)
 		}
 		if !slices.Contains(scopes, scope) {

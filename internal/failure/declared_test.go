@@ -15,7 +15,7 @@ import (
 // declaring are the folders whose errors callers meet, and how the names of these errors begin. An error that is exported again under
 // another name is looked up where it is declared.
 var declaring = map[string]string{
-	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "books": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
+	"queue": "Err", "jobs": "Err", "workers": "Err", "migrations": "Err", "schedules": "Err", "books": "Err", "inspect": "Err", "tokens": "Err", "handlers": "Err", "posting": "Err", "models": "Err",
 	"activities": "Err", "workflows": "Err", "queue/queuetest": "Err",
 	"internal/store": "Err", "internal/store/ledgerdb": "Err", "internal/store/listing": "Err", "internal/store/tokens": "Err", "internal/importer": "Err", "internal/adopt": "Err", "internal/export": "Err", "internal/devstack": "Err",
 	"internal/httpapi": "err", "internal/console": "err", "cmd/daybook": "err",

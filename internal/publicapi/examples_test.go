@@ -20,7 +20,7 @@ import (
 // shown are the packages whose functions a program calls. models is rows, workflows and activities are registered by workers.
 var shown = []string{
 	"queue", "queue/queuetest", "jobs", "tasks", "workers", "posting", "migrations", "handlers", "schedules", "daybooktest", "source",
-	"books",
+	"books", "inspect", "tokens",
 }
 
 // plain are functions whose use shows itself, or is shown by the example of another.

@@ -23,6 +23,8 @@ var (
 	ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
 	// ErrTaskNotFound: there is no task with that id; it may have been removed, with its facts in the archive.
 	ErrTaskNotFound = failure.New(failure.TaskNotFound, "no such task")
+	// ErrTokenNotFound: there is no token with that id; `daybook tokens list` shows those there are.
+	ErrTokenNotFound = failure.New(failure.TokenNotFound, "no such token")
 	// ErrJobCompleted: the job is completed and cannot be cancelled; mark the document not ready or deleted instead.
 	ErrJobCompleted = failure.New(failure.JobCompleted, "job is completed")
 	// ErrDocumentNotFound: there is no such document; write it in the same transaction first.

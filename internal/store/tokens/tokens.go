@@ -24,7 +24,7 @@ var (
 	// ErrRefused: the token is unknown or revoked. The caller is not told which.
 	ErrRefused = failure.New(failure.Unauthorized, "the token is unknown or revoked: create one with `daybook tokens create`")
 	// ErrNotFound: there is no token with that id; `daybook tokens list` shows those there are.
-	ErrNotFound = failure.New(failure.TokenNotFound, "no such token")
+	ErrNotFound = store.ErrTokenNotFound
 )
 
 // Scope is something that a token of the HTTP API allows. None contains another.

@@ -1,0 +1,72 @@
+package inspect_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/inspect"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func setup(t *testing.T) (*pgtest.DB, *inspect.Reader) {
+	t.Helper()
+	db := pgtest.New(t)
+	r, err := inspect.New(db.Pool)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	return db, r
+}
+
+// The pages of a list have each of its rows once, the last enqueued first.
+func TestPagesOfAccountingJobs(t *testing.T) {
+	t.Parallel()
+	db, r := setup(t)
+	var want []string
+	for n := range 5 {
+		document := fmt.Sprint("doc-", n)
+		want = append([]string{document}, want...)
+		_, err := queue.EnqueueAccountingJob(t.Context(), db.Pool, queue.AccountingJob{OrgID: "o", DocumentID: document, Version: 1})
+		require.NoError(t, err)
+	}
+	var got []string
+	page := inspect.Page{Limit: 2}
+	for pages := 1; ; pages++ {
+		list, err := r.AccountingJobs(t.Context(), inspect.AccountingFilter{State: models.JobPending}, page)
+		require.NoError(t, err)
+		for _, j := range list.Jobs {
+			got = append(got, j.DocumentID)
+		}
+		if page.Cursor = list.Next; page.Cursor == "" {
+			assert.Equal(t, 3, pages)
+			break
+		}
+	}
+	assert.Equal(t, want, got)
+}
+
+// A limit or a cursor that is none is refused by each list, and what is not there is told apart.
+func TestWrongPages(t *testing.T) {
+	t.Parallel()
+	_, r := setup(t)
+	for name, p := range map[string]inspect.Page{"negative": {Limit: -1}, "too large": {Limit: inspect.MaxLimit + 1}, "cursor": {Cursor: "no cursor"}} {
+		_, err := r.Jobs(t.Context(), inspect.JobFilter{}, p)
+		require.ErrorIs(t, err, inspect.ErrInvalid, name)
+		_, err = r.AccountingJobs(t.Context(), inspect.AccountingFilter{}, p)
+		require.ErrorIs(t, err, inspect.ErrInvalid, name)
+		_, err = r.Tasks(t.Context(), inspect.TaskFilter{}, p)
+		require.ErrorIs(t, err, inspect.ErrInvalid, name)
+	}
+	_, err := r.Tasks(t.Context(), inspect.TaskFilter{State: "perhaps"}, inspect.Page{})
+	require.ErrorIs(t, err, inspect.ErrInvalid)
+	_, err = r.AccountingJob(t.Context(), "o", "unknown")
+	require.ErrorIs(t, err, inspect.ErrJobNotFound)
+	_, err = r.Task(t.Context(), 1)
+	require.ErrorIs(t, err, inspect.ErrTaskNotFound)
+}

@@ -1,0 +1,67 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// JobFilter says which background jobs are meant. The zero value of each field means any.
+type JobFilter struct {
+	OrgID string
+	State models.JobState
+	Type  string
+	// Code is the last error's.
+	Code models.ErrorCode
+	// Since and Until bound when the job failed if State is models.JobFailed, and when it was enqueued otherwise: from Since on, before Until.
+	Since, Until time.Time
+	// LinkKind and LinkID are of something that the job is about; either may be empty.
+	LinkKind, LinkID string
+	// Key is the idempotency key.
+	Key string
+}
+
+// JobPage is a part of a list of background jobs.
+type JobPage struct {
+	// Jobs are without payload and result, which may be large; Job reads them.
+	Jobs []models.Job
+	// Links are those of Jobs, by the job's id.
+	Links map[string][]models.JobLink
+	// Next is the cursor of the next page; empty: this is the last one.
+	Next string
+}
+
+// Jobs lists background jobs: dead letters (State is models.JobFailed) by when they failed, all others by when they were enqueued, the last one first.
+//
+// Errors: ErrInvalid.
+func (r *Reader) Jobs(ctx context.Context, f JobFilter, p Page) (JobPage, error) {
+	limit, err := p.limit()
+	if err != nil {
+		return JobPage{}, err
+	}
+	page, err := r.listing.Jobs(ctx, listing.JobFilter{
+		OrgID: f.OrgID, State: f.State, Type: f.Type, Code: f.Code, Since: f.Since, Until: f.Until, Key: f.Key,
+		Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID},
+	}, limit, p.Cursor)
+	return JobPage{Jobs: page.Jobs, Links: page.Links, Next: page.Next}, err
+}
+
+// JobDetail is a background job with all that is known of it.
+type JobDetail struct {
+	models.Job
+	// Owner owns the type, as a worker put it on record; empty: none has said.
+	Owner string
+	Links []models.JobLink
+	// Attempts are the last ones, the newest first, DefaultLimit at most. AttemptRows counts all rows of the history, each of which may stand for
+	// several attempts with the same end.
+	Attempts    []models.JobAttempt
+	AttemptRows int64
+}
+
+// Job reads a background job by its id: of an organization, or of any when org is empty. Errors: ErrJobNotFound.
+func (r *Reader) Job(ctx context.Context, org, id string) (JobDetail, error) {
+	d, err := r.listing.Job(ctx, org, id, listing.HistoryPage{Limit: DefaultLimit})
+	return JobDetail{Job: d.Job, Owner: d.Owner, Links: d.Links, Attempts: d.Attempts, AttemptRows: d.AttemptRows}, err
+}
