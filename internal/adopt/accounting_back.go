@@ -3,6 +3,7 @@ package adopt
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,7 +46,7 @@ func (a *Accounting) GiveBack(ctx context.Context, after string) (Step, error) {
 		}
 		var back []heldJob
 		for _, j := range jobs {
-			code, detail := "", ""
+			var code, detail string
 			switch {
 			case j.locked:
 				code, detail = "LEASED", "a worker of Daybook holds the job at the moment: repeat --undo"
@@ -85,8 +86,10 @@ SELECT h.legacy_id, h.org_id, h.document_id, coalesce(q.id, h.job_id), h.taken_s
  LIMIT $4`
 	var jobs []heldJob
 	var j heldJob
-	err := store.Each(ctx, tx, []any{&j.id, &j.org, &j.document, &j.job, &j.taken, &j.version, &j.hint, &j.state, &j.readyAt, &j.row,
-		&j.untouched, &j.posted, &j.locked, &j.hash}, func() error {
+	err := store.Each(ctx, tx, []any{
+		&j.id, &j.org, &j.document, &j.job, &j.taken, &j.version, &j.hint, &j.state, &j.readyAt, &j.row,
+		&j.untouched, &j.posted, &j.locked, &j.hash,
+	}, func() error {
 		one := j
 		one.row = append([]byte(nil), j.row...)
 		jobs = append(jobs, one)
@@ -124,14 +127,14 @@ func (a *Accounting) restore(ctx context.Context, tx pgx.Tx, jobs []heldJob) err
 	if _, err := tx.Exec(ctx, forget, orgs, documents); err != nil {
 		return store.Wrap("forget what is posted elsewhere", err)
 	}
-	set := "state = r.state, version_hint = r.version_hint"
+	set := []string{"state = r.state", "version_hint = r.version_hint"}
 	for _, c := range []string{"ready_at", "run_count", "last_error"} {
 		if a.table.Has(c) {
-			set += ", " + c + " = r." + c
+			set = append(set, c+" = r."+c)
 		}
 	}
 	stmt := `
-UPDATE ` + a.table.Name + ` l SET ` + set + `
+UPDATE ` + a.table.Name + ` l SET ` + strings.Join(set, ", ") + `
   FROM unnest($1::text[], $2::jsonb[]) AS k (id, patch)
  CROSS JOIN LATERAL jsonb_populate_record(NULL::` + a.table.Name + `, k.patch) r
  WHERE l.id = k.id::` + a.id

@@ -110,8 +110,10 @@ SELECT l.id::text, l.org_id::text, l.document_id::text, l.version_hint::text::bi
 	}
 	var jobs []legacyJob
 	var j legacyJob
-	err := store.Each(ctx, tx, []any{&j.id, &j.org, &j.document, &j.version, &j.state, &j.readyAt, &j.runs, &j.lastAttempted, &j.lastError,
-		&j.createdAt, &j.updatedAt, &j.hash, &j.row}, func() error {
+	err := store.Each(ctx, tx, []any{
+		&j.id, &j.org, &j.document, &j.version, &j.state, &j.readyAt, &j.runs, &j.lastAttempted, &j.lastError,
+		&j.createdAt, &j.updatedAt, &j.hash, &j.row,
+	}, func() error {
 		jobs = append(jobs, j)
 		return nil
 	}, stmt, args...)
