@@ -113,8 +113,8 @@ func (s *Steps) Charge(ctx context.Context, order string) (receipt string, err e
 	return string(status.Result), nil
 }
 
-// FulfilWorkflow has a step that waits for a job.
-func FulfilWorkflow(ctx workflow.Context, order string) (receipt string, err error) {
+// OrderWorkflow has a step that waits for a job.
+func OrderWorkflow(ctx workflow.Context, order string) (receipt string, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 24 * time.Hour, HeartbeatTimeout: 30 * time.Second})
 	var steps *Steps
 	err = workflow.ExecuteActivity(ctx, steps.Charge, order).Get(ctx, &receipt)

@@ -28,7 +28,7 @@ func setup(t *testing.T) (db *pgtest.DB, temporal client.Client) {
 	temporal = server.Client(t, server.Namespace(t))
 	w := worker.New(temporal, fulfil.TaskQueue, worker.Options{})
 	w.RegisterWorkflow(fulfil.ShipWorkflow)
-	w.RegisterWorkflow(fulfil.FulfilWorkflow)
+	w.RegisterWorkflow(fulfil.OrderWorkflow)
 	w.RegisterActivity(&fulfil.Steps{DB: db.Pool})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
@@ -75,7 +75,7 @@ func TestAWorkflowWaitsForAJob(t *testing.T) {
 				job.SetResult("receipt-" + job.Payload.OrderID)
 				return nil
 			})
-			run, err := temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "order-" + order, TaskQueue: fulfil.TaskQueue}, fulfil.FulfilWorkflow, order)
+			run, err := temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "order-" + order, TaskQueue: fulfil.TaskQueue}, fulfil.OrderWorkflow, order)
 			require.NoError(t, err)
 			require.Eventually(t, func() bool {
 				return len(queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{}).Jobs) > 0
