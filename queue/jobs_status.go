@@ -21,7 +21,7 @@ type JobStatus struct {
 	State models.JobState
 	// Attempts counts those since the last RetryReset, the running one included.
 	Attempts int
-	// NextTry is when a pending job is due; nil: it is not pending.
+	// NextTry is when a pending job is due, or is to be due when it need not wait for others any more; nil: it is not pending.
 	NextTry *time.Time
 	// FinishedAt is when the job was completed, failed or cancelled; nil: it is pending or leased.
 	FinishedAt *time.Time

@@ -34,7 +34,7 @@ type JobStatus struct {
 func ReadJobStatus(ctx context.Context, q Querier, id string) (JobStatus, error) {
 	// database/sql cannot scan JSON that is null into a json.RawMessage: it is read as text.
 	const stmt = `
-SELECT id, org_id, type, state::text, run_count, ready_at, coalesce(last_error_code, ''), coalesce(last_error, ''), finished_at,
+SELECT id, org_id, type, state::text, run_count, CASE WHEN ready_at < '9999-12-31 00:00:00+00' THEN ready_at ELSE first_ready_at END, coalesce(last_error_code, ''), coalesce(last_error, ''), finished_at,
        result::text, progress::text,
        pg_current_xact_id_if_assigned() IS NOT NULL
   FROM daybook.jobs
