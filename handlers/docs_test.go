@@ -33,6 +33,11 @@ func TestDocsNameEverything(t *testing.T) {
 			}
 		}
 	}
+	for field := range reflect.TypeFor[FunctionConfig]().Fields() {
+		if tag := field.Tag.Get("yaml"); tag != "-" {
+			assert.Contains(t, page, "\n| `"+tag+"` |", field.Name)
+		}
+	}
 	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}, SMS{}, FileDelete{}, AirtableSync{}, AirtableSettings{}, Notification{}, PlaidEnrichment{}} {
 		for field := range reflect.TypeOf(p).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -85,4 +86,21 @@ func ExampleOpenMailTemplates() {
 	// Output:
 	// Your submission has a new status
 	// your submission has a new status: accepted.
+}
+
+// A function in another language works the jobs of a type. It is asked by requests that the secret signs.
+func ExampleNewFunction() {
+	function, err := handlers.NewFunction(handlers.FunctionConfig{
+		URL: "https://functions.example.com/count_words", Secret: "functions", // DAYBOOK_WEBHOOK_SECRET_FUNCTIONS
+		Callback: time.Hour, CallbackURL: "https://daybook.example.com",
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = function.Close() }()
+	registry := jobs.NewRegistry()
+	jobs.RegisterRaw(registry, "count_words", handlers.FunctionPolicy(0), function.Handle)
+	fmt.Println(registry.Names())
+	// Output:
+	// [count_words]
 }

@@ -92,7 +92,7 @@ func parse[T any](s *environment) (T, error) {
 	return env.ParseAsWithOptions[T](env.Options{Environment: s.Environment, Prefix: environmentPrefix})
 }
 
-// Register adds to r each built-in type that is configured. A wrong configuration is an error that names the variable. A type
+// Register adds to r each built-in type that is configured, and the types of the file that DAYBOOK_FUNCTIONS_FILE names. A wrong configuration is an error that names the variable. A type
 // without configuration is left out and listed in Builtin.Missing: its jobs wait, and become dead letters (HANDLER_MISSING), until a
 // worker has a handler for it.
 func Register(r *jobs.Registry, c Config) (*Builtin, error) {
@@ -100,7 +100,15 @@ func Register(r *jobs.Registry, c Config) (*Builtin, error) {
 		return nil, errors.New("built-in job types: Config.Pool is required")
 	}
 	s := c.environment()
-	return s.configured(builtins, "job type", func(t builtin) error { return t.register(r, s) })
+	b, err := s.configured(builtins, "job type", func(t builtin) error { return t.register(r, s) })
+	if err != nil {
+		return nil, err
+	}
+	if err := s.functions(r); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	slices.Sort(b.Types)
+	return b, nil
 }
 
 // environment fills in what c leaves to the environment.

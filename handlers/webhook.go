@@ -85,11 +85,17 @@ func NewWebhook(pool *pgxpool.Pool, c WebhookConfig) (*WebhookHandler, error) {
 	if c.Timeout < 0 || c.MaxRetryAfter < 0 {
 		return nil, errors.New("webhook: WEBHOOK_TIMEOUT and WEBHOOK_MAX_RETRY_AFTER must not be negative")
 	}
+	h := guardedWebhook(c)
+	h.pool = pool
+	return h, nil
+}
+
+// guardedWebhook has a client whose connections are guarded, and no pool.
+func guardedWebhook(c WebhookConfig) *WebhookHandler {
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	// A connection may be made for a request that has ended, so it has a time limit of its own.
 	dialer := &net.Dialer{Control: guard{c.AllowNetworks}.control, Resolver: c.Resolver, Timeout: c.Timeout}
 	return &WebhookHandler{
-		pool: pool,
 		client: &http.Client{
 			// No proxy: it would connect in place of the dialer that is guarded.
 			Transport: &http.Transport{
@@ -101,7 +107,7 @@ func NewWebhook(pool *pgxpool.Pool, c WebhookConfig) (*WebhookHandler, error) {
 		secrets:       c.Secrets,
 		timeout:       c.Timeout,
 		maxRetryAfter: cmp.Or(c.MaxRetryAfter, time.Hour),
-	}, nil
+	}
 }
 
 // Close gives idle connections back.

@@ -180,8 +180,7 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 		name = defaultSecret
 	}
 	now := time.Now()
-	r.Header.Set(standardwebhooks.HeaderWebhookID, c.id)
-	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	identify(r, c.id, now)
 	secrets, err := h.secrets.named(c.orgID, "WEBHOOK_SECRET_", name, "")
 	if err != nil {
 		// An organization that the default secret is not bound to signs nothing; a default secret that is bound to none is a mistake.
@@ -190,6 +189,17 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 		}
 		return err
 	}
+	return signWith(r, secrets, name, c.id, now, body)
+}
+
+// identify sets the headers of the Standard Webhooks specification that are signed with the body.
+func identify(r *http.Request, id string, now time.Time) {
+	r.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+}
+
+// signWith sets the signature of each of the secrets, which have blanks between them and are of the name.
+func signWith(r *http.Request, secrets, name, id string, now time.Time, body []byte) error {
 	var signatures []string
 	for secret := range strings.FieldsSeq(secrets) {
 		signer, err := standardwebhooks.NewWebhook(secret)
@@ -197,7 +207,7 @@ func (h *WebhookHandler) sign(r *http.Request, c *call[Webhook], body []byte) er
 			return fail(models.CodeAuthenticationFailed,
 				"the secret %s cannot sign: it must be whsec_ and at least 24 bytes in base64, several of them with blanks between", name)
 		}
-		signature, err := signer.Sign(c.id, now, body)
+		signature, err := signer.Sign(id, now, body)
 		if err != nil {
 			return fail(models.CodeHandlerError, "sign with the secret %s", name)
 		}

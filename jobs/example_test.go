@@ -237,3 +237,22 @@ func ExampleAwaitCallback() {
 	// send a link with a token of 43 characters
 	// pending 0 AWAITING_CALLBACK
 }
+
+// A type that a configuration names, whose payload is any JSON object.
+func ExampleRegisterRaw() {
+	e := pgtest.NewExample()
+	defer e.Close()
+
+	registry := jobs.NewRegistry()
+	jobs.RegisterRaw(registry, "audit_log", jobs.Policy{}, func(_ context.Context, job *jobs.Job[queue.RawPayload]) error {
+		fmt.Println(job.Payload.Type, string(job.Payload.Data))
+		return nil
+	})
+	payload := queue.RawPayload{Type: "audit_log", Data: []byte(`{"who": "ana"}`)}
+	if _, err := queue.EnqueueJob(context.Background(), e.Pool, "acme", payload, queue.JobOptions{}); err != nil {
+		panic(err)
+	}
+	queuetest.DrainJobs(e, e.Pool, registry, queuetest.JobsOptions{})
+	// Output:
+	// audit_log {"who": "ana"}
+}

@@ -149,7 +149,7 @@ func (r *Registry) CheckPayload(jobType string, raw json.RawMessage) error {
 // range, or a worker uses the registry already. These are mistakes of the program, and are found when it starts.
 func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 	r.check(jobTypeOf[P](), policy, f == nil, MaxTimeout)
-	t := newType[P](policy)
+	t := newType[P](jobTypeOf[P](), policy)
 	t.work = func(ctx context.Context, job store.Job, a *attempt) error {
 		j, err := decode[P](t, job, a)
 		if err != nil {
@@ -165,7 +165,7 @@ func Register[P queue.Payload](r *Registry, policy Policy, f Func[P]) {
 func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 	r.check(jobTypeOf[P](), policy, f == nil, MaxBulkTimeout)
 	policy.Parallel = cmp.Or(policy.Parallel, 500)
-	t := newType[P](policy)
+	t := newType[P](jobTypeOf[P](), policy)
 	t.many = func(ctx context.Context, tx pgx.Tx, jobs []store.Job, said []*attempt) ([]error, error) {
 		errs := make([]error, len(jobs))
 		var decoded []*Job[P]
@@ -192,6 +192,19 @@ func RegisterBulk[P queue.Payload](r *Registry, policy Policy, f BulkFunc[P]) {
 			errs[places[i]] = err
 		}
 		return errs, nil
+	}
+	r.add(t)
+}
+
+// RegisterRaw registers the handler of a type that the caller names, and whose payload may be any JSON object. It is for handlers that have no
+// struct for it: those that a configuration names, and those that pass the payload on. Otherwise it works as Register does.
+func RegisterRaw(r *Registry, jobType string, policy Policy, f Func[queue.RawPayload]) {
+	r.check(jobType, policy, f == nil, MaxTimeout)
+	t := newType[queue.RawPayload](jobType, policy)
+	t.work = func(ctx context.Context, job store.Job, a *attempt) error {
+		j := newJob[queue.RawPayload](t, job, a)
+		j.Payload = queue.RawPayload{Type: job.Type, Data: json.RawMessage(job.Payload)}
+		return f(ctx, j)
 	}
 	r.add(t)
 }
@@ -231,8 +244,7 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 	}
 }
 
-func newType[P queue.Payload](policy Policy) *registered {
-	jobType := jobTypeOf[P]()
+func newType[P queue.Payload](jobType string, policy Policy) *registered {
 	schema, err := payload.SchemaFor(reflect.TypeFor[P]())
 	if err != nil {
 		panic(fmt.Sprintf("jobs: the payload of %s: %v", jobType, err))

@@ -221,14 +221,19 @@ func (t *registered) maxAttempts(job store.Job) int {
 
 // decode checks a job's payload against its schema and reads it.
 func decode[P queue.Payload](t *registered, job store.Job, a *attempt) (*Job[P], error) {
-	j := &Job[P]{
-		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
-		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
-	}
+	j := newJob[P](t, job, a)
 	if err := t.schema.Decode(job.Payload, &j.Payload); err != nil {
 		return nil, WithCode(models.CodePayloadInvalid, err)
 	}
 	return j, nil
+}
+
+// newJob is an attempt without its payload.
+func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
+	return &Job[P]{
+		ID: job.ID, OrgID: job.OrgID, Type: job.Type, Attempt: job.Attempt, MaxAttempts: t.maxAttempts(job),
+		Priority: models.Priority(job.Priority), IdempotencyKey: cmp.Or(job.Key, job.ID), EnqueuedAt: job.EnqueuedAt, attempt: a,
+	}
 }
 
 // judge says what becomes of a job whose attempt ended with err.

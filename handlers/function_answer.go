@@ -1,0 +1,153 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// FunctionError is what a function may say of a job that it could not work: the body of an answer that is no success, or the member error of a
+// callback. Each member may be left out.
+type FunctionError struct {
+	// Code is the job's error code: upper-case letters, digits and _.
+	Code models.ErrorCode `json:"code"`
+	// Message is for people.
+	Message string `json:"message"`
+	// Final says whether no attempt comes after. Without it the code of the answer says.
+	Final *bool `json:"final"`
+	// RetryAfter is after how many seconds the next attempt comes, an hour at most. Without it the header Retry-After of an answer 429 says, or the policy.
+	RetryAfter float64 `json:"retryAfter"`
+}
+
+// functionCode is what a code of a function's looks like.
+var functionCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+
+// engineCodes are those by which Daybook says what became of an attempt.
+var engineCodes = map[models.ErrorCode]bool{
+	models.CodeSnoozed: true, models.CodeAwaitingCallback: true, models.CodeReclaimed: true, models.CodeHandlerMissing: true,
+	models.CodeAwaitedCancelled: true, models.CodeWorkerLost: true, models.CodeRowUnreadable: true, models.CodeDatabaseError: true,
+}
+
+// conclude says what an answer leads to: a result, or a failure.
+func (h *FunctionHandler) conclude(job *jobs.Job[queue.RawPayload], answer reply) error {
+	if answer.ok() {
+		return h.result(job, answer.body)
+	}
+	to := &http.Request{URL: h.to}
+	var said FunctionError
+	if json.Unmarshal(answer.body, &said) != nil {
+		return judge(to, answer, "")
+	}
+	return said.apply(judge(to, answer, said.Message))
+}
+
+// apply has what the function says decide about a failure.
+func (said FunctionError) apply(f *failure) *failure {
+	if functionCode.MatchString(string(said.Code)) && !engineCodes[said.Code] {
+		f.code = said.Code
+	}
+	if said.RetryAfter > 0 {
+		f.after = retryAfter(strconv.Itoa(int(min(said.RetryAfter, 3600))), time.Now(), time.Hour)
+	}
+	if said.Final != nil {
+		f.final = *said.Final
+		if !f.final && models.JobErrorIsFinal(f.code) {
+			f.code = models.CodeHandlerError
+		}
+	}
+	if f.final || models.JobErrorIsFinal(f.code) {
+		f.after = 0
+	}
+	return f
+}
+
+// result makes the body the job's result. An empty one is none.
+func (h *FunctionHandler) result(job *jobs.Job[queue.RawPayload], body []byte) error {
+	body = bytes.TrimSpace(body)
+	switch {
+	case len(body) == 0:
+		return nil
+	case len(body) > h.c.MaxResult:
+		return failFinally("%s answered more than %d bytes: keep what is large elsewhere, and its name in the result; what the function did is done", origin(h.to), h.c.MaxResult)
+	case payload.CheckTask([]byte(`{"result":`+string(body)+`}`)) != nil:
+		return failFinally("%s answered what is not JSON that the database can hold; what the function did is done", origin(h.to))
+	}
+	job.SetResult(json.RawMessage(body))
+	return nil
+}
+
+// resume goes on with a job that has waited for a callback. done is false when the function is to be asked, with a callback of that name.
+//
+// Each name is a round: it ends with an answer that says error, or at its deadline, and the failure is then counted. Within a round the function may be asked
+// several times, because its answer was lost or the worker ended; each token of the round is valid, and so are those of earlier rounds if what
+// comes is a result.
+func (h *FunctionHandler) resume(ctx context.Context, job *jobs.Job[queue.RawPayload]) (round string, done bool, err error) {
+	var last *jobs.Callback
+	for n := 1; ; n++ {
+		round = "function/" + strconv.Itoa(n)
+		c, err := job.Callback(ctx, round)
+		if err != nil {
+			return "", false, err
+		}
+		if c == nil {
+			break
+		}
+		if c.Data != nil && callbackError(c.Data) == nil {
+			return "", true, h.result(job, c.Data)
+		}
+		last = c
+	}
+	if last == nil {
+		return round, false, nil
+	}
+	waited, err := waitedForCallback(ctx, job)
+	switch {
+	case err != nil:
+		return "", false, err
+	case !waited && last.Data == nil && !last.Expired:
+		return last.Name, false, nil // whether the function was asked is not known
+	case !waited:
+		return round, false, nil
+	case last.Data != nil:
+		said := callbackError(last.Data)
+		text := said.Message
+		if text == "" {
+			text = "it gave no message"
+		}
+		return "", false, said.apply(fail(models.CodeHandlerError, "%s called back with an error: %s", origin(h.to), clip(text)))
+	case last.Expired:
+		return "", false, fail(models.CodeTimeout, "%s did not call back within %s", origin(h.to), h.c.Callback)
+	}
+	return "", false, jobs.AwaitCallback(last)
+}
+
+// callbackError is what a callback says went wrong; nil: it is a result.
+func callbackError(data json.RawMessage) *FunctionError {
+	var c struct {
+		Error *FunctionError `json:"error"`
+	}
+	if json.Unmarshal(data, &c) != nil {
+		return nil
+	}
+	return c.Error
+}
+
+// waitedForCallback reports whether the attempt before this one ended by waiting for a callback. Attempts that were lost with their worker said nothing.
+func waitedForCallback(ctx context.Context, job *jobs.Job[queue.RawPayload]) (bool, error) {
+	earlier, err := job.EarlierAttempts(ctx)
+	for _, a := range earlier {
+		if a.Outcome != models.OutcomeLost {
+			return a.Code == models.CodeAwaitingCallback, err
+		}
+	}
+	return false, err
+}

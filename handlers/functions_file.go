@@ -1,0 +1,107 @@
+package handlers
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// functionEntry is one type of the file that DAYBOOK_FUNCTIONS_FILE names.
+type functionEntry struct {
+	Type           string `yaml:"type"`
+	FunctionConfig `yaml:",inline"`
+
+	Owner              string        `yaml:"owner"`
+	Attempts           int           `yaml:"attempts"`
+	BaseDelay          time.Duration `yaml:"base_delay"`
+	MaxDelay           time.Duration `yaml:"max_delay"`
+	Parallel           int           `yaml:"parallel"`
+	ParallelEverywhere int           `yaml:"parallel_everywhere"`
+}
+
+// functionsVariable names the file.
+const functionsVariable = environmentPrefix + "FUNCTIONS_FILE"
+
+// functionEntries reads a file in YAML or JSON.
+func functionEntries(path string) ([]functionEntry, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var entries []functionEntry
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&entries); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("it is no list of types: %w", err)
+	}
+	return entries, nil
+}
+
+// policy is the one that the file asks for.
+func (e functionEntry) policy(owner string) (jobs.Policy, error) {
+	p := FunctionPolicy(e.Timeout)
+	p.Owner = cmp.Or(e.Owner, owner)
+	p.MaxAttempts = cmp.Or(e.Attempts, p.MaxAttempts)
+	p.Base, p.Cap, p.Parallel, p.ParallelEverywhere = e.BaseDelay, e.MaxDelay, e.Parallel, e.ParallelEverywhere
+	switch {
+	case p.MaxAttempts < 0 || p.Base < 0 || p.Cap < 0 || p.Parallel < 0 || p.ParallelEverywhere < 0:
+		return p, errors.New("attempts, delays and numbers must not be negative: leave one out for its default")
+	case p.MaxAttempts > models.MaxJobAttempts:
+		return p, fmt.Errorf("attempts may be %d at most", models.MaxJobAttempts)
+	}
+	return p, nil
+}
+
+// functions registers the types of the file, if a file is named.
+func (s *environment) functions(r *jobs.Registry) error {
+	path := s.Environment[functionsVariable]
+	if path == "" {
+		return nil
+	}
+	entries, err := functionEntries(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", functionsVariable, err)
+	}
+	webhook, err := parse[WebhookConfig](s)
+	if err != nil {
+		return err
+	}
+	for i, e := range entries {
+		if err := s.function(r, e, webhook); err != nil {
+			return fmt.Errorf("%s: entry %d, type %q: %w", functionsVariable, i+1, e.Type, err)
+		}
+	}
+	return nil
+}
+
+func (s *environment) function(r *jobs.Registry, e functionEntry, webhook WebhookConfig) error {
+	switch {
+	case !models.ValidJobType(e.Type):
+		return errors.New("it can be the name of no type: a letter, and then letters, digits, _, ., : or -")
+	case slices.Contains(r.Names(), e.Type):
+		return errors.New("the type has a handler already")
+	}
+	policy, err := e.policy(s.Owner)
+	if err != nil {
+		return err
+	}
+	e.Secrets, e.AllowNetworks = s.secrets, webhook.AllowNetworks
+	h, err := NewFunction(e.FunctionConfig)
+	if err != nil {
+		return err
+	}
+	s.onClose(h.Close)
+	jobs.RegisterRaw(r, e.Type, policy, h.Handle)
+	s.builtin.Types = append(s.builtin.Types, e.Type)
+	return nil
+}
