@@ -229,8 +229,10 @@ SELECT t.id::text, t.operation_type::text, t.status::text, ` + a.org() + `, CASE
 			return nil
 		}, stmt, a.options.Org, a.table.Name, a.statuses())
 	})
-	p.Notes = []string{"rows that are adopted are cancelled in " + a.table.Name + `, with last_error "held by Daybook"`,
-		"a trigger on " + a.table.Name + " hands a retry of such a row on to Daybook"}
+	p.Notes = []string{
+		"rows that are adopted are cancelled in " + a.table.Name + `, with last_error "held by Daybook"`,
+		"a trigger on " + a.table.Name + " hands a retry of such a row on to Daybook",
+	}
 	if !a.options.Completed {
 		p.Notes = append(p.Notes, "completed and cancelled rows stay where they are: --completed adopts them as a record")
 	}

@@ -29,7 +29,7 @@ func TestThePageOfOriginsNamesTests(t *testing.T) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // a file of the module
+		text, err := os.ReadFile(path)
 		for _, m := range function.FindAllStringSubmatch(string(text), -1) {
 			declared[m[1]] = true
 		}
