@@ -26,6 +26,7 @@ var recordedCommands = map[string]string{
 	"adopt async-operations": "adopt.async-operations",
 	"archive move":           "archive.move",
 	"archive restore":        "archive.restore",
+	"erase":                  "erase",
 	"jobs cancel":            "jobs.cancel",
 	"jobs resume":            "jobs.resume",
 	"jobs retry":             "jobs.retry",
@@ -128,7 +129,9 @@ func (a *app) record(ctx context.Context, taken *actions.Taken, err error) {
 func givenFlags(c *cobra.Command) map[string]any {
 	given := map[string]any{}
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !unrecordedFlags[f.Name] {
+		// What is erased must not stay here; the proof has the ground.
+		erased := c.Name() == "erase" && (f.Name == "link" || f.Name == "ground")
+		if !unrecordedFlags[f.Name] && !erased {
 			given[f.Name] = f.Value.String()
 		}
 	})

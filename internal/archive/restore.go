@@ -58,6 +58,16 @@ func (a *Archive) Restore(ctx context.Context, pool *pgxpool.Pool, f store.Archi
 	return total, nil
 }
 
+// Lines reads the lines of a file that is on record.
+func (a *Archive) Lines(ctx context.Context, f store.Archived) ([]json.RawMessage, error) {
+	all, err := a.lines(ctx, f)
+	raw := make([]json.RawMessage, len(all))
+	for i := range all {
+		raw[i] = all[i].raw
+	}
+	return raw, err
+}
+
 // Verified is what Verify found.
 type Verified struct {
 	Files int   `json:"files"`

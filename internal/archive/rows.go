@@ -155,7 +155,8 @@ type line struct {
 		FinishedAt time.Time `json:"finished_at"`
 	} `json:"jobs"`
 	Attempts []struct {
-		EndedAt time.Time `json:"ended_at"`
+		EndedAt    time.Time `json:"ended_at"`
+		DocumentID string    `json:"document_id"`
 	} `json:"attempts"`
 	Links []struct {
 		Kind string `json:"kind"`

@@ -41,12 +41,12 @@ type Archived struct {
 	SHA256 string           `json:"sha256"`
 	// Organizations are those of its rows.
 	Organizations []string   `json:"organizations"`
-	FirstAt       time.Time  `json:"first_at"`
-	LastAt        time.Time  `json:"last_at"`
-	ArchivedAt    time.Time  `json:"archived_at"`
-	RestoredAt    *time.Time `json:"restored_at,omitempty"`
+	FirstAt       time.Time  `json:"firstAt"`
+	LastAt        time.Time  `json:"lastAt"`
+	ArchivedAt    time.Time  `json:"archivedAt"`
+	RestoredAt    *time.Time `json:"restoredAt,omitempty"`
 	// ErasedAt: an erasure replaced the file, which is to be deleted.
-	ErasedAt *time.Time `json:"erased_at,omitempty"`
+	ErasedAt *time.Time `json:"erasedAt,omitempty"`
 }
 
 // LockArchive keeps files that are not on record from being deleted until the transaction ends. With alone it waits until no transaction archives, and keeps

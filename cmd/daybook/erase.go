@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/archive"
+	"github.com/daybook-dev/daybook/internal/erasure"
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// errErasureOpen: jobs of the scope were being worked when the erasure ended.
+var errErasureOpen = failure.New(failure.Failure, "jobs of it are still being worked: erase again when they have ended")
+
+// errNoErasure: no such erasure is on record.
+var errNoErasure = failure.New(failure.NotFound, "no such erasure is on record")
+
+func eraseCommand(a *app) *cobra.Command {
+	var scope store.EraseScope
+	var o erasure.Options
+	var address, link string
+	var all, noArchive bool
+	command := &cobra.Command{
+		Use:   "erase --org ORG (--link KIND=ID | --all)",
+		Short: "Erase the data of a person or an organization, with a proof",
+		Long: "Erases what is linked to KIND=ID, or all of an organization: background jobs with their attempts, receipts and links, what is personal in documents\n" +
+			"(--link document=ID, or --all), the texts of errors, what actions were about, and what the archive has of it. Jobs that wait are cancelled, those\n" +
+			"that are being worked after their attempt. The ledger keeps its entries. What was erased, and what was kept and why, is on record: `daybook erasures`.\n\n" +
+			"Whether there is a legal ground to erase, or a duty to keep, is for you to decide: Daybook does not. Run it as the owner of the schema.",
+		Example: "  daybook erase --org acme --link customer=ada --dry-run\n  daybook erase --org acme --link customer=ada --ground \"request of 2026-03-14\"",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case scope.OrgID == "":
+				return usagef("--org: name the organization")
+			case all == (link != ""):
+				return usagef("give either --link KIND=ID or --all")
+			case o.Batch < 1 || o.Batch > 100_000:
+				return usagef("--batch must be from 1 to 100000")
+			case o.Wait < 0:
+				return usagef("--wait must not be negative")
+			}
+			if link != "" {
+				l, err := parseLink(link)
+				if err != nil {
+					return err
+				}
+				scope.Kind, scope.ID = l.Kind, l.ID
+			}
+			o.Actor = systemUser()
+			return a.erase(c.Context(), scope, o, address, noArchive)
+		},
+	}
+	flags := command.Flags()
+	archiveFlag(command, &address)
+	flags.StringVar(&scope.OrgID, "org", "", "the organization")
+	flags.StringVar(&link, "link", "", "what is linked to this, such as customer=ada; document=ID is that document")
+	flags.BoolVar(&all, "all", false, "all of the organization")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "count what would be erased, and change nothing")
+	flags.StringVar(&o.Ground, "ground", "", "why it is erased, for the proof; without names")
+	flags.DurationVar(&o.Wait, "wait", time.Minute, "how long to wait for jobs that are being worked")
+	flags.IntVar(&o.Batch, "batch", 1000, "how many rows a transaction erases")
+	flags.BoolVar(&noArchive, "no-archive", false, "leave the archive out; the proof says so")
+	return command
+}
+
+// erase erases, and shows the proof.
+func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Options, address string, noArchive bool) error {
+	if address == "" && !noArchive {
+		address = os.Getenv("DAYBOOK_ARCHIVE")
+	}
+	if address != "" {
+		files, err := archive.Open(ctx, address)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = files.Close() }()
+		o.Archive = files
+	}
+	db, err := a.open(ctx, 2)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	if o.Archive == nil && !noArchive {
+		files, err := store.Archives(ctx, db.Pool, scope.OrgID)
+		if err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			return usagef("the archive has %s with rows of %s: name it with --archive or DAYBOOK_ARCHIVE, or leave it out with --no-archive", plural(int64(len(files)), "file", "files"), scope.OrgID)
+		}
+	}
+	proof, err := erasure.Erase(ctx, db.Pool, scope, o)
+	if err != nil {
+		return err
+	}
+	err = a.emit(proof, func(w io.Writer) error {
+		if o.DryRun {
+			if _, err := fmt.Fprintln(w, "A dry run: nothing is erased."); err != nil {
+				return err
+			}
+		}
+		return a.showErasure(w, &proof)
+	})
+	if err == nil && proof.OpenJobs > 0 && !o.DryRun {
+		return errErasureOpen
+	}
+	return err
+}
+
+// showErasure prints a proof for people.
+func (a *app) showErasure(w io.Writer, e *store.Erasure) error {
+	finished := "not complete: erase again"
+	if e.FinishedAt != nil {
+		finished = e.FinishedAt.Format(time.RFC3339)
+	}
+	t := newTable("ERASURE", e.ID)
+	t.add("organization", e.OrgID)
+	t.add("scope", e.ScopeText())
+	t.add("scope hash", e.ScopeHash)
+	t.add("salt", e.ScopeSalt)
+	t.add("asked for by", e.Actor+" ("+e.DBRole+")")
+	t.add("ground", e.Ground)
+	t.add("began", e.StartedAt.Format(time.RFC3339))
+	t.add("complete", finished)
+	for _, table := range slices.Sorted(maps.Keys(e.Counts)) {
+		t.add("erased", fmt.Sprintf("%d %s", e.Counts[table], table))
+	}
+	for _, k := range e.Kept {
+		t.add("kept", fmt.Sprintf("%d %s: %s", k.Count, k.What, k.Reason))
+	}
+	if e.OpenJobs > 0 {
+		t.add("being worked", fmt.Sprintf("%d jobs", e.OpenJobs))
+	}
+	return a.print(w, t)
+}
+
+func erasuresCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "erasures", Short: "Show the proofs of what was erased"}
+	command.AddCommand(erasuresListCommand(a), erasuresShowCommand(a))
+	return command
+}
+
+func erasuresListCommand(a *app) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "list [--org ORG]",
+		Short: "List erasures, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			list, err := store.Erasures(c.Context(), db.Pool, "", org)
+			if err != nil {
+				return err
+			}
+			return a.emit(list, func(w io.Writer) error {
+				t := newTable("ERASURE", "BEGAN", "ORGANIZATION", "SCOPE", "COMPLETE", "ERASED")
+				for i := range list {
+					e := &list[i]
+					complete := "no"
+					if e.FinishedAt != nil {
+						complete = "yes"
+					}
+					t.add(e.ID, e.StartedAt.Format(time.RFC3339), e.OrgID, e.ScopeText(), complete, countsText(e.Counts))
+				}
+				return a.print(w, t)
+			})
+		},
+	}
+	command.Flags().StringVar(&org, "org", "", "those of this organization")
+	return command
+}
+
+func erasuresShowCommand(a *app) *cobra.Command {
+	var link string
+	command := &cobra.Command{
+		Use:   "show ID [--link KIND=ID]",
+		Short: "Show the proof of an erasure, and whether it was about a link",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			list, err := store.Erasures(c.Context(), db.Pool, args[0], "")
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				return fmt.Errorf("%w: %s: see `daybook erasures list`", errNoErasure, args[0])
+			}
+			if link != "" {
+				l, err := parseLink(link)
+				if err != nil {
+					return err
+				}
+				if !erasure.About(list[0], store.EraseScope{OrgID: list[0].OrgID, Kind: l.Kind, ID: l.ID}) {
+					return fmt.Errorf("%w: %s was not about %s", errNoErasure, args[0], link)
+				}
+			}
+			return a.emit(list[0], func(w io.Writer) error { return a.showErasure(w, &list[0]) })
+		},
+	}
+	command.Flags().StringVar(&link, "link", "", "fail unless the erasure was about this link")
+	return command
+}

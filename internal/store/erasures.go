@@ -1,0 +1,328 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// EraseScope says what is erased: what is linked to Kind and ID in an organization, or with an empty Kind all of the organization.
+type EraseScope struct {
+	OrgID    string
+	Kind, ID string
+}
+
+// args adds the scope to the arguments of a statement.
+func (s EraseScope) args(a Args) Args {
+	a["org"], a["kind"], a["link"] = s.OrgID, s.Kind, s.ID
+	return a
+}
+
+// Document is the id of the document that the scope is about; empty: all of the organization, or none.
+func (s EraseScope) Document() string {
+	if s.Kind == "document" {
+		return s.ID
+	}
+	return ""
+}
+
+// Kept is what an erasure did not erase, and why.
+type Kept struct {
+	What   string `json:"what"`
+	Count  int64  `json:"count"`
+	Reason string `json:"reason"`
+}
+
+// Erasure is the proof of an erasure.
+type Erasure struct {
+	ID         string     `json:"id"`
+	StartedAt  time.Time  `json:"startedAt"`
+	FinishedAt *time.Time `json:"finishedAt"`
+	// Actor is who asked for it, DBRole the role of the database.
+	Actor  string `json:"actor"`
+	DBRole string `json:"dbRole"`
+	OrgID  string `json:"orgId"`
+	// Scope is organization or link, LinkKind the kind of the link.
+	Scope    string  `json:"scope"`
+	LinkKind *string `json:"linkKind,omitempty"`
+	// ScopeSalt and ScopeHash, in hexadecimal, let who knows the link tell that this erasure was about it.
+	ScopeSalt string `json:"scopeSalt"`
+	ScopeHash string `json:"scopeHash"`
+	// Ground is what the operator gave as the reason.
+	Ground string           `json:"ground,omitempty"`
+	Counts map[string]int64 `json:"counts"`
+	Kept   []Kept           `json:"kept"`
+	// OpenJobs counts the jobs that were being worked at its end.
+	OpenJobs int64 `json:"openJobs"`
+}
+
+// BeginErasure puts an erasure on record, and returns its id.
+func BeginErasure(ctx context.Context, tx pgx.Tx, s EraseScope, actor, ground string, salt, hash []byte) (string, error) {
+	const stmt = `
+INSERT INTO daybook.erasures (actor, org_id, scope, link_kind, scope_salt, scope_hash, ground)
+VALUES (@actor, @org, CASE @kind WHEN '' THEN 'organization' ELSE 'link' END, nullif(@kind, ''), @salt, @hash, @ground)
+RETURNING id`
+	var id string
+	err := queryRow(ctx, tx, stmt, s.args(Args{"actor": actor, "ground": ground, "salt": salt, "hash": hash})).Scan(&id)
+	return id, Wrap("put the erasure on record", err)
+}
+
+// CountErased adds to the counts of an erasure, in the transaction that erases.
+func CountErased(ctx context.Context, tx pgx.Tx, id string, counts map[string]int64) error {
+	const stmt = `
+UPDATE daybook.erasures e
+   SET counts = (SELECT coalesce(jsonb_object_agg(x.key, x.total), '{}')
+                   FROM (SELECT key, sum(value::bigint) AS total
+                           FROM (SELECT * FROM jsonb_each_text(e.counts) UNION ALL SELECT * FROM jsonb_each_text($2)) AS both_of (key, value)
+                          GROUP BY key HAVING sum(value::bigint) > 0) x)
+ WHERE e.id = $1`
+	_, err := tx.Exec(ctx, stmt, id, counts)
+	return Wrap("count what was erased", err)
+}
+
+// EndErasure completes the proof, which stays as it is from then on.
+func EndErasure(ctx context.Context, tx pgx.Tx, id string, kept []Kept, open int64) error {
+	if kept == nil {
+		kept = []Kept{}
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE daybook.erasures SET finished_at = clock_timestamp(), kept = $2, open_jobs = $3 WHERE id = $1`, id, string(text), open)
+	return Wrap("complete the erasure's proof", err)
+}
+
+// Erasures reads erasures, the newest first: that of an id, or those of an organization, or all.
+func Erasures(ctx context.Context, q Querier, id, org string) ([]Erasure, error) {
+	const stmt = `
+SELECT id, started_at, finished_at, actor, db_role, org_id, scope, link_kind, encode(scope_salt, 'hex'), encode(scope_hash, 'hex'), ground, counts, kept, open_jobs::bigint
+  FROM daybook.erasures
+ WHERE ($1 = '' OR id = $1) AND ($2 = '' OR org_id = $2)
+ ORDER BY started_at DESC, id DESC`
+	list, err := Collect(ctx, q, pgx.RowToStructByPos[Erasure], stmt, id, org)
+	return list, Wrap("read the erasures", err)
+}
+
+// cancelErased asks that open jobs of the scope not be worked: those that nobody works are cancelled at once, the others when their attempt has ended.
+const cancelErased = `
+WITH open AS MATERIALIZED (
+    SELECT j.id
+      FROM daybook.jobs j
+     WHERE j.org_id = @org AND j.state IN ('pending', 'leased', 'failed') AND NOT j.cancel_requested
+       AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))
+     ORDER BY j.id
+     LIMIT @batch
+)
+SELECT daybook.cancel_jobs(coalesce(array_agg(id), '{}'), '{pending,leased,failed}') FROM open`
+
+// CancelErased cancels the next open jobs of a scope, and returns how many.
+func CancelErased(ctx context.Context, tx pgx.Tx, s EraseScope, batch int) (n int64, err error) {
+	err = queryRow(ctx, tx, cancelErased, s.args(Args{"batch": batch})).Scan(&n)
+	return n, Wrap("cancel the open jobs", err)
+}
+
+// OpenErased counts the jobs of a scope that are left.
+func OpenErased(ctx context.Context, q Querier, s EraseScope) (n int64, err error) {
+	const stmt = `
+SELECT count(*)
+  FROM daybook.jobs j
+ WHERE j.org_id = @org AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))`
+	err = queryRow(ctx, q, stmt, s.args(Args{})).Scan(&n)
+	return n, Wrap("count the open jobs", err)
+}
+
+// eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an action was about is replaced by the erasure's mark.
+const eraseJobs = `
+WITH doomed AS MATERIALIZED (
+    SELECT j.id
+      FROM daybook.jobs j
+     WHERE j.org_id = @org AND j.state IN ('completed', 'cancelled')
+       AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))
+     ORDER BY j.id
+     LIMIT @batch
+       FOR UPDATE OF j SKIP LOCKED
+), attempts AS (
+    DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
+), receipts AS (
+    DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
+), links AS (
+    DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
+), adopted AS (
+    UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', @erasure::text) FROM doomed d WHERE r.job_id = d.id RETURNING 1
+), actions AS (
+    UPDATE daybook.actions a SET subject = '', details = jsonb_build_object('erased', @erasure::text)
+      FROM doomed d
+     WHERE a.subject = d.id AND (a.org_id = @org OR a.org_id IS NULL) AND NOT a.details ? 'erased'
+    RETURNING 1
+), jobs AS (
+    DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
+)
+SELECT jsonb_build_object('jobs', (SELECT count(*) FROM jobs), 'attempts', (SELECT count(*) FROM attempts), 'job_links', (SELECT count(*) FROM links),
+           'webhook_deliveries', (SELECT count(*) FROM receipts), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
+
+// eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are gone, its tokens, its name, and what legacy rows were.
+const eraseRest = `
+WITH receipts AS (
+    DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
+), attempts AS (
+    DELETE FROM daybook.attempts a WHERE a.org_id = @org AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
+), adopted AS (
+    UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', @erasure::text) WHERE r.org_id = @org AND NOT r.legacy_row ? 'erased' RETURNING 1
+), sessions AS (
+    DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = @org RETURNING 1
+), tokens AS (
+    UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
+), organizations AS (
+    UPDATE daybook.organizations o SET name = '', updated_at = clock_timestamp() WHERE o.id = @org AND o.name <> '' RETURNING 1
+)
+SELECT jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
+           'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'organizations', (SELECT count(*) FROM organizations))`
+
+// eraseActions replaces what actions of the organization, or that name the link, were about by the erasure's mark.
+const eraseActions = `
+WITH marked AS (
+    UPDATE daybook.actions a SET subject = '', details = jsonb_build_object('erased', @erasure::text)
+     WHERE a.id IN (SELECT x.id FROM daybook.actions x
+                     WHERE NOT x.details ? 'erased' AND (x.subject <> '' OR x.details <> '{}')
+                       AND CASE WHEN @kind = '' THEN x.org_id = @org
+                                ELSE (x.org_id = @org OR x.org_id IS NULL)
+                                     AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE @kind || '=' || @link = ANY (string_to_array(btrim(v.value, '[]'), ',')))
+                                          OR @kind = 'document' AND x.subject IN (@org || ' ' || @link, @link) AND x.org_id = @org) END
+                     ORDER BY x.id LIMIT @batch)
+    RETURNING 1
+)
+SELECT jsonb_build_object('actions', (SELECT count(*) FROM marked))`
+
+// eraseDocuments replaces what is personal in documents by a mark. What the ledger needs stays: dates, currency, amounts, taxes, the number, and for a document
+// whose job is open the attributes that its rules may ask for. Errors that the accounting queue and its attempts have of it are erased as well.
+const eraseDocuments = `
+WITH looked AS MATERIALIZED (
+    SELECT d.id, d.content,
+           (SELECT q.state IN ('pending', 'leased', 'failed') FROM daybook.accounting_work_queue q WHERE q.org_id = d.org_id AND q.document_id = d.id) IS TRUE AS open
+      FROM daybook.documents d
+     WHERE d.org_id = @org AND (@document = '' OR d.id = @document) AND d.id > @behind
+     ORDER BY d.id
+     LIMIT @batch
+       FOR NO KEY UPDATE OF d
+), clean AS MATERIALIZED (
+    SELECT l.id, l.open,
+           (SELECT coalesce(jsonb_object_agg(c.key, CASE c.key
+                       WHEN 'counterparty' THEN to_jsonb('[erased]'::text)
+                       WHEN 'lines' THEN (SELECT coalesce(jsonb_agg((SELECT coalesce(jsonb_object_agg(p.key, p.value), '{}')
+                                                                       FROM jsonb_each(CASE jsonb_typeof(x.line) WHEN 'object' THEN x.line ELSE '{}' END) AS p
+                                                                      WHERE p.key IN ('kind', 'code', 'net', 'cost', 'rate_bp', 'category')) ORDER BY x.n), '[]')
+                                            FROM jsonb_array_elements(CASE jsonb_typeof(c.value) WHEN 'array' THEN c.value ELSE '[]' END) WITH ORDINALITY AS x (line, n))
+                       ELSE c.value END), '{}')
+              FROM jsonb_each(l.content) AS c
+             WHERE c.key IN ('number', 'counterparty', 'country', 'lines', 'taxes', 'total', 'prepaid', 'payable', 'rounding', 'amount', 'fee', 'settled', 'source')
+                OR c.key = 'attributes' AND l.open) AS content
+      FROM looked l
+), documents AS (
+    UPDATE daybook.documents d SET content = c.content, updated_at = clock_timestamp() FROM clean c
+     WHERE d.org_id = @org AND d.id = c.id AND d.content <> c.content
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM looked), coalesce((SELECT max(id) FROM looked), @behind), (SELECT count(*) FROM clean WHERE open),
+       jsonb_build_object('documents', (SELECT count(*) FROM documents))`
+
+// eraseAccounting erases the texts of errors of accounting jobs and of their attempts. Codes stay.
+const eraseAccounting = `
+WITH queue AS (
+    UPDATE daybook.accounting_work_queue q SET last_error = '[erased]'
+     WHERE q.id IN (SELECT x.id FROM daybook.accounting_work_queue x
+                     WHERE x.org_id = @org AND (@document = '' OR x.document_id = @document) AND x.last_error <> '[erased]' AND x.state <> 'leased'
+                     ORDER BY x.id LIMIT @batch FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+), attempts AS (
+    UPDATE daybook.attempts a SET error = '[erased]'
+     WHERE (a.job_id, a.id) IN (SELECT x.job_id, x.id FROM daybook.accounting_work_queue q JOIN daybook.attempts x ON x.job_id = q.id
+                                 WHERE q.org_id = @org AND (@document = '' OR q.document_id = @document) AND x.kind = 'accounting' AND x.error <> '[erased]'
+                                 ORDER BY x.job_id, x.id LIMIT @batch)
+    RETURNING 1
+)
+SELECT jsonb_build_object('accounting_work_queue', (SELECT count(*) FROM queue), 'accounting_attempts', (SELECT count(*) FROM attempts))`
+
+// EraseStep erases the next rows of one kind.
+type EraseStep struct {
+	stmt string
+	// Once: the statement erases all of them.
+	once bool
+}
+
+// EraseSteps are the kinds of rows that an erasure of this scope erases batch by batch, after its jobs have ended.
+func EraseSteps(s EraseScope) []EraseStep {
+	steps := []EraseStep{{stmt: eraseJobs}, {stmt: eraseActions}}
+	if s.Kind == "" {
+		steps = append(steps, EraseStep{stmt: eraseRest, once: true})
+	}
+	if s.Kind == "" || s.Document() != "" {
+		steps = append(steps, EraseStep{stmt: eraseAccounting})
+	}
+	return steps
+}
+
+// Erase erases the next batch, and returns the rows by table. Done says that nothing is left.
+func (e EraseStep) Erase(ctx context.Context, tx pgx.Tx, erasure string, s EraseScope, batch int) (counts map[string]int64, done bool, err error) {
+	err = queryRow(ctx, tx, e.stmt, s.args(Args{"erasure": erasure, "batch": batch, "document": s.Document()})).Scan(&counts)
+	if err != nil {
+		return nil, false, Wrap("erase", err)
+	}
+	total := int64(0)
+	for _, n := range counts {
+		total += n
+	}
+	return counts, e.once || total == 0, nil
+}
+
+// ErasedDocuments is what a batch of documents came to.
+type ErasedDocuments struct {
+	Counts map[string]int64
+	// Behind is where the next batch begins, Looked how many documents there were; 0: that was all.
+	Behind string
+	Looked int64
+	// Open counts those whose attributes stay, because they are still to be posted.
+	Open int64
+}
+
+// EraseDocuments erases what is personal in the next documents.
+func EraseDocuments(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (d ErasedDocuments, err error) {
+	err = queryRow(ctx, tx, eraseDocuments, s.args(Args{"behind": behind, "batch": batch, "document": s.Document()})).Scan(&d.Looked, &d.Behind, &d.Open, &d.Counts)
+	return d, Wrap("erase in documents", err)
+}
+
+// KeptByLedger counts the impacts and entries of the scope, which stay.
+func KeptByLedger(ctx context.Context, q Querier, s EraseScope) (impacts, entries int64, err error) {
+	const stmt = `SELECT count(*), coalesce(sum(entry_count), 0)::bigint FROM daybook.impacts WHERE org_id = @org AND (@document = '' OR document_id = @document)`
+	err = queryRow(ctx, q, stmt, Args{"org": s.OrgID, "document": s.Document()}).Scan(&impacts, &entries)
+	return impacts, entries, Wrap("count what the ledger keeps", err)
+}
+
+// ReplaceArchived puts a file on record in place of another one, which is to be deleted. Without a new one its rows are all erased. It returns false when another
+// transaction has replaced the file.
+func ReplaceArchived(ctx context.Context, tx pgx.Tx, key string, by *Archived) (bool, error) {
+	tag, err := tx.Exec(ctx, `UPDATE daybook.archives SET erased_at = clock_timestamp(), org_ids = '{}' WHERE key = $1 AND erased_at IS NULL`, key)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, Wrap("replace a file of the archive", err)
+	}
+	if by == nil {
+		return true, nil
+	}
+	return true, RecordArchived(ctx, tx, *by)
+}
+
+// ForgetArchived takes a file that was replaced, and is deleted, off the record.
+func ForgetArchived(ctx context.Context, tx pgx.Tx, key string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM daybook.archives WHERE key = $1 AND erased_at IS NOT NULL`, key)
+	return Wrap("forget a file of the archive", err)
+}
+
+// ScopeText is the scope in words.
+func (e *Erasure) ScopeText() string {
+	if e.LinkKind != nil {
+		return "a link of the kind " + *e.LinkKind
+	}
+	return "all of the organization"
+}
