@@ -50,9 +50,16 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 
 	require.NoError(t, os.RemoveAll(dir))
 	for _, args := range [][]string{
-		{"archive", "move", "--before", "1h"}, {"archive", "move", "--before", "soon", "--archive", dir}, {"archive", "move", "--before", "1h", "--kind", "tasks", "--archive", dir},
-		{"archive", "restore", "--archive", dir}, {"archive", "restore", "none", "--archive", dir}, {"erase", "--link", "a=b"}, {"erase", "--org", "acme"},
-		{"erase", "--org", "acme", "--link", "a"}, {"erase", "--org", "acme", "--link", "a=b", "--all"}, {"erase", "--org", "acme", "--all", "--batch", "0"},
+		{"archive", "move", "--before", "1h"},
+		{"archive", "move", "--before", "soon", "--archive", dir},
+		{"archive", "move", "--before", "1h", "--kind", "tasks", "--archive", dir},
+		{"archive", "restore", "--archive", dir},
+		{"archive", "restore", "none", "--archive", dir},
+		{"erase", "--link", "a=b"},
+		{"erase", "--org", "acme"},
+		{"erase", "--org", "acme", "--link", "a"},
+		{"erase", "--org", "acme", "--link", "a=b", "--all"},
+		{"erase", "--org", "acme", "--all", "--batch", "0"},
 	} {
 		assert.Equal(t, failure.ExitUsage, b.run(args...).exit, args)
 	}

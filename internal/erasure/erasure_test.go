@@ -293,7 +293,7 @@ func TestProofsStay(t *testing.T) {
 	} {
 		_, err := db.Pool.Exec(t.Context(), statement)
 		var refused interface{ SQLState() string }
-		require.True(t, errors.As(err, &refused), statement)
+		require.ErrorAs(t, err, &refused, statement)
 		assert.Equal(t, "DB004", refused.SQLState(), statement)
 	}
 }
