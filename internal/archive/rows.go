@@ -162,13 +162,16 @@ type line struct {
 		Kind string `json:"kind"`
 		ID   string `json:"id"`
 	} `json:"links"`
-	Receipts []struct{} `json:"receipts"`
-	raw      json.RawMessage
+	Receipts   []struct{} `json:"receipts"`
+	Deliveries []struct{} `json:"deliveries"`
+	raw        json.RawMessage
 }
 
 // row is the line as it was read from the database.
 func (l *line) row() store.ArchivedRow {
-	r := store.ArchivedRow{OrgID: l.OrgID, Line: l.raw, Counts: [4]int64{int64(len(l.Jobs)), int64(len(l.Attempts)), int64(len(l.Links)), int64(len(l.Receipts))}}
+	r := store.ArchivedRow{OrgID: l.OrgID, Line: l.raw, Counts: [5]int64{
+		int64(len(l.Jobs)), int64(len(l.Attempts)), int64(len(l.Links)), int64(len(l.Receipts)), int64(len(l.Deliveries)),
+	}}
 	if len(l.Jobs) > 0 {
 		r.EndedAt = l.Jobs[0].FinishedAt
 	} else if len(l.Attempts) > 0 {

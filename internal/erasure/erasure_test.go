@@ -59,6 +59,8 @@ WITH job AS (
     VALUES ($1, $2, 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', $3, clock_timestamp(), 'turn', 7)
 ), receipts AS (
     INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, org_id) VALUES ($1, 1, 'https://example.com/' || $3, true, 3, $2)
+), deliveries AS (
+    INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation, reference, error) VALUES ($1, 'email', 'sent', 1, 0, $3, $3)
 ), actions AS (
     INSERT INTO daybook.actions (via, action, actor, org_id, subject, details, outcome) VALUES ('cli', 'jobs.retry', 'operator', $2, $1, jsonb_build_object('why', $3), 'done')
 ), adopted AS (
@@ -307,7 +309,7 @@ var harmless = map[string]string{
 	"daybook.bulk_operations": "ids and counts", "daybook.bulk_batches": "ids of jobs", "daybook.job_waits": "ids of jobs",
 	"daybook.job_sequences": "keys of open jobs: go with them", "daybook.job_wait_checks": "go when a worker has read them",
 	"daybook.job_types": "names of types", "daybook.job_workers": "names of workers", "daybook.gauges": "figures", "daybook.history": "figures", "daybook.depths": "figures",
-	"daybook.queues": "names of queues", "daybook.job_callbacks": "goes with its job",
+	"daybook.queues": "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures", "daybook.job_callbacks": "goes with its job",
 	"daybook.schema_migrations": "the schema", "daybook.schema_texts": "the schema",
 	"queues.task": "tasks have no organization", "queues.task_lease": "tasks have no organization", "queues.task_completed": "tasks have no organization",
 	"queues.error": "tasks have no organization", "queues.open_task": "tasks have no organization", "queues.task_cursor": "places of scans", "queues.task_limit": "limits",
@@ -317,7 +319,7 @@ var harmless = map[string]string{
 func TestEveryTableIsErasedOrHarmless(t *testing.T) {
 	t.Parallel()
 	erased := []string{
-		"daybook.jobs", "daybook.job_links", "daybook.attempts", "daybook.webhook_deliveries", "daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
+		"daybook.jobs", "daybook.job_links", "daybook.attempts", "daybook.webhook_deliveries", "daybook.job_deliveries", "daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
 		"daybook.console_sessions", "daybook.organizations", "daybook.documents", "daybook.accounting_work_queue",
 	}
 	db := pgtest.New(t)

@@ -24,11 +24,11 @@ type ArchivedRow struct {
 	// Line is the line, in JSON.
 	Line json.RawMessage
 	// Counts are the rows of the line in each of ArchivedTables.
-	Counts [4]int64
+	Counts [5]int64
 }
 
 // ArchivedTables are the tables whose rows are archived, in the order of ArchivedRow.Counts.
-var ArchivedTables = [4]string{"jobs", "attempts", "links", "receipts"}
+var ArchivedTables = [5]string{"jobs", "attempts", "links", "receipts", "deliveries"}
 
 // Archived is a file of the archive, as it is on record.
 type Archived struct {
@@ -73,12 +73,13 @@ WITH ended AS MATERIALIZED (
        FOR UPDATE OF j SKIP LOCKED
 )
 SELECT e.id, e.org_id, e.finished_at, 0::bigint,
-       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows)::text,
-       ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows)]::bigint[]
+       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows, 'deliveries', d.rows)::text,
+       ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows), jsonb_array_length(d.rows)]::bigint[]
   FROM ended e
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.id), '[]') AS rows FROM daybook.attempts x WHERE x.job_id = e.id) a
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.kind, x.id), '[]') AS rows FROM daybook.job_links x WHERE x.job_id = e.id) l
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
+ CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.channel), '[]') AS rows FROM daybook.job_deliveries x WHERE x.job_id = e.id) d
  ORDER BY e.finished_at, e.id`
 	rows, err := archivable(ctx, tx, stmt, r.args(Args{}))
 	return rows, Wrap("read the jobs to archive", err)
@@ -97,8 +98,8 @@ WITH ended AS MATERIALIZED (
        FOR UPDATE OF a SKIP LOCKED
 )
 SELECT e.job_id, e.org_id, e.ended_at, e.id,
-       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb)::text,
-       ARRAY[0, 1, 0, 0]::bigint[]
+       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb, 'deliveries', '[]'::jsonb)::text,
+       ARRAY[0, 1, 0, 0, 0]::bigint[]
   FROM ended e
  ORDER BY e.job_id, e.id`
 	rows, err := archivable(ctx, tx, stmt, r.args(Args{"id": behind.ID, "n": behind.Number}))
@@ -124,7 +125,7 @@ func archivable(ctx context.Context, tx pgx.Tx, stmt string, args Args) ([]Archi
 // when there are other rows than those that were read.
 func RemoveArchived(ctx context.Context, tx pgx.Tx, file Archived, rows []ArchivedRow) error {
 	ids, numbers := make([]string, len(rows)), make([]int64, len(rows))
-	var want [4]int64
+	var want [5]int64
 	for i := range rows {
 		ids[i], numbers[i] = rows[i].ID, rows[i].Number
 		for n, c := range rows[i].Counts {
@@ -135,17 +136,18 @@ func RemoveArchived(ctx context.Context, tx pgx.Tx, file Archived, rows []Archiv
 WITH attempts AS (DELETE FROM daybook.attempts WHERE job_id = ANY (@ids) RETURNING 1),
      links AS (SELECT FROM daybook.job_links WHERE job_id = ANY (@ids)), -- they go with their jobs
      receipts AS (DELETE FROM daybook.webhook_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
+     deliveries AS (DELETE FROM daybook.job_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
      jobs AS (DELETE FROM daybook.jobs WHERE id = ANY (@ids) RETURNING 1)
-SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts)`
+SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)`
 	const attempts = `
 WITH gone AS (DELETE FROM daybook.attempts a USING unnest(@ids::text[], @numbers::bigint[]) AS x (job, n) WHERE a.job_id = x.job AND a.id = x.n RETURNING 1)
-SELECT 0::bigint, (SELECT count(*) FROM gone), 0::bigint, 0::bigint`
+SELECT 0::bigint, (SELECT count(*) FROM gone), 0::bigint, 0::bigint, 0::bigint`
 	stmt := jobs
 	if file.Kind == "attempts" {
 		stmt = attempts
 	}
-	var gone [4]int64
-	err := queryRow(ctx, tx, stmt, Args{"ids": ids, "numbers": numbers}).Scan(&gone[0], &gone[1], &gone[2], &gone[3])
+	var gone [5]int64
+	err := queryRow(ctx, tx, stmt, Args{"ids": ids, "numbers": numbers}).Scan(&gone[0], &gone[1], &gone[2], &gone[3], &gone[4])
 	switch {
 	case err != nil:
 		return Wrap("remove what is archived", err)
@@ -202,14 +204,16 @@ WITH lines AS MATERIALIZED (
     SELECT r FROM daybook.restore_rows('daybook.job_links', 'id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'links') AS x)) AS r
 ), receipts AS MATERIALIZED (
     SELECT r FROM daybook.restore_rows('daybook.webhook_deliveries', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'receipts') AS x)) AS r
+), deliveries AS MATERIALIZED (
+    SELECT r FROM daybook.restore_rows('daybook.job_deliveries', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'deliveries') AS x)) AS r
 )
-SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts)`
+SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)`
 	all, err := json.Marshal(lines)
 	if err != nil {
 		return Restored{}, err
 	}
-	var rows [4]int64
-	if err := queryRow(ctx, tx, stmt, Args{"lines": string(all)}).Scan(&rows[0], &rows[1], &rows[2], &rows[3]); err != nil {
+	var rows [5]int64
+	if err := queryRow(ctx, tx, stmt, Args{"lines": string(all)}).Scan(&rows[0], &rows[1], &rows[2], &rows[3], &rows[4]); err != nil {
 		return Restored{}, Wrap("bring back what is archived", err)
 	}
 	r := Restored{Rows: map[string]int64{}}

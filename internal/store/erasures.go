@@ -148,6 +148,8 @@ WITH doomed AS MATERIALIZED (
     DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
 ), receipts AS (
     DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
+), deliveries AS (
+    DELETE FROM daybook.job_deliveries c USING doomed d WHERE c.job_id = d.id RETURNING 1
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (
@@ -161,7 +163,7 @@ WITH doomed AS MATERIALIZED (
     DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
 )
 SELECT jsonb_build_object('jobs', (SELECT count(*) FROM jobs), 'attempts', (SELECT count(*) FROM attempts), 'job_links', (SELECT count(*) FROM links),
-           'webhook_deliveries', (SELECT count(*) FROM receipts), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
+           'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are gone, its tokens, its name, and what legacy rows were.
 const eraseRest = `
