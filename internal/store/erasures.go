@@ -106,7 +106,7 @@ SELECT id, started_at, finished_at, actor, db_role, org_id, scope, link_kind, en
 	return list, Wrap("read the erasures", err)
 }
 
-// cancelErased asks that open jobs of the scope not be worked: those that nobody works are cancelled at once, the others when their attempt has ended.
+// cancelErased asks that open jobs of the scope not be worked: those that no worker works are cancelled at once, the others when their attempt has ended.
 const cancelErased = `
 WITH open AS MATERIALIZED (
     SELECT j.id

@@ -38,6 +38,7 @@ var payment = []exception{
 	{path: "internal/importer/", line: "(?i)settled", why: "the same, in imports"},
 	{path: "docs/rules.md", line: "settled", why: "the same, in the rules"},
 	{path: "docs/import.md", line: "settled", why: "the same, in the imports' page"},
+	{path: "internal/store/erasures.go", line: "'settled'", why: "the same, among the members of a document that an erasure keeps"},
 	{path: "internal/sample/known_test.go", line: "settlement.json", why: "the name of a published example invoice"},
 }
 
