@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -61,7 +62,7 @@ func (h *chat) discord(ctx context.Context, org string, p *NotificationDiscord) 
 		limit = said.RetryAfter
 		return said.Message + " (" + strconv.Itoa(said.Code) + ")"
 	})
-	if f, ok := err.(*failure); ok && f.code == models.CodeRateLimited && f.after == 0 && limit > 0 {
+	if f, ok := errors.AsType[*failure](err); ok && f.code == models.CodeRateLimited && f.after == 0 && limit > 0 {
 		f.after = min(max(time.Duration(limit*float64(time.Second)), time.Second), time.Hour)
 	}
 	if err != nil {

@@ -266,12 +266,16 @@ func TestNotificationChannelsFail(t *testing.T) {
 			return map[string]string{"DAYBOOK_SLACK_URL": "http://127.0.0.1:1"}
 		}, models.CodeNetworkError, models.JobPending, "refused"},
 		"slack: no secret": {`{"eventType": "reminder", "slack": {"text": "Hi", "channel": "C1"}}`, nil, models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SLACK_DEFAULT"},
-		"slack: another organization's": {`{"eventType": "reminder", "slack": {"text": "Hi", "secret": "others", "channel": "C1"}}`, nil, models.CodeAuthenticationFailed, models.JobFailed,
-			"not bound to the organization " + org},
-		"discord: a token for an address": {`{"eventType": "reminder", "discord": {"content": "Hi", "secret": "token"}}`,
+		"slack: another organization's": {
+			`{"eventType": "reminder", "slack": {"text": "Hi", "secret": "others", "channel": "C1"}}`, nil, models.CodeAuthenticationFailed, models.JobFailed,
+			"not bound to the organization " + org,
+		},
+		"discord: a token for an address": {
+			`{"eventType": "reminder", "discord": {"content": "Hi", "secret": "token"}}`,
 			func(*testing.T) map[string]string {
 				return map[string]string{"DAYBOOK_DISCORD_TOKEN": "abc", "DAYBOOK_SECRET_ORGS_TOKEN": "*"}
-			}, models.CodeAuthenticationFailed, models.JobFailed, "not the address of a webhook"},
+			}, models.CodeAuthenticationFailed, models.JobFailed, "not the address of a webhook",
+		},
 		"email: another sender": {`{"eventType": "reminder", "email": {"to": "a@example.com", "from": "boss@example.org"}}`, nil, models.CodePayloadInvalid, models.JobFailed, "DAYBOOK_SMTP_SENDERS"},
 		"email: no template":    {`{"eventType": "reminder", "email": {"to": "a@example.com", "template": "none"}}`, nil, models.CodePayloadInvalid, models.JobFailed, `no template "none"`},
 		"email: not configured": {receipt, func(*testing.T) map[string]string { return map[string]string{"DAYBOOK_SMTP_HOST": ""} }, models.CodeHandlerError, models.JobPending, "DAYBOOK_SMTP_HOST"},

@@ -107,16 +107,15 @@ func (t *MailTemplates) CheckPayload(jobType string, raw json.RawMessage) error 
 	var mail *Email
 	switch jobType {
 	case Email{}.JobType():
-		mail = &Email{}
-		if json.Unmarshal(raw, mail) != nil {
-			return nil
+		var p Email
+		if json.Unmarshal(raw, &p) == nil {
+			mail = &p
 		}
 	case Notification{}.JobType():
 		var p Notification
-		if json.Unmarshal(raw, &p) != nil || p.Email == nil {
-			return nil
+		if json.Unmarshal(raw, &p) == nil && p.Email != nil {
+			mail = p.email()
 		}
-		mail = p.email()
 	}
 	if mail == nil || mail.Template == "" {
 		return nil

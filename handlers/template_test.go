@@ -54,8 +54,11 @@ func TestTemplatesRender(t *testing.T) {
 	assert.Equal(t, Mail{Subject: "s", HTML: "<p>12345678901234567890</p>"}, mail, "a layout of its own, and numbers as they came")
 
 	assert.Equal(t, []MailTemplate{
-		{Name: "plain", HTML: true}, {Name: "reminder", Text: true, HTML: true, BuiltIn: true}, {Name: "status_change", Text: true, HTML: true, BuiltIn: true},
-		{Name: "submission_receipt", Text: true, HTML: true, BuiltIn: true}, {Name: "welcome", Text: true, HTML: true},
+		{Name: "plain", HTML: true},
+		{Name: "reminder", Text: true, HTML: true, BuiltIn: true},
+		{Name: "status_change", Text: true, HTML: true, BuiltIn: true},
+		{Name: "submission_receipt", Text: true, HTML: true, BuiltIn: true},
+		{Name: "welcome", Text: true, HTML: true},
 	}, all.List())
 }
 
