@@ -84,6 +84,11 @@ api-check: ## fail when api.txt is not what the code exports
 	if ! diff -u api.txt api.txt.new; then \
 		echo "api.txt is out of date: run make api, look at what changes for users, and commit the result" >&2; exit 1; fi
 
+.PHONY: client
+client: ## write the types of the TypeScript client anew from the HTTP API
+	@trap 'rm -f clients/typescript/openapi.json' EXIT; go run ./cmd/daybook openapi > clients/typescript/openapi.json && \
+	(cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund && npx openapi-typescript openapi.json -o src/schema.ts)
+
 .PHONY: test-alerts
 test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires and clears
 	scripts/prometheus.sh promtool check rules $(wildcard deploy/prometheus/*.yml)

@@ -65,7 +65,7 @@ func newRoot(a *app) *cobra.Command {
 		adoptCommand(a),
 		eraseCommand(a), erasuresCommand(a),
 		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
-		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), templatesCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), versionCommand(a),
+		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), templatesCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), openAPICommand(a), versionCommand(a),
 	)
 	tellRoles(root)
 	recordActions(a, root)

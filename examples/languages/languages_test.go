@@ -62,12 +62,12 @@ func python(t *testing.T, modules string) string {
 	return path
 }
 
-// compiled installs the packages of the TypeScript programs and compiles them, and returns the folder.
-func compiled(t *testing.T) string {
+// compiled installs the packages of the TypeScript programs in a folder and compiles them, and returns the copy that it made.
+func compiled(t *testing.T, source string) string {
 	t.Helper()
 	npm, node := found(t, "npm"), found(t, "node")
 	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("typescript")))
+	require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
 	for _, command := range [][]string{
 		{npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
 		{node, filepath.Join("node_modules", "typescript", "bin", "tsc"), "-p", ".", "--outDir", "dist"},
@@ -92,6 +92,7 @@ type program struct {
 	*daybooktest.DB
 	t       *testing.T
 	command []string
+	env     []string
 }
 
 // run starts the program and works its jobs and documents until it ends.
@@ -101,6 +102,7 @@ func (p *program) run(args ...string) string {
 	defer cancel()
 	command := exec.CommandContext(ctx, p.command[0], append(p.command[1:], args...)...)
 	command.Env = append(os.Environ(), "DAYBOOK_DATABASE_URL="+p.URL, "JDBC_URL="+jdbc(p.t, p.URL))
+	command.Env = append(command.Env, p.env...)
 	var out, log bytes.Buffer
 	command.Stdout, command.Stderr = &out, &log
 	require.NoError(p.t, command.Start())
@@ -147,7 +149,7 @@ func (p *program) count(query string) (n int) {
 // check has the program write an order, and write and undo another.
 func check(t *testing.T, command ...string) {
 	t.Helper()
-	p := &program{daybooktest.New(t), t, command}
+	p := &program{DB: daybooktest.New(t), t: t, command: command}
 	daybooktest.AddOrganization(t, p.Pool, daybooktest.Organization{ID: "shop"})
 	var outcome struct {
 		State  string
@@ -183,7 +185,7 @@ func TestSQLAlchemy(t *testing.T) {
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	node := found(t, "node")
-	dir := compiled(t)
+	dir := compiled(t, "typescript")
 	t.Run("pg", func(t *testing.T) {
 		t.Parallel()
 		check(t, node, filepath.Join(dir, "dist", "orders.js"))

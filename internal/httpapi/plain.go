@@ -16,8 +16,7 @@ import (
 
 // plain adds the addresses that need no token: /openapi.json, /healthz and /readyz.
 func (s *server) plain(mux *http.ServeMux) {
-	openAnswers(s.api.OpenAPI())
-	document, err := json.Marshal(s.api.OpenAPI())
+	document, err := s.document()
 	if err != nil {
 		panic(fmt.Errorf("encode the OpenAPI document: %w", err)) // the same for every start
 	}
@@ -39,6 +38,12 @@ func (s *server) plain(mux *http.ServeMux) {
 		}
 		ok(w)
 	})
+}
+
+// document is the OpenAPI document.
+func (s *server) document() ([]byte, error) {
+	openAnswers(s.api.OpenAPI())
+	return json.Marshal(s.api.OpenAPI())
 }
 
 // openAnswers lets answers have further fields, so that new ones break no client. Requests may not: an unknown field is a mistake.

@@ -96,6 +96,25 @@ type server struct {
 
 // New returns the API as a handler.
 func New(o Options) http.Handler {
+	s, mux := newServer(o)
+	s.plain(mux)
+	s.callbacks(mux)
+	s.metrics(mux)
+	if o.Console != nil {
+		mux.Handle(o.ConsoleRoot, o.Console)
+		mux.Handle("GET /{$}", http.RedirectHandler(o.ConsoleRoot, http.StatusSeeOther))
+	}
+	return s.watch(routed(mux, literalPaths(s.api.OpenAPI())))
+}
+
+// OpenAPI returns the API's OpenAPI document, as /openapi.json has it. version is the program's.
+func OpenAPI(version string) ([]byte, error) {
+	s, _ := newServer(Options{Version: version})
+	return s.document()
+}
+
+// newServer makes the API's operations.
+func newServer(o Options) (*server, *http.ServeMux) {
 	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default())}
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.config())
@@ -109,14 +128,7 @@ func New(o Options) http.Handler {
 	s.stats()
 	s.notifications()
 	s.actions()
-	s.plain(mux)
-	s.callbacks(mux)
-	s.metrics(mux)
-	if o.Console != nil {
-		mux.Handle(o.ConsoleRoot, o.Console)
-		mux.Handle("GET /{$}", http.RedirectHandler(o.ConsoleRoot, http.StatusSeeOther))
-	}
-	return s.watch(routed(mux, literalPaths(s.api.OpenAPI())))
+	return s, mux
 }
 
 // Serve answers requests on l until ctx ends; then it accepts no more, and waits for those that are being answered.
