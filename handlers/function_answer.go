@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/payload" //nolint:depguard // what a server answers is measured as what an application enqueues is
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
