@@ -303,3 +303,19 @@ func TestFunctionsFile(t *testing.T) {
 		assert.NotContains(t, err.Error(), "p4ss")
 	}
 }
+
+// The worker ended after it had put a callback on record, before the function was asked or had accepted: nothing says that it was, so it is asked.
+func TestFunctionIsAskedAfterItsWorkerEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.function(FunctionConfig{Callback: time.Hour}, accept)
+	id := b.enqueue(image())
+	b.exec(`INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) VALUES (sha256('lost'), $1, 'function/1', now() + interval '30 minutes')`, id)
+	b.work()
+	require.Len(t, r.requests(), 1)
+	assert.Equal(t, models.CodeAwaitingCallback, b.job(id).Code)
+	b.callBack("lost", `{"files": 1}`)
+	b.due()
+	b.work()
+	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)), "what the lost token brings counts as well")
+}
