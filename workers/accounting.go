@@ -57,6 +57,9 @@ type AccountingOptions struct {
 	// TaskQueue is the Temporal task queue; default "accounting-queue". Workers with other sources, hooks or processors work best
 	// with a task queue and a workflow of their own: on a shared one, Temporal may give a turn to a worker that cannot work it.
 	TaskQueue string
+	// Fleet is the fleet that the worker belongs to: its turns come by a task queue and a workflow of the fleet's own, such as "accounting-queue-shop". Which
+	// documents it works is said by their sources and hooks, as without a fleet.
+	Fleet string
 	// Name names this worker in leases and attempts; default host and process id.
 	Name string
 	// Owner is the team or contact responsible for accounting jobs; lists, logs and metrics show it.
@@ -126,7 +129,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		}
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.AccountingTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
 	})

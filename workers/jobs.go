@@ -40,7 +40,10 @@ type JobsOptions struct {
 	MaxConcurrentWorkflowTasks int
 	// PickInterval is that of AccountingOptions.
 	PickInterval time.Duration
-	// TaskQueue is the Temporal task queue; default "job-queue".
+	// Fleet is the fleet that the worker belongs to: it works the named queues of that fleet and nothing else, on a task queue and a workflow of the fleet's
+	// own. Empty: the fleet without a name, which works jobs that are in no named queue, and queues that name no fleet.
+	Fleet string
+	// TaskQueue is the Temporal task queue; default "job-queue", or that of the fleet, such as "job-queue-shop".
 	TaskQueue string
 	// Name names this worker in leases and attempts; default host and process id.
 	Name string
@@ -83,7 +86,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := store.NewQueue(o.Pool, store.Jobs)
+	s := store.NewQueue(o.Pool, store.JobsOf(o.Fleet))
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
 	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
@@ -92,11 +95,14 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		if err := o.Registry.Started(); err != nil {
 			return err
 		}
+		if err := s.Join(ctx); err != nil {
+			return err
+		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
 		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, turns.ProcessName()), Types: o.Registry.Names()}
 		return tendTypes(ctx, s, me, o.Log)
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.JobsTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
 		sdk.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})

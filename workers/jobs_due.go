@@ -50,6 +50,8 @@ type DueJobsOptions struct {
 	Pool *pgxpool.Pool
 	// Registry holds the handlers.
 	Registry *jobs.Registry
+	// Fleet is the fleet whose jobs are worked; empty: the one without a name.
+	Fleet string
 	// Metrics are told of what becomes of the jobs; nil: nothing is measured.
 	Metrics *Metrics
 	// Log is where is logged what becomes of the jobs; default slog.Default().
@@ -72,7 +74,7 @@ func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := store.NewQueue(pool, store.Jobs)
+	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
 	d := &DueJobs{
 		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
@@ -98,6 +100,9 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	default:
 	}
 	if err := d.registry.Started(); err != nil {
+		return DueReport{}, err
+	}
+	if err := d.store.Join(ctx); err != nil {
 		return DueReport{}, err
 	}
 	// No other turn, in any process at any time, may have this name: a fence is such a name.

@@ -45,6 +45,8 @@ type TasksOptions struct {
 	PickInterval time.Duration
 	// TaskQueue is the Temporal task queue; default "task-queue".
 	TaskQueue string
+	// Fleet is that of AccountingOptions: tasks go by the types that a worker has processors for.
+	Fleet string
 	// Name names this worker in leases; default host and process id.
 	Name string
 	// Metrics are told of what the worker does; nil: nothing is measured.
@@ -92,7 +94,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		noteTypes(ctx, queue, o.Name, typesOfTasks(o.Registry), o.Log)
 		return nil
 	}
-	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TasksTaskQueue), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
+	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
 		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))
 	})

@@ -25,6 +25,8 @@ type environment struct {
 	// TasksDatabaseURL is the database as the worker of tasks sees it; empty: DatabaseURL.
 	TasksDatabaseURL string `env:"DAYBOOK_TASKS_DATABASE_URL"`
 	LogLevel         string `env:"DAYBOOK_LOG_LEVEL"`
+	// Fleet is the fleet of its workers; empty: the one without a name.
+	Fleet string `env:"DAYBOOK_FLEET"`
 	// AccountingOwner owns the accounting jobs.
 	AccountingOwner string `env:"DAYBOOK_ACCOUNTING_OWNER"`
 	// NotifyEvents is "1" to have other processes told of events.

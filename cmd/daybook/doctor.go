@@ -59,7 +59,7 @@ func doctorCommand(a *app) *cobra.Command {
 
 // diagnose asks the database and Temporal. That either cannot be asked is part of the report.
 func (a *app) diagnose(ctx context.Context, f doctorFlags) (health.Report, error) {
-	o := health.Options{OrgID: f.org, SnapshotAge: f.snapshotAge}
+	o := health.Options{OrgID: f.org, SnapshotAge: f.snapshotAge, Workflows: health.OfFleet(a.environment.Fleet)}
 	if f.snapshotAge < 0 {
 		return health.Report{}, usagef("--snapshot-age %s: want 0 or more", f.snapshotAge)
 	}

@@ -14,7 +14,7 @@ func (a *app) jobsWorker(options workers.AccountingOptions) (*workers.Worker, fu
 	w, err := workers.NewJobs(workers.JobsOptions{
 		Client: options.Client, Pool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log, Metrics: options.Metrics,
 		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,
-		NotifyEvents: options.NotifyEvents,
+		NotifyEvents: options.NotifyEvents, Fleet: a.environment.Fleet,
 	})
 	return w, builtin.Close, err
 }

@@ -64,7 +64,7 @@ func newRoot(a *app) *cobra.Command {
 		workerCommand(a), migrateCommand(a), importCommand(a), rulesCommand(a), accountsCommand(a),
 		adoptCommand(a),
 		eraseCommand(a), erasuresCommand(a),
-		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
+		periodsCommand(a), organizationsCommand(a), accountingCommand(a), jobsCommand(a), queuesCommand(a), tasksCommand(a), schedulesCommand(a), statusCommand(a), doctorCommand(a), workflowCommand(a), topCommand(a), leasesCommand(a), explainCommand(a), entriesCommand(a),
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a), archiveCommand(a), serveCommand(a), tokensCommand(a), templatesCommand(a), actionsCommand(a), devCommand(a), demoCommand(a), manCommand(a), openAPICommand(a), versionCommand(a),
 	)
 	tellRoles(root)

@@ -41,7 +41,7 @@ func statusCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			o := health.Options{Pool: db.Pool, OrgID: org, Timeout: time.Second}
+			o := health.Options{Pool: db.Pool, OrgID: org, Timeout: time.Second, Workflows: health.OfFleet(a.environment.Fleet)}
 			named := false
 			if !noTemporal {
 				named = a.askTemporal(&o)

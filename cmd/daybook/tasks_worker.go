@@ -39,7 +39,7 @@ func (a *app) tasksWorker(options workers.AccountingOptions) (w *workers.Worker,
 	w, err = workers.NewTasks(workers.TasksOptions{
 		Client: options.Client, Pool: pool, SchemaPool: options.Pool, Registry: registry, Name: options.Name, Log: options.Log, Metrics: options.Metrics,
 		MaxConcurrentActivities: options.MaxConcurrentActivities, MaxConcurrentWorkflowTasks: options.MaxConcurrentWorkflowTasks, PickInterval: options.PickInterval,
-		NotifyEvents: options.NotifyEvents,
+		NotifyEvents: options.NotifyEvents, Fleet: a.environment.Fleet,
 	})
 	return w, release, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +59,7 @@ func (f *workflowsOf) add(command *cobra.Command, waits bool) {
 // resolve returns the workflows that are meant: all kinds when none is named.
 func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named bool, err error) {
 	kinds := slices.Concat(f.kinds, args)
-	for _, w := range health.Documented() {
+	for _, w := range health.OfFleet(os.Getenv("DAYBOOK_FLEET")) {
 		if len(kinds) == 0 || slices.Contains(kinds, w.Kind) {
 			which = append(which, w)
 		}

@@ -31,7 +31,7 @@ func (s *shop) afterPosting(ctx context.Context, tx pgx.Tx, posted []accounting.
 		}
 		orders = append(orders, p.Impact.DocumentID)
 		follow = append(follow, queue.NewJob{OrgID: org, Payload: told, Options: queue.JobOptions{
-			IdempotencyKey: fmt.Sprintf("booked/%d", p.Impact.ID), Links: []queue.Link{{Kind: "order", ID: p.Impact.DocumentID}},
+			Queue: jobQueue, IdempotencyKey: fmt.Sprintf("booked/%d", p.Impact.ID), Links: []queue.Link{{Kind: "order", ID: p.Impact.DocumentID}},
 		}})
 	}
 	if len(follow) == 0 {

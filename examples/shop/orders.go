@@ -49,8 +49,8 @@ func (s *shop) placeIn(ctx context.Context, tx *gorm.DB, o order) error {
 	}
 	links := []queue.Link{{Kind: "order", ID: o.ID}}
 	_, err = queue.EnqueueJobs(ctx, q, []queue.NewJob{
-		{OrgID: org, Payload: told, Options: queue.JobOptions{IdempotencyKey: "placed/" + o.ID, Links: links}},
-		{OrgID: org, Payload: receipt{OrderID: o.ID}, Options: queue.JobOptions{IdempotencyKey: "receipt/" + o.ID, Links: links}},
+		{OrgID: org, Payload: told, Options: queue.JobOptions{Queue: jobQueue, IdempotencyKey: "placed/" + o.ID, Links: links}},
+		{OrgID: org, Payload: receipt{OrderID: o.ID}, Options: queue.JobOptions{Queue: jobQueue, IdempotencyKey: "receipt/" + o.ID, Links: links}},
 	})
 	return err
 }

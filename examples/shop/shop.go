@@ -23,8 +23,13 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// org is the shop's organization in Daybook.
-const org = "shop"
+const (
+	// org is the shop's organization in Daybook.
+	org = "shop"
+	// fleet is the fleet of the shop's workers, and jobQueue the named queue of its jobs: no other worker works them, whatever types it has handlers for.
+	fleet    = "shop"
+	jobQueue = "shop"
+)
 
 // config is what the shop is told by.
 type config struct {
@@ -53,6 +58,9 @@ var schema string
 func open(ctx context.Context, c config) (*shop, error) {
 	if _, err := c.pool.Exec(ctx, schema); err != nil {
 		return nil, fmt.Errorf("make the shop's tables: %w", err)
+	}
+	if err := queue.SetQueue(ctx, c.pool, queue.NamedQueue{Name: jobQueue, Fleet: fleet, Owner: "shop"}); err != nil {
+		return nil, fmt.Errorf("make the shop's queue: %w", err)
 	}
 	// On record, so that no worker without the hook posts the shop's invoices: `daybook worker`, for one.
 	if _, err := queue.SetHooks(ctx, c.pool, org, []string{bookedHook}); err != nil {
@@ -86,12 +94,12 @@ func (s *shop) closeDB() error {
 
 // run embeds both workers, one of bookings and one of background jobs, until ctx ends.
 func (s *shop) run(ctx context.Context, temporal client.Client) error {
-	accounting, err := workers.NewAccounting(workers.AccountingOptions{Client: temporal, Pool: s.pool, Hooks: s.hooks(), Log: s.log})
+	accounting, err := workers.NewAccounting(workers.AccountingOptions{Client: temporal, Pool: s.pool, Hooks: s.hooks(), Fleet: fleet, Log: s.log})
 	if err != nil {
 		return err
 	}
 	defer accounting.Close()
-	background, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: s.pool, Registry: s.registry, Log: s.log})
+	background, err := workers.NewJobs(workers.JobsOptions{Client: temporal, Pool: s.pool, Registry: s.registry, Fleet: fleet, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -108,13 +116,14 @@ func (s *shop) run(ctx context.Context, temporal client.Client) error {
 
 // startWorkflows starts the two workflows that run for ever, unless they run already.
 func startWorkflows(ctx context.Context, temporal client.Client) error {
-	for taskQueue, workflow := range map[string]string{
+	for kind, workflow := range map[string]string{
 		workflows.AccountingTaskQueue: workflows.AccountingWorkflow,
 		workflows.JobsTaskQueue:       workflows.JobsWorkflow,
 	} {
+		taskQueue := workflows.TaskQueueOf(kind, fleet)
 		about := workflows.Describe(workflow) // for the Temporal UI
 		_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: taskQueue + "-worker-production", TaskQueue: taskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
+			ID: workflows.IDOf(taskQueue), TaskQueue: taskQueue, StaticSummary: about.Summary, StaticDetails: about.Details,
 			WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		}, workflow, workflows.Input{})
 		if err != nil {

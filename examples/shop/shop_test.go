@@ -178,7 +178,7 @@ func TestBookingIsFollowed(t *testing.T) {
 
 	booked := queuetest.DrainAccounting(t, b.pool, queuetest.AccountingOptions{Hooks: b.hooks()})
 	assert.Equal(t, queuetest.Counts{Completed: 1, Failed: 1}, booked.Counts)
-	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{})
+	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Fleet: fleet})
 	drained.RequireCompleted(t)
 
 	assert.Equal(t, []string{"order-1 order.booked", "order-1 order.placed", "order-2 order.placed"}, b.events())
@@ -191,7 +191,7 @@ func TestListenerIsUnavailable(t *testing.T) {
 	b := setup(t)
 	b.webhookURL = "http://127.0.0.1:1/hooks"
 	require.NoError(t, b.place(t.Context(), anOrder("order-1")))
-	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Advance: time.Hour})
+	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Fleet: fleet, Advance: time.Hour})
 	assert.Equal(t, queuetest.Counts{Completed: 1, Retried: 4, Failed: 1}, drained.Counts)
 	hook := queuetest.RequireJobEnqueued[handlers.Webhook](t, b.pool)
 	assert.Equal(t, models.JobFailed, hook.State)
@@ -202,9 +202,9 @@ func TestListenerIsUnavailable(t *testing.T) {
 func TestReceiptOfNoOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := queue.EnqueueJob(t.Context(), b.pool, org, receipt{OrderID: "none"}, queue.JobOptions{})
+	_, err := queue.EnqueueJob(t.Context(), b.pool, org, receipt{OrderID: "none"}, queue.JobOptions{Queue: jobQueue})
 	require.NoError(t, err)
-	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Advance: time.Hour})
+	drained := queuetest.DrainJobs(t, b.pool, b.registry, queuetest.JobsOptions{Fleet: fleet, Advance: time.Hour})
 	require.Len(t, drained.Jobs, 1)
 	assert.Equal(t, models.CodeNotFound, drained.Jobs[0].ErrorCode)
 	assert.Equal(t, 1, drained.Jobs[0].Attempts)

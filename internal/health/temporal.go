@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -27,15 +28,30 @@ type Workflow struct {
 	ID        string `json:"workflow_id"`
 	Type      string `json:"type"`
 	TaskQueue string `json:"task_queue"`
+
+	// fleet is whose it is, own the task queue of the kind.
+	fleet, own string
 }
 
-// Documented are the workflows as the documentation starts them, one a kind.
-func Documented() []Workflow {
+// Documented are the workflows as the documentation starts them, one a kind: those of the fleet without a name.
+func Documented() []Workflow { return OfFleet("") }
+
+// OfFleet are the workflows of a fleet, one a kind.
+func OfFleet(fleet string) []Workflow {
 	var all []Workflow
 	for _, q := range store.Queues() {
-		all = append(all, Workflow{Kind: q.Name, ID: q.TaskQueue + "-worker-production", Type: q.WorkflowType, TaskQueue: q.TaskQueue})
+		taskQueue := workflows.TaskQueueOf(q.TaskQueue, fleet)
+		all = append(all, Workflow{Kind: q.Name, ID: workflows.IDOf(taskQueue), Type: q.WorkflowType, TaskQueue: taskQueue, fleet: fleet, own: q.TaskQueue})
 	}
 	return all
+}
+
+// isOthers reports whether a task queue is that of another fleet. One of a name that no fleet has may be any worker's: it counts as the fleet's without a name.
+func (w Workflow) isOthers(taskQueue string) bool {
+	if w.fleet != "" {
+		return taskQueue != w.TaskQueue
+	}
+	return w.own != "" && strings.HasPrefix(taskQueue, w.own+"-")
 }
 
 // RunState is how a workflow stands.
@@ -181,12 +197,16 @@ func (s *WorkflowState) findOther(ctx context.Context, c client.Client, timeout 
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	list, err := c.ListWorkflow(asking, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 1, Query: "WorkflowType = '" + s.Type + "' AND ExecutionStatus = 'Running'",
+		PageSize: 100, Query: "WorkflowType = '" + s.Type + "' AND ExecutionStatus = 'Running'",
 	})
-	if err != nil || len(list.GetExecutions()) == 0 {
+	if err != nil {
 		return
 	}
-	id := list.GetExecutions()[0].GetExecution().GetWorkflowId()
+	runs := slices.DeleteFunc(list.GetExecutions(), func(e *workflow.WorkflowExecutionInfo) bool { return s.isOthers(e.GetTaskQueue()) })
+	if len(runs) == 0 {
+		return
+	}
+	id := runs[0].GetExecution().GetWorkflowId()
 	d, err := describeWorkflow(ctx, c, id, timeout)
 	if err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		s.ID = id

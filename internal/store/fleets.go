@@ -22,16 +22,44 @@ func FleetOf(ctx context.Context, q Querier, name string) (Fleet, error) {
 	return f, Wrap("look up the fleet "+name, err)
 }
 
-// JobsOf is the queue of background jobs as the workers of a fleet see it.
-func JobsOf(f Fleet) *Kind {
-	if f.ID == 0 {
+// noFleet is the number of a fleet that is not known yet: no job has it.
+const noFleet = -1
+
+// JobsOf is the queue of background jobs as the workers of a fleet see it. A store of it finds nothing before Join.
+func JobsOf(fleet string) *Kind {
+	if fleet == "" {
 		return Jobs
 	}
-	return &Kind{
-		Name: Jobs.Name, table: Jobs.table, wake: Jobs.wake, lostCode: Jobs.lostCode, channel: Jobs.channel + "_" + strconv.Itoa(int(f.ID)), key: Jobs.key,
-		oldRows: Jobs.oldRows, fields: Jobs.fields, locked: Jobs.locked, fleet: f.ID,
+	k := &Kind{
+		Name: Jobs.Name, table: Jobs.table, wake: Jobs.wake, lostCode: Jobs.lostCode, channel: Jobs.channel, key: Jobs.key,
+		oldRows: Jobs.oldRows, fields: Jobs.fields, locked: Jobs.locked, fleetName: fleet,
 	}
+	k.fleet.Store(noFleet)
+	return k
 }
 
-// wakeKey is the key of the lock by which the waiters of a kind, and of a fleet, are known to those that enqueue (daybook.jobs_key).
-func (k *Kind) wakeKey() int { return k.key + 16*int(k.fleet) }
+// Join looks up the number of the store's fleet, which is put on record if it is new. It does nothing when it is known.
+func (s *Store) Join(ctx context.Context) error {
+	if s.kind.fleet.Load() != noFleet {
+		return nil
+	}
+	f, err := FleetOf(ctx, s.pool, s.kind.fleetName)
+	if err == nil {
+		s.kind.fleet.Store(int32(f.ID))
+	}
+	return err
+}
+
+// fleetID is the number of the workers' fleet.
+func (k *Kind) fleetID() int16 { return int16(k.fleet.Load()) }
+
+// wakeKey is the key of the lock by which the waiters of a kind, and of a fleet, are known to those that enqueue (daybook.jobs_key); wakeChannel is where those
+// notify.
+func (k *Kind) wakeKey() int { return k.key + 16*int(k.fleet.Load()) }
+
+func (k *Kind) wakeChannel() string {
+	if n := k.fleet.Load(); n > 0 {
+		return k.channel + "_" + strconv.Itoa(int(n))
+	}
+	return k.channel
+}

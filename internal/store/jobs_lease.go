@@ -135,7 +135,7 @@ SELECT f.id, r.result
 					returned++
 				}
 				return nil
-			}, stmt, types, last, s.kind.fleet)
+			}, stmt, types, last, s.kind.fleetID())
 			return err
 		})
 		if err == nil {

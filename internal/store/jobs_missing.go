@@ -33,7 +33,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, typ
 	if types == nil {
 		types = []string{}
 	}
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types, s.kind.fleet)
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types, s.kind.fleetID())
 	return Wrap("put the worker on record", err)
 }
 
@@ -83,7 +83,7 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 				err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.Attempt, &c.Message)
 				return c, err
 			}, stmt, Args{
-				"priorities": priorities, "orgs": orgs, "slots": slots, "age": age.Seconds(), "worker": id, "most": missingBatch, "fleet": s.kind.fleet,
+				"priorities": priorities, "orgs": orgs, "slots": slots, "age": age.Seconds(), "worker": id, "most": missingBatch, "fleet": s.kind.fleetID(),
 			})
 			if err != nil {
 				return failed, Wrap("scan for jobs without a handler", err)

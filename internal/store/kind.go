@@ -1,6 +1,9 @@
 package store
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Kind is one kind of queue. The statements about leases are shared (statements.go): all kinds have the columns of a lease, and lose, retry
 // and complete jobs by the same rules.
@@ -16,8 +19,9 @@ type Kind struct {
 	// channel and key are what the wake function notifies and locks.
 	channel string
 	key     int
-	// fleet is that of the worker, for the kind jobs; 0: the one without a name.
-	fleet int16
+	// fleetName is the fleet that the workers of the kind jobs belong to; "": the one without a name. fleet is its number, unknown until Store.Join.
+	fleetName string
+	fleet     atomic.Int32
 	// require is the function that has a transaction fail on another table than the one that was verified; "": the one of schema daybook.
 	require string
 	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
@@ -38,6 +42,6 @@ func (k *Kind) able(a Args) Args {
 	if k.abilities != nil {
 		a["sources"], a["hooks"] = k.abilities.Sources, k.abilities.Hooks
 	}
-	a["fleet"] = k.fleet
+	a["fleet"] = k.fleetID()
 	return a
 }

@@ -81,7 +81,8 @@ func (s *Store) CountDue(ctx context.Context) (int, error) {
 SELECT count(*)
   FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND o.paused_at IS NULL
+  /* jobs */LEFT JOIN daybook.queues u ON u.name = q.queue/* accounting: */
+ WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND o.paused_at IS NULL/* jobs */ AND q.fleet = @fleet AND u.paused_at IS NULL/* accounting: */
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var n int
@@ -95,7 +96,8 @@ func (s *Store) NextDue(ctx context.Context) (d time.Duration, ok bool, err erro
 SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
   FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.state = 'pending' AND q.ready_at < '9999-12-31 00:00:00+00' AND o.paused_at IS NULL
+  /* jobs */LEFT JOIN daybook.queues u ON u.name = q.queue/* accounting: */
+ WHERE q.state = 'pending' AND q.ready_at < '9999-12-31 00:00:00+00' AND o.paused_at IS NULL/* jobs */ AND q.fleet = @fleet AND u.paused_at IS NULL/* accounting: */
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
 	var seconds *float64

@@ -218,7 +218,7 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 		others = others || due    // of another fleet, or of this one: all that wait are told
 		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
-	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleet})
+	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleetID()})
 	if err != nil || !others {
 		return got, nil, changes, err
 	}

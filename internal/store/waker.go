@@ -222,7 +222,7 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 		err = errors.Join(err, conn.Close(closeCtx))
 	}()
 	// The session idles by design, whatever limit the role or the database has.
-	if _, err := conn.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+w.kind.channel); err != nil {
+	if _, err := conn.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+w.kind.wakeChannel()); err != nil {
 		return err
 	}
 	// While another process holds the lock, work is notified and heard from here on; what was committed before is found

@@ -188,7 +188,7 @@ SELECT CASE WHEN pg_try_advisory_lock(1684109666, $1) THEN 'held'
 // unlock gives the lock up. The notification has a process that waits on take it at once: until one has it, nothing else
 // notifies.
 func (l *wakerLock) unlock(ctx context.Context) error {
-	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, $3)`, l.waker.kind.wakeKey(), l.waker.kind.channel, freed)
+	_, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock(1684109666, $1), pg_notify($2, $3)`, l.waker.kind.wakeKey(), l.waker.kind.wakeChannel(), freed)
 	return err
 }
 
@@ -202,12 +202,12 @@ func (l *wakerLock) leave(ctx context.Context) error {
 	}
 	l.state = lockLeft
 	l.pace.left()
-	_, err := l.conn.Exec(ctx, "UNLISTEN "+l.waker.kind.channel)
+	_, err := l.conn.Exec(ctx, "UNLISTEN "+l.waker.kind.wakeChannel())
 	return err
 }
 
 // hear listens again. What notified meanwhile is found by a scan after it.
 func (l *wakerLock) hear(ctx context.Context) error {
-	_, err := l.conn.Exec(ctx, "LISTEN "+l.waker.kind.channel)
+	_, err := l.conn.Exec(ctx, "LISTEN "+l.waker.kind.wakeChannel())
 	return err
 }

@@ -22,6 +22,8 @@ type JobsOptions struct {
 	Advance time.Duration
 	// Timeout is how long draining may take, in real time, until the test fails; default 1 minute.
 	Timeout time.Duration
+	// Fleet is the fleet whose jobs are worked; default the one without a name, which works the jobs that are in no named queue.
+	Fleet string
 }
 
 // DrainedJobs is what became of background jobs.
@@ -38,7 +40,10 @@ type DrainedJobs struct {
 // Handlers that fail do not fail the test; see RequireCompleted.
 func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o JobsOptions) DrainedJobs {
 	tb.Helper()
-	s := store.NewQueue(pool, store.Jobs)
+	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
+	if err := s.Join(tb.Context()); err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
 	if _, err := s.ReturnMissing(tb.Context(), registry.Names()); err != nil {
 		tb.Fatalf("queuetest: %v", err)
 	}

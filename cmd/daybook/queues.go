@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// errQueueExists: `queues create` names a queue that there is.
+var errQueueExists = failure.New(failure.QueueExists, "there is such a queue already")
+
+func queuesCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "queues",
+		Short: "Make, list, pause and delete named queues of background jobs",
+		Long: "A named queue has a limit, a pause and a rate of its own, besides those of its jobs' types, and belongs to a fleet of workers. A job is enqueued in it\n" +
+			"by its name, which must exist.",
+	}
+	command.AddCommand(queuesListCommand(a), queuesCreateCommand(a), queuesSetCommand(a), queuesPauseCommand(a, true), queuesPauseCommand(a, false), queuesDeleteCommand(a))
+	return command
+}
+
+// queueFlags are the settings of a named queue.
+type queueFlags struct {
+	store.NamedQueue
+	per time.Duration
+}
+
+func (f *queueFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.Fleet, "fleet", "", "the fleet whose workers work it (default the fleet without a name)")
+	flags.IntVar(&f.MaxParallel, "max-parallel", 0, "how many of its jobs are worked at a time, over all workers; 0: any number")
+	flags.IntVar(&f.Rate, "rate", 0, "how many attempts begin in the time of --per, over all workers; 0: any number")
+	flags.DurationVar(&f.per, "per", time.Second, "the time of --rate")
+	flags.IntVar(&f.RateBurst, "burst", 0, "how many of the rate may begin at once (default what it allows in 50 ms)")
+	flags.StringVar(&f.Owner, "owner", "", "the team or contact responsible")
+}
+
+// over returns the settings of a queue with those that the command line gives.
+func (f *queueFlags) over(command *cobra.Command, u store.NamedQueue) store.NamedQueue {
+	given := command.Flags().Changed
+	if given("fleet") {
+		u.Fleet = f.Fleet
+	}
+	if given("max-parallel") {
+		u.MaxParallel = f.MaxParallel
+	}
+	if given("rate") {
+		u.Rate = f.Rate
+	}
+	if given("per") || u.RateSeconds == 0 {
+		u.RateSeconds = f.per.Seconds()
+	}
+	if given("burst") {
+		u.RateBurst = f.RateBurst
+	}
+	if given("owner") {
+		u.Owner = f.Owner
+	}
+	if u.Rate == 0 {
+		u.RateSeconds, u.RateBurst = 0, 0
+	}
+	return u
+}
+
+func queuesListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [NAME]",
+		Short: "List the named queues with their settings and how many jobs they have",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			name := ""
+			if len(args) == 1 {
+				name = args[0]
+			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			queues, err := store.NamedQueues(c.Context(), db.Pool, name)
+			if err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"queues": queues}, func(w io.Writer) error { return a.printNamedQueues(w, queues) })
+		},
+	}
+}
+
+func (a *app) printNamedQueues(w io.Writer, queues []store.NamedQueue) error {
+	t := newTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "RATE", "PENDING", "DUE", "LEASED", "FAILED", "PAUSED", "OWNER")
+	for i := range queues {
+		u := &queues[i]
+		most, rate := "", ""
+		if u.MaxParallel > 0 {
+			most = strconv.Itoa(u.MaxParallel)
+		}
+		if u.Rate > 0 {
+			rate = fmt.Sprintf("%d in %s", u.Rate, time.Duration(u.RateSeconds*float64(time.Second)))
+		}
+		t.add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due), strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
+			optionalTime(u.PausedAt), u.Owner)
+	}
+	return a.print(w, t)
+}
+
+func queuesCreateCommand(a *app) *cobra.Command {
+	var f queueFlags
+	command := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make a named queue",
+		Example: "  daybook queues create bank --max-parallel 10 --rate 100 --per 1m\n  daybook queues create orders --fleet shop",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.setQueue(c, args[0], &f, true)
+		},
+	}
+	f.add(command)
+	return command
+}
+
+func queuesSetCommand(a *app) *cobra.Command {
+	var f queueFlags
+	command := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change the settings of a named queue: those that are given",
+		Long: "Changes settings of a named queue. They hold for every lease from now on; what is leased is finished. Open jobs go to the fleet that is named, and a\n" +
+			"pause stays. --max-parallel 0 and --rate 0 end a limit.",
+		Example: "  daybook queues set bank --rate 50 --per 1m",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.setQueue(c, args[0], &f, false)
+		},
+	}
+	f.add(command)
+	return command
+}
+
+// setQueue makes a queue, or changes one.
+func (a *app) setQueue(c *cobra.Command, name string, f *queueFlags, create bool) error {
+	db, err := a.open(c.Context(), 1)
+	if err != nil {
+		return err
+	}
+	defer db.close()
+	before, err := store.NamedQueues(c.Context(), db.Pool, "")
+	if err != nil {
+		return err
+	}
+	u, known := store.NamedQueue{Name: name}, false
+	for _, b := range before {
+		if b.Name == name {
+			u, known = b, true
+		}
+	}
+	switch {
+	case create && known:
+		return store.Refuse(errQueueExists, "there is a queue "+name+" already", "change it by `daybook queues set`")
+	case !create && !known:
+		_, err := store.NamedQueues(c.Context(), db.Pool, name)
+		return err
+	}
+	if err := store.SetQueue(c.Context(), db.Pool, f.over(c, u)); err != nil {
+		return err
+	}
+	return a.showQueue(c, db, name)
+}
+
+// showQueue shows a queue as it is now.
+func (a *app) showQueue(c *cobra.Command, db *database, name string) error {
+	now, err := store.NamedQueues(c.Context(), db.Pool, name)
+	if err != nil {
+		return err
+	}
+	return a.emit(now[0], func(w io.Writer) error { return a.printNamedQueues(w, now) })
+}
+
+func queuesPauseCommand(a *app, paused bool) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "pause NAME",
+		Short: "Lease nothing more of a named queue, until it is resumed",
+		Long:  "Pauses a named queue: no lease after this takes one of its jobs. What is leased already is finished, and jobs can be enqueued in it as before.",
+		Args:  cobra.ExactArgs(1),
+	}
+	if !paused {
+		command.Use, command.Short = "resume NAME", "Lease jobs of a paused queue again"
+		command.Long = "Ends the pause of a named queue. Its workers find its due jobs at once."
+	}
+	command.RunE = func(c *cobra.Command, args []string) error {
+		db, err := a.open(c.Context(), 1)
+		if err != nil {
+			return err
+		}
+		defer db.close()
+		if _, err := store.PauseQueue(c.Context(), db.Pool, args[0], paused); err != nil {
+			return err
+		}
+		return a.showQueue(c, db, args[0])
+	}
+	return command
+}
+
+func queuesDeleteCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a named queue that has no open jobs",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
+			if err := store.DeleteQueue(c.Context(), db.Pool, args[0]); err != nil {
+				return err
+			}
+			return a.emit(map[string]any{"name": args[0], "deleted": true}, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, args[0]+" is deleted.")
+				return err
+			})
+		},
+	}
+}
