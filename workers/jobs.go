@@ -95,7 +95,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		if err := o.Registry.Started(); err != nil {
 			return err
 		}
-		if err := s.Join(ctx); err != nil {
+		if err := errors.Join(s.Join(ctx), s.GatherQueues(ctx)); err != nil {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)

@@ -63,6 +63,8 @@ var commandRoles = map[string]role{
 	"organizations source": domain,
 	"periods":              operator,
 	"periods list":         reader,
+	"queues":               operator,
+	"queues list":          reader,
 	"rules":                reader,
 	"rules activate":       operator,
 	"rules apply":          operator,

@@ -57,6 +57,18 @@ func DeleteQueue(ctx context.Context, q Querier, name string) error {
 	return Wrap("delete the queue "+name, q.QueryRow(ctx, `SELECT daybook.delete_queue($1) IS NULL`, name).Scan(&done))
 }
 
+// GatherQueues brings the open jobs of the fleet's queues to the fleet that were enqueued while their queue came to it. A queue that was not changed in the last
+// hour has none.
+func (s *Store) GatherQueues(ctx context.Context) error {
+	const stmt = `
+SELECT daybook.move_queue(u.name)::text
+  FROM daybook.queues u
+ WHERE u.fleet = $1 AND u.updated_at > statement_timestamp() - interval '1 hour'
+   AND EXISTS (SELECT FROM daybook.jobs j WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed') AND j.fleet <> u.fleet)`
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, s.kind.fleetID())
+	return Wrap("gather the jobs of queues", err)
+}
+
 // NamedQueues returns the named queues in the order of their names: all, or the one of that name, or ErrQueueUnknown. A queue costs what it has of open jobs
 // and dead letters: the index of queues is read, and nothing else of the jobs.
 func NamedQueues(ctx context.Context, q Querier, name string) ([]NamedQueue, error) {

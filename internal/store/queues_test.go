@@ -18,6 +18,8 @@ type queues struct {
 	mu     sync.Mutex
 	closed map[string]time.Duration
 	used   map[string]int
+	// everywhere is the limit of each type over all workers.
+	everywhere int
 }
 
 func newQueues() *queues { return &queues{closed: map[string]time.Duration{}, used: map[string]int{}} }
@@ -38,8 +40,8 @@ func (r *queues) Return(jobType string, n int) {
 	r.used[jobType] -= n
 }
 
-func (*queues) Everywhere(string) int { return 0 }
-func (*queues) Full(string)           {}
+func (r *queues) Everywhere(string) int { return r.everywhere }
+func (*queues) Full(string)             {}
 
 func (r *queues) Open(queue string) bool {
 	r.mu.Lock()
@@ -150,6 +152,36 @@ func TestQueueWithoutLimitsIsPicked(t *testing.T) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
 	assert.Equal(t, 12, room.used["noop"], "room is reserved for what was picked, and for nothing else")
+}
+
+// TestPickReturnsRoom: a pick takes nothing of a type with a limit over all workers, and keeps no room for it, also where several organizations have jobs of it.
+func TestPickReturnsRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, org := range []string{"a", "b", "c"} {
+		b.inQueue(org, "", 2)
+	}
+	s, room := store.NewQueue(b.Pool, store.Jobs), newQueues()
+	room.everywhere = 2
+	pick, err := s.PickTypes(t.Context(), 10, func(string) bool { return true }, room)
+	require.NoError(t, err)
+	assert.True(t, pick.Empty())
+	room.mu.Lock()
+	defer room.mu.Unlock()
+	assert.Zero(t, room.used["noop"])
+}
+
+// TestJobsAreGathered: a job that was enqueued for the old fleet of its queue comes to the new one.
+func TestJobsAreGathered(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.setQueue(store.NamedQueue{Name: "orders", Fleet: "shop"})
+	b.inQueue("o", "orders", 1)
+	b.exec(`UPDATE daybook.jobs SET fleet = 0`)
+	s := store.NewQueue(b.Pool, store.JobsOf("shop"))
+	require.NoError(t, s.Join(t.Context()))
+	require.NoError(t, s.GatherQueues(t.Context()))
+	assert.Equal(t, map[string]int{"orders": 1}, leaseAll(t, s, b.turn("run/0/1"), newQueues(), 10))
 }
 
 // TestQueueIsLeasedUpToItsLimit: over all workers, organizations and types together.

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+)
+
+// TestQueues makes, changes, pauses and deletes a named queue, as docs/cli.md says.
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var made, set, paused struct {
+		Name        string
+		Fleet       string
+		MaxParallel int
+		Rate        int
+		RateSeconds float64
+		PausedAt    *string
+	}
+	b.json(&made, "queues", "create", "bank", "--max-parallel", "10", "--rate", "100", "--per", "1m", "--fleet", "shop")
+	assert.Equal(t, "bank", made.Name)
+	assert.Equal(t, "shop", made.Fleet)
+	assert.Equal(t, 10, made.MaxParallel)
+	assert.InDelta(t, 60, made.RateSeconds, 0)
+	b.json(&set, "queues", "set", "bank", "--rate", "0")
+	assert.Zero(t, set.Rate)
+	assert.Equal(t, 10, set.MaxParallel, "what is not given stays")
+	b.json(&paused, "queues", "pause", "bank")
+	assert.NotNil(t, paused.PausedAt)
+	b.ok("queues", "resume", "bank")
+	assert.Contains(t, b.ok("queues", "list"), "bank")
+	assert.Equal(t, failure.ExitConflict, b.run("queues", "create", "bank").exit)
+	assert.Equal(t, failure.ExitNotFound, b.run("queues", "set", "none").exit)
+	b.ok("queues", "delete", "bank")
+	assert.Equal(t, failure.ExitNotFound, b.run("queues", "pause", "bank").exit)
+}
