@@ -95,6 +95,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.Date]():     {"date"},
 	reflect.TypeFor[models.Content]():  {"jsonb"},
 	reflect.TypeFor[models.Priority](): {"smallint"},
+	reflect.TypeFor[int16]():           {"smallint"},
 
 	reflect.TypeFor[models.ErrorCode]():     {"text"},
 	reflect.TypeFor[models.DeliveryState](): {"text"},
