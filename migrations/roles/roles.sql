@@ -50,7 +50,7 @@ GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, dayboo
 GRANT INSERT, UPDATE ON daybook.queues TO daybook_domain;
 GRANT INSERT ON daybook.fleets TO daybook_domain, daybook_worker;
 GRANT INSERT, UPDATE ON daybook.queue_rates TO daybook_worker;
-GRANT DELETE ON daybook.queues TO daybook_server;
+GRANT DELETE ON daybook.queues TO daybook_operator, daybook_server;
 -- It says where the documents of its organizations are, and what is told of their postings; the defaults are the owner's.
 GRANT INSERT (id, name), UPDATE (name, source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
