@@ -79,6 +79,7 @@ var commandRoles = map[string]role{
 	"tasks pause":          operator,
 	"tasks resume":         operator,
 	"tasks scaffold":       noRole,
+	"templates":            noRole,
 	"tokens":               operator,
 	"tokens list":          reader,
 	"top":                  reader,
