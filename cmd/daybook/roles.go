@@ -56,6 +56,7 @@ var commandRoles = map[string]role{
 	"leases":               reader,
 	"leases release":       operator,
 	"man":                  noRole,
+	"openapi":              noRole,
 	"migrate":              owner,
 	"organizations":        operator,
 	"organizations list":   reader,

@@ -1086,6 +1086,10 @@ export interface components {
             type: string;
             /** Format: date-time */
             updatedAt: string;
+            /** @description It waits for its turn or for other jobs; runAt is when it is to be due after that */
+            waits?: boolean;
+            /** @description What it waits for; absent: for nothing but its time */
+            waitsFor?: components["schemas"]["WaitsFor"][];
             /** @description Who works on it now */
             worker?: string;
         } & {
@@ -1188,6 +1192,8 @@ export interface components {
             type: string;
             /** Format: date-time */
             updatedAt: string;
+            /** @description It waits for its turn or for other jobs; runAt is when it is to be due after that */
+            waits?: boolean;
             /** @description Who works on it now */
             worker?: string;
         } & {
@@ -1552,6 +1558,24 @@ export interface components {
             /** @enum {string} */
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
             type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        WaitsFor: {
+            /** @description That of the other job, for a turn that of the job which has it, or the callback's name */
+            id: string;
+            /** @description The other job's; absent: it was removed, or there is none */
+            state?: string;
+            /**
+             * Format: date-time
+             * @description The deadline of a callback
+             */
+            until?: string;
+            /**
+             * @description turn: its turn in its sequence
+             * @enum {string}
+             */
+            what: "job" | "turn" | "callback";
         } & {
             [key: string]: unknown;
         };
