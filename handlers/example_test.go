@@ -89,6 +89,14 @@ func ExampleOpenMailTemplates() {
 }
 
 // A function in another language works the jobs of a type. It is asked by requests that the secret signs.
+// An attempt may take as long as its request, and a little more.
+func ExampleFunctionPolicy() {
+	policy := handlers.FunctionPolicy(time.Minute)
+	fmt.Println(policy.Timeout)
+	// Output:
+	// 1m10s
+}
+
 func ExampleNewFunction() {
 	function, err := handlers.NewFunction(handlers.FunctionConfig{
 		URL: "https://functions.example.com/count_words", Secret: "functions", // DAYBOOK_WEBHOOK_SECRET_FUNCTIONS

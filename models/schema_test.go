@@ -273,6 +273,8 @@ INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ('o', '2026-01-0
 INSERT INTO daybook.periods (org_id, starts_on, ends_on, state, closed_at) VALUES ('o', '2026-02-01', '2026-02-28', 'closed', now());
 SELECT daybook.enqueue_job('o', 'mail', '{}');
 SELECT daybook.enqueue_job('o', 'mail', '{"to": "a"}', 'key', max_attempts => 1, links => '[{"kind": "k", "id": "i"}]', unique_payload => true);
+SELECT daybook.set_queue('slow', 'mailers', 2, 10);
+INSERT INTO daybook.queue_rates VALUES ('slow', 1, now());
 SELECT daybook.enqueue_job('o', 'mail', '{}', queue => 'slow', sequence => 's', after => ARRAY(SELECT id FROM daybook.jobs));
 INSERT INTO daybook.job_wait_checks (job_id) VALUES ('j');
 INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) SELECT sha256(''), id, 'paid', now() + interval '1 hour' FROM daybook.jobs LIMIT 1;

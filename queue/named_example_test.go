@@ -1,67 +1,81 @@
 package queue_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"log"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// A program makes its named queues when it starts, and enqueues in them.
+// bank is a server that allows ten calls at a time, and a hundred a minute.
+func bank() queue.NamedQueue {
+	return queue.NamedQueue{Name: "bank", MaxParallel: 10, Rate: 100, Per: time.Minute, Owner: "payments"}
+}
+
+// A program makes its named queues when it starts, and enqueues in them. A name that is misspelled is refused, so that its job does not go around
+// the limits.
 func ExampleSetQueue() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "") // PGHOST, PGDATABASE …
-	if err != nil {
-		log.Fatal(err)
-	}
-	// The server that is called allows ten calls at a time, and a hundred a minute.
-	err = queue.SetQueue(ctx, pool, queue.NamedQueue{Name: "bank", MaxParallel: 10, Rate: 100, Per: time.Minute, Owner: "payments"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	job, err := queue.EnqueueJob(ctx, pool, "org_123", welcome{UserID: "u_1"}, queue.JobOptions{Queue: "bank"})
-	if err != nil {
-		log.Fatal(err) // queue.ErrQueueUnknown, had it not been made
-	}
-	fmt.Println(job.ID)
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	fmt.Println(queue.SetQueue(ctx, pool, bank()))
+	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{Queue: "bank"})
+	fmt.Println(job.Result, err)
+	_, err = queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-8"}, queue.JobOptions{Queue: "bnak"})
+	fmt.Println(errors.Is(err, queue.ErrQueueUnknown))
+	// Output:
+	// <nil>
+	// enqueued <nil>
+	// true
 }
 
 // A server that is down is called no more until it is up again.
 func ExamplePauseQueue() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "")
-	if err != nil {
-		log.Fatal(err)
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	fmt.Println(queue.SetQueue(ctx, pool, bank()))
+	for range 2 {
+		changed, err := queue.PauseQueue(ctx, pool, "bank")
+		fmt.Println(changed, err)
 	}
-	if _, err := queue.PauseQueue(ctx, pool, "bank"); err != nil {
-		log.Fatal(err)
-	}
+	// Output:
+	// <nil>
+	// true <nil>
+	// false <nil>
 }
 
 func ExampleResumeQueue() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "")
-	if err != nil {
-		log.Fatal(err)
-	}
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	fmt.Println(queue.SetQueue(ctx, pool, bank()))
 	changed, err := queue.ResumeQueue(ctx, pool, "bank")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(changed)
+	fmt.Println(changed, err) // it was not paused
+	// Output:
+	// <nil>
+	// false <nil>
 }
 
 func ExampleDeleteQueue() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "")
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := queue.DeleteQueue(ctx, pool, "bank"); err != nil {
-		log.Fatal(err) // queue.ErrQueueNotEmpty while it has open jobs
-	}
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+
+	fmt.Println(queue.SetQueue(ctx, pool, bank()))
+	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{Queue: "bank"})
+	fmt.Println(job.Result, err)
+	fmt.Println(errors.Is(queue.DeleteQueue(ctx, pool, "bank"), queue.ErrQueueNotEmpty))
+	_, err = queue.CancelJob(ctx, pool, job.ID)
+	fmt.Println(err, queue.DeleteQueue(ctx, pool, "bank"))
+	// Output:
+	// <nil>
+	// enqueued <nil>
+	// true
+	// <nil> <nil>
 }

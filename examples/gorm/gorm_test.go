@@ -31,7 +31,7 @@ func migrate(_ context.Context, databaseURL string) error {
 		return err
 	}
 	defer func() { _ = connections.Close() }()
-	return Migrate(db)
+	return db.AutoMigrate(&Invoice{}, &Line{})
 }
 
 // bundle is an organization whose invoices are in the example's table.

@@ -37,9 +37,6 @@ type Line struct {
 	NetCents  int64 `gorm:"not null"`
 }
 
-// Migrate makes the tables.
-func Migrate(db *gorm.DB) error { return db.AutoMigrate(&Invoice{}, &Line{}) }
-
 // documentID is the one place that knows how an invoice's document is called.
 func documentID(invoice int64) string { return queue.DocumentID("invoice", invoice) }
 
