@@ -65,5 +65,5 @@ SELECT daybook.enqueue_job('jobs', 'cleanup', '{}')`)
 	}
 	r := b.run("periods", "list", "--org", "nothing")
 	assert.Equal(t, failure.ExitNotFound, r.exit)
-	assert.Contains(t, r.err, "no such organization")
+	assert.Contains(t, r.err, "Daybook knows no organization nothing")
 }

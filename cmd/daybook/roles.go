@@ -29,6 +29,7 @@ const (
 var commandRoles = map[string]role{
 	"accounting":           reader,
 	"accounting cancel":    domain,
+	"accounting elsewhere": domain,
 	"accounting enqueue":   domain,
 	"accounting repost":    operator,
 	"accounting retry":     domain,
@@ -45,6 +46,8 @@ var commandRoles = map[string]role{
 	"dev":                  noRole,
 	"doctor":               reader,
 	"entries":              reader,
+	"erase":                owner,
+	"erasures":             reader,
 	"explain":              reader,
 	"export":               reader,
 	"import":               domain,
