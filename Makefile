@@ -95,6 +95,10 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 	scripts/prometheus.sh promtool check config deploy/compose/prometheus.yml
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
+.PHONY: test-moving
+test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
+	go test -C bench -count=1 ./moving/...
+
 .PHONY: test-browser
 test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes pictures into docs/images
 	SCREENSHOTS='$(SCREENSHOTS)' scripts/browser.sh $(ARGS)
