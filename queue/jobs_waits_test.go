@@ -54,8 +54,10 @@ func TestJobsInOrderThatAreWrong(t *testing.T) {
 		_, err = queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{{OrgID: org, Payload: welcome{}, Options: o}})
 		assert.ErrorIs(t, err, want)
 	}
-	for _, arguments := range []string{`queue => 'my queue'`, `queue => ''`, `sequence => ''`, `sequence => repeat('k', 256)`, `after => array_fill('x'::text, ARRAY[101])`,
-		`after => ARRAY[NULL]::text[]`} {
+	for _, arguments := range []string{
+		`queue => 'my queue'`, `queue => ''`, `sequence => ''`, `sequence => repeat('k', 256)`, `after => array_fill('x'::text, ARRAY[101])`,
+		`after => ARRAY[NULL]::text[]`,
+	} {
 		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('o', 'mail', '{}', `+arguments+`)`)
 		assert.ErrorContains(t, err, "DB010", arguments)
 	}

@@ -31,8 +31,16 @@ func (a *app) builtinJobs(pool *pgxpool.Pool) (*jobs.Registry, *handlers.Builtin
 
 // builtinPayloads are the payloads of the built-in types.
 var builtinPayloads = []queue.Payload{
-	handlers.Webhook{}, handlers.Email{}, handlers.Report{}, handlers.Cleanup{}, handlers.DBFunction{}, handlers.SMS{}, handlers.FileDelete{},
-	handlers.AirtableSync{}, handlers.Notification{}, handlers.PlaidEnrichment{},
+	handlers.Webhook{},
+	handlers.Email{},
+	handlers.Report{},
+	handlers.Cleanup{},
+	handlers.DBFunction{},
+	handlers.SMS{},
+	handlers.FileDelete{},
+	handlers.AirtableSync{},
+	handlers.Notification{},
+	handlers.PlaidEnrichment{},
 }
 
 // checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -15,9 +16,7 @@ func TestJobsInOrder(t *testing.T) {
 	b := setup(t)
 	enqueue := func(more map[string]any) string {
 		request := map[string]any{"orgId": "acme", "type": "mail", "payload": map[string]any{}}
-		for name, v := range more {
-			request[name] = v
-		}
+		maps.Copy(request, more)
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)
 		require.Equal(t, http.StatusCreated, a.status, string(a.body))
 		var made struct{ ID string }

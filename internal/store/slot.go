@@ -15,10 +15,8 @@ func slotOf(jobType, queue string) string {
 
 // splitSlot returns the type and the queue of a slot, "" for none.
 func splitSlot(slot string) (jobType, queue string) {
-	if i := strings.IndexByte(slot, '/'); i >= 0 {
-		return slot[:i], slot[i+1:]
-	}
-	return slot, ""
+	jobType, queue, _ = strings.Cut(slot, "/")
+	return jobType, queue
 }
 
 func slotType(slot string) string {
