@@ -14,6 +14,8 @@ import (
 func TestJobsInOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue('slow')`)
+	require.NoError(t, err)
 	enqueue := func(more map[string]any) string {
 		request := map[string]any{"orgId": "acme", "type": "mail", "payload": map[string]any{}}
 		maps.Copy(request, more)
@@ -25,7 +27,7 @@ func TestJobsInOrder(t *testing.T) {
 	}
 	first := enqueue(map[string]any{"sequence": "order-7", "queue": "slow"})
 	next := enqueue(map[string]any{"sequence": "order-7", "after": []string{first}})
-	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
+	_, err = b.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
 	require.NoError(t, err)
 	type found struct {
 		Queue, Sequence string
