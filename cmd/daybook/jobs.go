@@ -123,6 +123,9 @@ func jobsListCommand(a *app) *cobra.Command {
 // listedJob is a background job of a list, for programs: without payload and result.
 type listedJob struct {
 	models.Job
+	// ReadyAt stands for the job's own, and Waits says that it waits for its turn or for other jobs.
+	ReadyAt time.Time        `json:"ready_at"`
+	Waits   bool             `json:"waits,omitempty"`
 	Owner   string           `json:"owner,omitempty"`
 	Payload *struct{}        `json:"payload,omitempty"`
 	Links   []models.JobLink `json:"links"`
@@ -136,7 +139,7 @@ type jobsPage struct {
 func newJobsPage(p listing.JobPage) jobsPage {
 	out := jobsPage{Jobs: make([]listedJob, len(p.Jobs)), Next: p.Next}
 	for i, j := range p.Jobs {
-		out.Jobs[i] = listedJob{Job: j, Owner: p.Owners[j.Type], Links: p.Links[j.ID]}
+		out.Jobs[i] = listedJob{Job: j, ReadyAt: readyAt(&j), Waits: j.Waits(), Owner: p.Owners[j.Type], Links: p.Links[j.ID]}
 		if out.Jobs[i].Links == nil {
 			out.Jobs[i].Links = []models.JobLink{}
 		}
@@ -151,7 +154,7 @@ func (a *app) printJobs(w io.Writer, jobs []models.Job, owners map[string]string
 		j := &jobs[i]
 		due := ""
 		if j.State == models.JobPending {
-			due = formatTime(j.ReadyAt)
+			due = listedDue(j)
 		}
 		t.add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
 			text(j.LastErrorCode), text(j.LastError))
@@ -179,7 +182,7 @@ func jobsShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := shownJob{JobDetail: d}
+			shown := shownJob{JobDetail: d, ReadyAt: readyAt(&d.Job), Waits: d.Waits()}
 			if d.Older > 0 {
 				shown.Next = cursor.Of(d.Older)
 			}
@@ -193,6 +196,9 @@ func jobsShowCommand(a *app) *cobra.Command {
 // shownJob is a job with a page of its history, for programs.
 type shownJob struct {
 	listing.JobDetail
+	// ReadyAt stands for the job's own, and Waits says that it waits for its turn or for other jobs.
+	ReadyAt time.Time `json:"ready_at"`
+	Waits   bool      `json:"waits,omitempty"`
 	// Next is the cursor of older attempts; empty: there are none.
 	Next string `json:"next_cursor,omitempty"`
 }
@@ -255,25 +261,6 @@ func (a *app) printJob(w io.Writer, d *shownJob) error {
 	}
 	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", plural(d.AttemptRows, "entry", "entries"), d.Next)
 	return err
-}
-
-// dueOf says when a job is due.
-func dueOf(j *models.Job) string {
-	if j.Waits() {
-		return "not before " + formatTime(j.FirstReadyAt) + ", when it need not wait any more"
-	}
-	return formatTime(j.ReadyAt)
-}
-
-func waitsForText(w listing.WaitsFor) string {
-	switch w.What {
-	case "turn":
-		return fmt.Sprintf("its turn, which job %s has (%s)", w.ID, w.State)
-	case "callback":
-		return fmt.Sprintf("the callback %s, until %s", w.ID, optionalTime(w.Until))
-	default:
-		return fmt.Sprintf("job %s (%s)", w.ID, w.State)
-	}
 }
 
 func jobsStatsCommand(a *app) *cobra.Command {

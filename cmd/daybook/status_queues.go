@@ -17,18 +17,18 @@ import (
 
 // printQueues writes the counts of every queue, what waits longest, and who is paused.
 func (a *app) printQueues(w io.Writer, queues []store.QueueStatus, paused []store.PausedOrganization) error {
-	t := newTable("QUEUE", "PENDING", "DUE", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
-	t.right = []int{1, 2, 3, 4, 5, 6, 7}
+	t := newTable("QUEUE", "PENDING", "DUE", "WAITING", "LEASED", "STALE", "COMPLETED", "FAILED", "CANCELLED")
+	t.right = []int{1, 2, 3, 4, 5, 6, 7, 8}
 	var waits []string
 	for _, s := range queues {
 		count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
-		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
+		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), strconv.FormatInt(s.Waiting, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
 			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
 		if o := s.OldestDue; o != nil {
 			waits = append(waits, fmt.Sprintf("%s: due longest: %s, for %s", s.Kind, pendingText(o), ageText(o)))
 		}
 		if o := s.OldestPending; o != nil {
-			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, due %s", s.Kind, pendingText(o), ageText(o), formatTime(o.ReadyAt)))
+			waits = append(waits, fmt.Sprintf("%s: oldest pending: %s, asked for %s ago, %s", s.Kind, pendingText(o), ageText(o), dueText(o)))
 		}
 	}
 	if err := a.print(w, t); err != nil {
@@ -58,6 +58,13 @@ func pendingText(p *store.PendingJob) string {
 		return fmt.Sprintf("task %s (%s)", terminal.OneLine(p.JobID), terminal.OneLine(p.Type))
 	}
 	return fmt.Sprintf("job %s (%s) of organization %s", terminal.OneLine(p.JobID), terminal.OneLine(p.Type), terminal.OneLine(p.OrgID))
+}
+
+func dueText(p *store.PendingJob) string {
+	if p.Waits {
+		return waitsForTurn
+	}
+	return "due " + formatTime(p.ReadyAt)
 }
 
 func ageText(p *store.PendingJob) string {

@@ -39,6 +39,7 @@ type QueueStats struct {
 	At             time.Time        `json:"at" doc:"The database's clock"`
 	Counts         map[string]int64 `json:"counts" doc:"Jobs, or tasks, by state. A task that was completed after an error counts as failed"`
 	Due            int64            `json:"due" doc:"Pending jobs whose time has come"`
+	Waiting        int64            `json:"waiting" doc:"Pending jobs that wait for their turn in a sequence or for other jobs; they are not due"`
 	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes"`
 	FailedByCode   map[string]int64 `json:"failedByCode" doc:"Failed jobs by their last error's code"`
 	OldestSeconds  float64          `json:"oldestPendingSeconds" doc:"How long ago the pending job that was asked for first was first due"`
@@ -48,7 +49,7 @@ type QueueStats struct {
 }
 
 func queueStats(s *store.QueueStatus) QueueStats {
-	out := QueueStats{Kind: s.Kind, At: s.At, Counts: named(s.Counts), Due: s.Due, StaleLeases: s.StaleLeases, FailedByCode: named(s.FailedByCode)}
+	out := QueueStats{Kind: s.Kind, At: s.At, Counts: named(s.Counts), Due: s.Due, Waiting: s.Waiting, StaleLeases: s.StaleLeases, FailedByCode: named(s.FailedByCode)}
 	if o := s.OldestPending; o != nil {
 		out.OldestSeconds, out.OldestJob, out.OldestDocument, out.OldestType = o.AgeSeconds, o.JobID, o.DocumentID, o.Type
 	}

@@ -20,6 +20,8 @@ type QueueStatus struct {
 	Counts map[models.JobState]int64 `json:"counts"`
 	// Due counts the pending jobs whose time has come.
 	Due int64 `json:"due"`
+	// Waiting counts the pending jobs that wait for their turn in a sequence or for other jobs: they are due when they need not any more.
+	Waiting int64 `json:"waiting"`
 	// StaleLeases counts leases that were neither completed nor renewed for StaleAfter.
 	StaleLeases int64 `json:"stale_leases"`
 	// OldestDue is the due job that has been due longest; nil: none is due.
@@ -42,8 +44,10 @@ type PendingJob struct {
 	Type       string `json:"type,omitempty"`
 	// FirstReadyAt is when the request was first due.
 	FirstReadyAt time.Time `json:"first_ready_at"`
-	// ReadyAt is when the job is due next.
+	// ReadyAt is when the job is due next; of one that Waits, when it is to be due after that.
 	ReadyAt time.Time `json:"ready_at"`
+	// Waits says that it waits for its turn in a sequence or for other jobs.
+	Waits bool `json:"waits,omitempty"`
 	// AgeSeconds is how long ago it was first due (OldestPending), or is due (OldestDue); 0 when that lies ahead.
 	AgeSeconds float64 `json:"age_seconds"`
 }
@@ -100,7 +104,7 @@ SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transact
  ORDER BY q.ready_at, q.id
  LIMIT 1`
 	const pending = `
-SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transaction_timestamp() - q.first_ready_at)::float8,
+SELECT q.id, q.org_id, q.first_ready_at, CASE WHEN q.ready_at < '9999-12-31 00:00:00+00' THEN q.ready_at END, extract(epoch FROM transaction_timestamp() - q.first_ready_at)::float8,
        /* jobs */NULL::text, q.type/* accounting: q.document_id, NULL::text */
   FROM daybook.jobs q
  WHERE q.state = 'pending' AND ($1 = '' OR q.org_id = $1)
@@ -117,15 +121,17 @@ func (k *Kind) countStates(ctx context.Context, tx pgx.Tx, org string, s *QueueS
 	const stmt = `
 SELECT state, count(*),
        count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
+       count(*) FILTER (WHERE state = 'pending' AND ready_at = '9999-12-31 00:00:00+00'),
        count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $2))
   FROM daybook.jobs
  WHERE $1 = '' OR org_id = $1
  GROUP BY state`
 	var state models.JobState
-	var n, due, stale int64
-	err := Each(ctx, tx, []any{&state, &n, &due, &stale}, func() error {
+	var n, due, waiting, stale int64
+	err := Each(ctx, tx, []any{&state, &n, &due, &waiting, &stale}, func() error {
 		s.Counts[state] = n
 		s.Due += due
+		s.Waiting += waiting
 		s.StaleLeases += stale
 		return nil
 	}, k.sql(stmt), org, StaleAfter.Seconds())
@@ -152,6 +158,9 @@ func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob,
 	found, err := Collect(ctx, tx, func(row pgx.CollectableRow) (p PendingJob, err error) {
 		var document, jobType *string
 		err = row.Scan(&p.JobID, &p.OrgID, timeOrNever{&p.FirstReadyAt}, timeOrNever{&p.ReadyAt}, &p.AgeSeconds, &document, &jobType)
+		if p.ReadyAt.IsZero() {
+			p.ReadyAt, p.Waits = p.FirstReadyAt, true
+		}
 		p.DocumentID, p.Type, p.AgeSeconds = Value(document), Value(jobType), max(p.AgeSeconds, 0)
 		return p, err
 	}, stmt, org)

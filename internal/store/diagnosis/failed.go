@@ -96,7 +96,8 @@ func readFailed(row pgx.CollectableRow) (f Failed, err error) {
 }
 
 // retryingStatements group the jobs of each kind that wait for another attempt, among those that fall due next and those that have been due
-// longest. $1 is the organization, or empty; $2 is Most. What is not ready or locked is read again uncounted, and is no retry.
+// longest. $1 is the organization, or empty; $2 is Most. What is not ready or locked is read again uncounted, and is no retry;
+// neither is a job that waits for its turn, for other jobs, or for a callback.
 var retryingStatements = map[string]string{
 	"accounting": `
 WITH open AS MATERIALIZED (
@@ -125,7 +126,7 @@ SELECT g.type, g.code, g.n, g.since, g.last, q.document_id, q.org_id, left(coale
 WITH open AS MATERIALIZED (
     (SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id
        FROM daybook.jobs q
-      WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp()
+      WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() AND q.ready_at < '9999-12-31 00:00:00+00'
       ORDER BY q.ready_at
       LIMIT $2)
     UNION ALL
@@ -137,7 +138,7 @@ WITH open AS MATERIALIZED (
 ), groups AS (
     SELECT o.type, o.code, count(*) AS n, min(o.at) AS since, max(o.at) AS last, (array_agg(o.id ORDER BY o.at DESC, o.id))[1] AS id
       FROM open o
-     WHERE o.code IS NOT NULL AND o.run_count > 0 AND ($1 = '' OR o.org_id = $1)
+     WHERE o.code IS NOT NULL AND o.run_count > 0 AND o.code <> 'AWAITING_CALLBACK' AND ($1 = '' OR o.org_id = $1)
      GROUP BY 1, 2
 )
 SELECT g.type, g.code, g.n, g.since, g.last, q.id, q.org_id, left(coalesce(q.last_error, ''), 500)

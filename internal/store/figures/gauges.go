@@ -55,7 +55,7 @@ func States() []string { return []string{Due, Waiting, Leased, Failed} }
 
 // Counts are jobs by state.
 type Counts struct {
-	// Due jobs are pending and their time has come; the time of Waiting ones lies ahead; Failed ones are dead letters.
+	// Due jobs are pending and their time has come; the time of Waiting ones lies ahead, or they wait for other jobs; Failed ones are dead letters.
 	Due     int64 `json:"due"`
 	Waiting int64 `json:"waiting"`
 	Leased  int64 `json:"leased"`

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// readyAt is when a job is due, for programs; of one that waits for its turn or for other jobs, when it is to be due after that.
+func readyAt(j *models.Job) time.Time {
+	if j.Waits() {
+		return j.FirstReadyAt
+	}
+	return j.ReadyAt
+}
+
+// listedDue says in a list when a job is due.
+func listedDue(j *models.Job) string {
+	switch {
+	case !j.Waits():
+		return formatTime(j.ReadyAt)
+	case j.Sequence != nil:
+		return waitsForTurn
+	default:
+		return "waits for other jobs"
+	}
+}
+
+// waitsForTurn is said where the job that is waited for is not read.
+const waitsForTurn = "waits for its turn or for other jobs"
+
+// dueOf says when a job is due.
+func dueOf(j *models.Job) string {
+	if j.Waits() {
+		return "not before " + formatTime(j.FirstReadyAt) + ", when it need not wait any more"
+	}
+	return formatTime(j.ReadyAt)
+}
+
+func waitsForText(w listing.WaitsFor) string {
+	switch w.What {
+	case "turn":
+		return fmt.Sprintf("its turn, which job %s has (%s)", w.ID, w.State)
+	case "callback":
+		return fmt.Sprintf("the callback %s, until %s", w.ID, optionalTime(w.Until))
+	default:
+		return fmt.Sprintf("job %s (%s)", w.ID, w.State)
+	}
+}
