@@ -38,6 +38,11 @@ func TestDocsNameEverything(t *testing.T) {
 			assert.Contains(t, page, "\n| `"+tag+"` |", field.Name)
 		}
 	}
+	for field := range reflect.TypeFor[functionEntry]().Fields() {
+		if name := field.Tag.Get("yaml"); name != ",inline" {
+			assert.Contains(t, page, "`"+name+"`", field.Name)
+		}
+	}
 	for _, p := range []any{Webhook{}, Email{}, Report{}, Cleanup{}, DBFunction{}, SMS{}, FileDelete{}, AirtableSync{}, AirtableSettings{}, Notification{}, PlaidEnrichment{}} {
 		for field := range reflect.TypeOf(p).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

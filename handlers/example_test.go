@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
@@ -111,4 +113,29 @@ func ExampleNewFunction() {
 	fmt.Println(registry.Names())
 	// Output:
 	// [count_words]
+}
+
+// A Temporal workflow, in any language, works the jobs of a type. It runs once, and its result is the job's.
+func ExampleNewTemporal() {
+	temporal, err := client.NewLazyClient(client.Options{HostPort: "temporal:7233"})
+	if err != nil {
+		panic(err)
+	}
+	defer temporal.Close()
+	ship, err := handlers.NewTemporal(handlers.TemporalConfig{Client: temporal, Workflow: "ShipOrder", TaskQueue: "shipping"})
+	if err != nil {
+		panic(err)
+	}
+	registry := jobs.NewRegistry()
+	jobs.RegisterRaw(registry, "ship", handlers.FunctionPolicy(0), ship.Handle)
+	fmt.Println(registry.Names())
+	// Output:
+	// [ship]
+}
+
+// A program that has a Temporal client finds the workflow of a job by its id.
+func ExampleWorkflowID() {
+	fmt.Println(handlers.WorkflowID("job_1"))
+	// Output:
+	// daybook-job/job_1
 }

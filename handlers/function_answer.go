@@ -72,17 +72,12 @@ func (said FunctionError) apply(f *failure) *failure {
 
 // result makes the body the job's result. An empty one is none.
 func (h *FunctionHandler) result(job *jobs.Job[queue.RawPayload], body []byte) error {
-	body = bytes.TrimSpace(body)
-	switch {
-	case len(body) == 0:
-		return nil
-	case len(body) > h.c.MaxResult:
-		return failFinally("%s answered more than %d bytes: keep what is large elsewhere, and its name in the result; what the function did is done", origin(h.to), h.c.MaxResult)
-	case payload.CheckTask([]byte(`{"result":`+string(body)+`}`)) != nil:
-		return failFinally("%s answered what is not JSON that the database can hold; what the function did is done", origin(h.to))
-	}
-	job.SetResult(json.RawMessage(body))
-	return nil
+	return setAnswer(job, bytes.TrimSpace(body), h.c.MaxResult, origin(h.to))
+}
+
+// storable reports whether JSON is such that the database can hold it.
+func storable(body []byte) bool {
+	return payload.CheckTask([]byte(`{"result":`+string(body)+`}`)) == nil
 }
 
 // resume goes on with a job that has waited for a callback. done is false when the function is to be asked, with a callback of that name.

@@ -21,6 +21,12 @@ type functionEntry struct {
 	Type           string `yaml:"type"`
 	FunctionConfig `yaml:",inline"`
 
+	// Workflow has a Temporal workflow work the jobs, in place of a function: its name, and what TemporalConfig says of it.
+	Workflow   string        `yaml:"workflow"`
+	TaskQueue  string        `yaml:"task_queue"`
+	Pause      time.Duration `yaml:"pause"`
+	RunTimeout time.Duration `yaml:"run_timeout"`
+
 	Owner              string        `yaml:"owner"`
 	Attempts           int           `yaml:"attempts"`
 	BaseDelay          time.Duration `yaml:"base_delay"`
@@ -95,12 +101,39 @@ func (s *environment) function(r *jobs.Registry, e functionEntry, webhook Webhoo
 	if err != nil {
 		return err
 	}
+	if e.Workflow != "" {
+		return s.workflow(r, e, policy)
+	}
+	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 {
+		return errors.New("task_queue, pause and run_timeout are for a workflow: name it by workflow")
+	}
 	e.Secrets, e.AllowNetworks = s.secrets, webhook.AllowNetworks
 	h, err := NewFunction(e.FunctionConfig)
 	if err != nil {
 		return err
 	}
 	s.onClose(h.Close)
+	jobs.RegisterRaw(r, e.Type, policy, h.Handle)
+	s.builtin.Types = append(s.builtin.Types, e.Type)
+	return nil
+}
+
+// workflow registers a type that a Temporal workflow works.
+func (s *environment) workflow(r *jobs.Registry, e functionEntry, policy jobs.Policy) error {
+	if e.URL != "" || e.Secret != "" || e.Callback != 0 || e.CallbackURL != "" {
+		return errors.New("url, secret, callback and callback_url are for a function, and workflow is for a Temporal workflow: keep one of them")
+	}
+	h, err := newTemporal(TemporalConfig{
+		Client: s.Temporal, Workflow: e.Workflow, TaskQueue: e.TaskQueue, Organizations: e.Organizations,
+		Timeout: e.Timeout, Pause: e.Pause, RunTimeout: e.RunTimeout, MaxResult: e.MaxResult,
+	})
+	switch {
+	case err != nil:
+		return err
+	case s.Temporal == nil:
+		s.builtin.Missing[e.Type] = "a workflow works the type, and this program has no Temporal client: run daybook worker"
+		return nil
+	}
 	jobs.RegisterRaw(r, e.Type, policy, h.Handle)
 	s.builtin.Types = append(s.builtin.Types, e.Type)
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/tasks"
@@ -30,13 +31,16 @@ type Config struct {
 	Owner string
 	// Environment holds the variables by their whole names; nil: those of the process.
 	Environment map[string]string
+	// Temporal starts the workflows that the file of DAYBOOK_FUNCTIONS_FILE names. It stays the caller's to close. Nil: their types are left out
+	// (Builtin.Missing).
+	Temporal client.Client
 }
 
 // Builtin is what Register registered.
 type Builtin struct {
 	// Types are the names of the types that are worked, in their order.
 	Types []string
-	// Missing says for each other type which variables to set.
+	// Missing says for each other type what it needs, such as the variables to set.
 	Missing map[string]string
 
 	closers []func() error

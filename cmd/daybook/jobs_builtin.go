@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/httpapi"
@@ -18,10 +19,11 @@ import (
 	"github.com/daybook-dev/daybook/workers"
 )
 
-// builtinJobs registers the built-in job types that the environment configures. Close what it returns.
-func (a *app) builtinJobs(pool *pgxpool.Pool) (*jobs.Registry, *handlers.Builtin, error) {
+// builtinJobs registers the built-in job types that the environment configures. Without a Temporal client, those that a workflow works are left out.
+// Close what it returns.
+func (a *app) builtinJobs(pool *pgxpool.Pool, temporal client.Client) (*jobs.Registry, *handlers.Builtin, error) {
 	registry := jobs.NewRegistry()
-	builtin, err := handlers.Register(registry, handlers.Config{Pool: pool})
+	builtin, err := handlers.Register(registry, handlers.Config{Pool: pool, Temporal: temporal})
 	if err != nil {
 		return nil, nil, usagef("%v", err)
 	}

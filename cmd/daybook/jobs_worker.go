@@ -4,7 +4,7 @@ import "github.com/daybook-dev/daybook/workers"
 
 // jobsWorker is the worker of the queue of jobs, with the built-in types that the environment configures.
 func (a *app) jobsWorker(options workers.AccountingOptions) (*workers.Worker, func() error, error) {
-	registry, builtin, err := a.builtinJobs(options.Pool)
+	registry, builtin, err := a.builtinJobs(options.Pool, options.Client)
 	if err != nil {
 		return nil, nil, err
 	}

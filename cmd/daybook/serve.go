@@ -108,7 +108,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer db.close()
-	registry, builtin, err := a.builtinJobs(db.Pool)
+	registry, builtin, err := a.builtinJobs(db.Pool, nil)
 	if err != nil {
 		return err
 	}
