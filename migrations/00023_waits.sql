@@ -264,7 +264,7 @@ BEGIN
        SET ready_at = clock_timestamp(), updated_at = clock_timestamp()
      WHERE j.id = check_waiting_job.job_id AND j.state = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
        AND EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = j.id AND c.called_at IS NOT NULL AND NOT c.seen);
-    IF FOUND AND daybook.must_wake(2, '-infinity') THEN
+    IF FOUND THEN
         PERFORM daybook.wake_job_queue();
     END IF;
     RETURN true;
@@ -345,9 +345,7 @@ BEGIN
     IF EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = NEW.id AND c.called_at IS NOT NULL AND NOT c.seen)
        OR current_setting('transaction_isolation') <> 'read committed' THEN
         INSERT INTO daybook.job_wait_checks (job_id) VALUES (NEW.id);
-        IF daybook.must_wake(2, '-infinity') THEN
-            PERFORM daybook.wake_job_queue();
-        END IF;
+        PERFORM daybook.wake_job_queue();
     END IF;
     RETURN NULL;
 END
@@ -384,9 +382,8 @@ BEGIN
     END IF;
     UPDATE daybook.job_callbacks c SET called_at = clock_timestamp(), data = complete_callback.data WHERE c.token_hash = asked.token_hash;
     INSERT INTO daybook.job_wait_checks (job_id) VALUES (asked.job_id);
-    IF daybook.must_wake(2, '-infinity') THEN
-        PERFORM daybook.wake_job_queue();
-    END IF;
+    -- All fleets: the job may be of any, and the workers of any decide what is on record.
+    PERFORM daybook.wake_job_queue();
     result := 'received';
 END
 $$;

@@ -55,3 +55,18 @@ const MostRecent = mostRecent
 
 // SQLOfQueues returns a shared statement as it is for the kind where jobs of named queues are asked for.
 func (k *Kind) SQLOfQueues(stmt string) string { return k.sqlOfQueues(stmt) }
+
+// Ask divides n leases among the partitions that are known, and returns of how many organizations there are some.
+func (s *Store) Ask(n int, room Room) int { return len(s.cursors.ask(n, room)) }
+
+// Scan scans until everything that is due is known.
+func (s *Store) Scan(ctx context.Context, room Room) error {
+	for {
+		if _, _, err := s.scanRecent(ctx, time.Now(), false, room); err != nil {
+			return err
+		}
+		if again, err := s.scanFull(ctx, true, true, room); err != nil || again == 0 {
+			return err
+		}
+	}
+}

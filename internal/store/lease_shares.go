@@ -93,7 +93,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 			open = append(open, sh)
 		}
 		if shares = open; len(shares) == 0 {
-			return nil
+			return queues.take(ctx, tx, nil) // nothing is leased of them: they are not full
 		}
 		batch := &pgx.Batch{}
 		s.queueLease(batch, turn, shares, locked, limitedTypes(shares, room))

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
 // Room says which jobs a worker can begin. What is leased is reserved first, so that it can be begun at once. Nil is room for
 // everything. It is safe for concurrent use.
@@ -172,23 +175,47 @@ func (rd *round) any(b *budget) bool {
 }
 
 // deal asks the partitions of one priority for up to part of the n leases that are left, one by one in their turn, and adds those
-// that it asks first to asked.
+// that it asks first to asked. What the budget has left only shrinks: an organization that has nothing to give is asked once, however many
+// leases are divided among the others. There may be many such organizations beside a named queue or a type that is full.
 func (rd *round) deal(part int, b *budget, asked []*partition, n *int) []*partition {
 	if part <= 0 || !rd.any(b) {
 		return asked
 	}
-	for dealt, passed := 0, 0; dealt < part && passed < len(rd.orgs); rd.order.MoveToBack(rd.order.Front()) {
-		at := turnsAt(rd.order.Front()).turn(b)
+	dealt := 0
+	give := func(place *list.Element) bool {
+		at := turnsAt(place).turn(b)
+		rd.order.MoveToBack(place)
 		if at == nil {
-			passed++
-			continue
+			return false
 		}
-		if passed = 0; at.asked == 0 {
+		if at.asked == 0 {
 			asked = append(asked, at)
 		}
 		at.asked++
 		dealt++
 		*n--
+		return true
+	}
+	var more []*list.Element
+	for range len(rd.orgs) {
+		if place := rd.order.Front(); give(place) {
+			more = append(more, place)
+		}
+		if dealt == part {
+			return asked
+		}
+	}
+	for len(more) > 0 {
+		of := more
+		more = more[:0]
+		for _, place := range of {
+			if give(place) {
+				more = append(more, place)
+			}
+			if dealt == part {
+				return asked
+			}
+		}
 	}
 	return asked
 }
