@@ -30,13 +30,14 @@ const (
 	checkRights   = "roles"
 	checkToken    = "tokens"
 	checkBacklog  = "backlog"
+	checkHeld     = "sequences"
 	checkOwners   = "owners"
 )
 
 // serverChecks need no schema of this program's, jobChecks do.
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum}
-	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkBacklog, checkDone, checkToken, checkOwners}
+	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
 // database makes the checks of the database, one after another on one connection at a time: a pool may have few.
@@ -77,6 +78,7 @@ func (p *probe) database(ctx context.Context) {
 	p.each(ctx, checkFailed, p.failed)
 	p.each(ctx, checkRetrying, p.retrying)
 	p.each(ctx, checkLeases, p.stale)
+	p.once(ctx, checkHeld, p.heldSequences)
 	p.once(ctx, checkBacklog, p.backlog)
 	p.once(ctx, checkDone, p.done)
 	p.once(ctx, checkToken, p.token)

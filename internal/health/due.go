@@ -43,6 +43,8 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 			if waits > warnAfter {
 				found = append(found, foreignFinding(f, g, waits))
 			}
+		case diagnosis.QueuePaused, diagnosis.QueueUnworked, diagnosis.QueueLimited:
+			found = append(found, p.queueFinding(f, g, waits))
 		case diagnosis.Free:
 			p.oldest = max(p.oldest, waits)
 			if waits > warnAfter {

@@ -31,10 +31,13 @@ const (
 	SourceMissing       Code = "SOURCE_MISSING"
 	OrganizationPaused  Code = "ORGANIZATION_PAUSED"
 	TypePaused          Code = "TYPE_PAUSED"
+	QueuePaused         Code = "QUEUE_PAUSED"
+	QueueUnworked       Code = "QUEUE_UNWORKED"
 	CapReached          Code = "CAP_REACHED"
 	OldestDue           Code = "OLDEST_DUE"
 	BacklogGrows        Code = "BACKLOG_GROWS"
 	FailedJobs          Code = "FAILED_JOBS"
+	SequenceHeld        Code = "SEQUENCE_HELD"
 	RetryingJobs        Code = "RETRYING_JOBS"
 	NoToken             Code = "NO_TOKEN"
 )
@@ -44,7 +47,7 @@ func Codes() []Code {
 	return []Code{
 		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded,
 		WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
-		TypePaused, CapReached, OldestDue, BacklogGrows, FailedJobs, RetryingJobs, NoToken,
+		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, SequenceHeld, RetryingJobs, NoToken,
 	}
 }
 
@@ -72,6 +75,8 @@ type Finding struct {
 	OrgID string `json:"org_id,omitempty"`
 	// Type is the type of the jobs or tasks; accounting jobs have none.
 	Type string `json:"type,omitempty"`
+	// Queue is the named queue that it is about; empty: none.
+	Queue string `json:"queue,omitempty"`
 	// Owner is who owns the type, as its handler's policy says; empty: not on record.
 	Owner string `json:"owner,omitempty"`
 	// ErrorCode is that of the jobs that failed or are tried again.

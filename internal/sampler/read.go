@@ -89,7 +89,7 @@ func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.R
 // addFinding adds the jobs that a finding is about.
 func addFinding(k *figures.Kind, f health.Finding) {
 	switch f.Code {
-	case health.OrganizationPaused, health.TypePaused:
+	case health.OrganizationPaused, health.TypePaused, health.QueuePaused:
 		k.HeldBack.Paused += f.Count
 	case health.CapReached:
 		k.HeldBack.Capped += f.Count

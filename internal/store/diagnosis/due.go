@@ -19,6 +19,10 @@ const (
 	Unhandled Reason = "unhandled"
 	Capped    Reason = "capped"
 	Free      Reason = "free"
+	// Of jobs in named queues: the queue is paused, no worker of its fleet lives, or it is at its limit or its rate.
+	QueuePaused   Reason = "queue paused"
+	QueueUnworked Reason = "queue unworked"
+	QueueLimited  Reason = "queue limited"
 )
 
 // Due is a group of due jobs: of one type, held back by the same.
@@ -28,14 +32,16 @@ type Due struct {
 	Reason Reason
 	// OrgID is set where an organization holds them back: a pause or a cap.
 	OrgID string
-	// Needs are the source and the hooks that foreign jobs wait for, as text.
+	// Needs are the source and the hooks that foreign jobs wait for, as text; of jobs that their named queue holds back, its name.
 	Needs string
+	// Fleet is the fleet without a worker; empty: the one without a name.
+	Fleet string
 	Count int64
 	// Since is when the one that has been due longest fell due; ID and ExampleOrg are its own. Of an accounting job ID is the document's.
 	Since      time.Time
 	ID         string
 	ExampleOrg string
-	// Limit is the cap, and HeldSince when the pause began; zero where there is none.
+	// Limit is the cap (0: the queue is at its rate), and HeldSince when the pause began; zero where there is none.
 	Limit     int64
 	HeldSince time.Time
 }
@@ -72,25 +78,31 @@ WITH due AS MATERIALIZED (
            CASE WHEN o.paused_at IS NULL THEN concat_ws(', ', 'source ' || nullif(o.source, 'daybook'), 'hooks ' || nullif(array_to_string(o.hooks, ' '), '')) END AS needs
       FROM due d JOIN orgs o USING (org_id)
 )
-SELECT '', h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END, coalesce(CASE WHEN h.reason = 'source' THEN h.needs END, ''), count(*), min(h.ready_at),
+SELECT '', h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END, coalesce(CASE WHEN h.reason = 'source' THEN h.needs END, ''), '', count(*), min(h.ready_at),
        (array_agg(h.id ORDER BY h.ready_at))[1], (array_agg(h.org_id ORDER BY h.ready_at))[1], coalesce(max(h.cap), 0), max(h.paused_at)
   FROM held h
  GROUP BY 1, 2, 3, 4
- ORDER BY 6`,
+ ORDER BY 7`,
 	"jobs": `
 WITH due AS MATERIALIZED (
-    (SELECT q.id, q.org_id, q.type, q.ready_at
-       FROM daybook.jobs q
-      WHERE $1 = '' AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
-      ORDER BY q.ready_at
+    (SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.ready_at
+       FROM daybook.fleets f
+      CROSS JOIN LATERAL (
+            SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.ready_at
+              FROM daybook.jobs q
+             WHERE $1 = '' AND q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
+             ORDER BY q.ready_at
+             LIMIT $2) one
+      ORDER BY one.ready_at
       LIMIT $2)
     UNION ALL
-    SELECT one.id, one.org_id, one.type, one.ready_at
-      FROM generate_series(1, 3) AS p (priority)
+    SELECT one.id, one.org_id, one.type, one.queue, one.fleet, one.ready_at
+      FROM daybook.fleets f
+     CROSS JOIN generate_series(1, 3) AS p (priority)
      CROSS JOIN LATERAL (
-           SELECT q.id, q.org_id, q.type, q.ready_at
+           SELECT q.id, q.org_id, q.type, q.queue, q.fleet, q.ready_at
              FROM daybook.jobs q
-            WHERE $1 <> '' AND q.state = 'pending' AND q.priority = p.priority AND q.org_id = $1 AND q.ready_at <= statement_timestamp()
+            WHERE $1 <> '' AND q.state = 'pending' AND q.fleet = f.id AND q.priority = p.priority AND q.org_id = $1 AND q.ready_at <= statement_timestamp()
             LIMIT $2 / 3) one
 ), orgs AS MATERIALIZED (
     SELECT d.org_id, o.paused_at,
@@ -99,21 +111,34 @@ WITH due AS MATERIALIZED (
       FROM (SELECT DISTINCT due.org_id FROM due) d
       LEFT JOIN daybook.organizations o ON o.id = d.org_id
 ), handled AS MATERIALIZED (
-    SELECT array_agg(t.type) AS types
+    SELECT w.fleet, array_agg(t.type) AS types
       FROM daybook.job_workers w
      CROSS JOIN LATERAL unnest(w.types) AS t (type)
      WHERE w.last_seen > statement_timestamp() - interval '5 minutes'
+     GROUP BY w.fleet
+), named AS MATERIALIZED (
+    SELECT u.name, f.name AS fleet, u.paused_at,
+           NOT EXISTS (SELECT FROM daybook.job_workers w WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes') AS unworked,
+           CASE WHEN u.max_parallel <= (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.queue = u.name) THEN u.max_parallel END AS cap,
+           EXISTS (SELECT FROM daybook.queue_rates r
+                    WHERE r.queue = u.name AND r.starts < 1 AND r.at > statement_timestamp() - make_interval(secs => 10 + 2 * u.rate_seconds / u.rate)) AS spent
+      FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fleet
+     WHERE u.name IN (SELECT due.queue FROM due)
 ), held AS (
-    SELECT d.id, d.org_id, d.type, d.ready_at, o.paused_at, o.cap,
-           CASE WHEN o.paused_at IS NOT NULL THEN 'paused' WHEN d.type <> ALL (h.types) THEN 'unhandled'
-                WHEN o.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
-      FROM due d JOIN orgs o USING (org_id) CROSS JOIN handled h
+    SELECT d.id, d.org_id, d.type, d.ready_at, coalesce(o.paused_at, n.paused_at) AS paused_at, n.name, n.fleet,
+           CASE WHEN o.paused_at IS NOT NULL THEN 'paused' WHEN n.paused_at IS NOT NULL THEN 'queue paused' WHEN n.unworked THEN 'queue unworked'
+                WHEN d.type <> ALL (h.types) THEN 'unhandled' WHEN o.cap IS NOT NULL THEN 'capped' WHEN n.cap IS NOT NULL OR n.spent THEN 'queue limited' ELSE 'free' END AS reason,
+           coalesce(o.cap, n.cap) AS cap
+      FROM due d JOIN orgs o USING (org_id)
+      LEFT JOIN handled h ON h.fleet = d.fleet
+      LEFT JOIN named n ON n.name = d.queue
 )
-SELECT CASE WHEN h.reason IN ('paused', 'capped') THEN '' ELSE h.type END, h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END, '', count(*), min(h.ready_at),
+SELECT CASE WHEN h.reason IN ('unhandled', 'free') THEN h.type ELSE '' END, h.reason, CASE WHEN h.reason IN ('paused', 'capped') THEN h.org_id ELSE '' END,
+       CASE WHEN h.reason LIKE 'queue %' THEN h.name ELSE '' END, CASE WHEN h.reason = 'queue unworked' THEN h.fleet ELSE '' END, count(*), min(h.ready_at),
        (array_agg(h.id ORDER BY h.ready_at))[1], (array_agg(h.org_id ORDER BY h.ready_at))[1], coalesce(max(h.cap), 0), max(h.paused_at)
   FROM held h
- GROUP BY 1, 2, 3, 4
- ORDER BY 6`,
+ GROUP BY 1, 2, 3, 4, 5
+ ORDER BY 7`,
 	"tasks": `
 WITH due AS MATERIALIZED (
     SELECT o.task_id, o.task_type, o.scheduled_at
@@ -135,10 +160,10 @@ WITH due AS MATERIALIZED (
            CASE WHEN t.paused_at IS NOT NULL THEN 'paused' WHEN d.task_type <> ALL (h.types) THEN 'unhandled' WHEN t.cap IS NOT NULL THEN 'capped' ELSE 'free' END AS reason
       FROM due d JOIN types t USING (task_type) CROSS JOIN handled h
 )
-SELECT h.task_type, h.reason, '', '', count(*), min(h.scheduled_at), (array_agg(h.task_id::text ORDER BY h.scheduled_at, h.task_id))[1], '', coalesce(max(h.cap), 0), max(h.paused_at)
+SELECT h.task_type, h.reason, '', '', '', count(*), min(h.scheduled_at), (array_agg(h.task_id::text ORDER BY h.scheduled_at, h.task_id))[1], '', coalesce(max(h.cap), 0), max(h.paused_at)
   FROM held h
  GROUP BY 1, 2
- ORDER BY 6`,
+ ORDER BY 7`,
 }
 
 // DueJobs groups the due jobs of a kind, of those Most that have been due longest: of one organization, or, with the empty id, of all. The group
@@ -146,7 +171,7 @@ SELECT h.task_type, h.reason, '', '', count(*), min(h.scheduled_at), (array_agg(
 func DueJobs(ctx context.Context, q store.Querier, kind, org string) ([]Due, error) {
 	groups, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (d Due, err error) {
 		var held *time.Time
-		err = row.Scan(&d.Type, &d.Reason, &d.OrgID, &d.Needs, &d.Count, &d.Since, &d.ID, &d.ExampleOrg, &d.Limit, &held)
+		err = row.Scan(&d.Type, &d.Reason, &d.OrgID, &d.Needs, &d.Fleet, &d.Count, &d.Since, &d.ID, &d.ExampleOrg, &d.Limit, &held)
 		d.HeldSince = store.Value(held)
 		return d, err
 	}, dueStatements[kind], org, Most)

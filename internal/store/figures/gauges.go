@@ -134,9 +134,9 @@ type DeadLetters struct {
 
 // HeldBack counts due jobs that no worker may take, by the reason.
 type HeldBack struct {
-	// Paused: their organization or type is paused.
+	// Paused: their organization, type or named queue is paused.
 	Paused int64 `json:"paused"`
-	// Capped: their organization or type has as many jobs leased as its cap allows.
+	// Capped: their organization, type or named queue has as many jobs leased as its cap allows, or the queue is at its rate.
 	Capped int64 `json:"capped"`
 	// Source: their organization's source or hooks are not Daybook's own, so that not every worker can work them.
 	Source int64 `json:"source"`

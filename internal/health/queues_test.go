@@ -1,0 +1,74 @@
+package health_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/internal/health"
+)
+
+func TestWhatNamedQueuesHoldBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+SELECT daybook.set_queue('reports'), daybook.set_queue('print', 'printers'), daybook.set_queue('narrow', NULL, 1), daybook.set_queue('slow', NULL, NULL, 1, 60), daybook.set_queue('plain');
+SELECT daybook.pause_queue('reports'), daybook.pause_queue('plain');
+INSERT INTO daybook.queue_rates (queue, starts, at) VALUES ('slow', 0, now());
+INSERT INTO daybook.jobs (id, org_id, type, payload, queue, fleet, ready_at) VALUES
+  ('a', 'acme', 'mail', '{}', 'reports', 0, now() - interval '1 hour'), ('b', 'acme', 'press', '{}', 'print', daybook.queue_fleet('print'), now() - interval '2 hours'),
+  ('c', 'acme', 'mail', '{}', 'narrow', 0, now() - interval '3 minutes'), ('d', 'acme', 'mail', '{}', 'slow', 0, now());
+INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at)
+  VALUES ('held', 'acme', 'mail', '{}', 'narrow', 'leased', 1, 't', 1, 0, now(), now())`)
+	r := b.check()
+	paused := one(t, r, health.QueuePaused)
+	assert.Equal(t, health.Warning, paused.Severity)
+	assert.Contains(t, paused.Says, "Queue reports is paused, since ")
+	assert.Contains(t, paused.Says, "1 due job waits, the oldest due for 1 h.")
+	assert.Contains(t, paused.Todo, "daybook queues resume reports")
+	unworked := one(t, r, health.QueueUnworked)
+	assert.Equal(t, "print", unworked.Queue)
+	assert.Contains(t, unworked.Says, "No worker of the fleet printers")
+	assert.Contains(t, unworked.Todo, "DAYBOOK_FLEET=printers daybook worker")
+	caps := of(r, health.CapReached)
+	if assert.Len(t, caps, 2) {
+		assert.Contains(t, caps[0].Says, "Queue narrow is at its limit of 1 job at a time")
+		assert.Equal(t, health.Warning, caps[0].Severity)
+		assert.Contains(t, caps[1].Says, "Queue slow is at its rate")
+		assert.Equal(t, health.Info, caps[1].Severity)
+	}
+	assert.Empty(t, of(r, health.OldestDue), "what a queue holds back is no riddle")
+	assert.Empty(t, of(r, health.HandlerMissing))
+}
+
+func TestSequenceHeld(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.enqueue_job('acme', 'mail', '{}', sequence => s) FROM unnest(ARRAY['order-7', 'order-7', 'order-7', 'alone', 'goes', 'goes']) AS s`)
+	b.exec(`SELECT daybook.check_waits()`)
+	b.exec(`
+UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', last_error_code = 'TIMEOUT', finished_at = clock_timestamp() - interval '1 hour'
+  FROM daybook.job_sequences s WHERE s.holder = j.id AND s.key IN ('order-7', 'alone')`)
+	f := one(t, b.check(), health.SequenceHeld)
+	assert.EqualValues(t, 2, f.Count)
+	assert.Equal(t, health.Warning, f.Severity)
+	assert.Contains(t, f.Says, "Sequence order-7 of organization acme is held up, since 1 h, by a dead letter of type mail (TIMEOUT): 2 jobs wait for their turn.")
+	assert.Contains(t, f.Todo, "daybook jobs retry "+f.Example)
+	b.exec(`UPDATE daybook.jobs SET state = 'cancelled' WHERE id = $1`, f.Example)
+	b.exec(`SELECT daybook.check_waits()`)
+	assert.Empty(t, of(b.check(), health.SequenceHeld), "the next one has the turn")
+}
+
+// A job that waits for others, or for a callback, is neither due nor tried again.
+func TestWaitingJobsAreNotDue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.jobs (id, org_id, type, payload, last_error, last_error_code, run_count, ready_at) VALUES
+  ('called', 'acme', 'mail', '{}', 'asks', 'AWAITING_CALLBACK', 1, now() + interval '1 hour'), ('turn', 'acme', 'mail', '{}', 'no', 'TIMEOUT', 1, '9999-12-31 00:00:00+00')`)
+	r := b.check()
+	assert.Empty(t, of(r, health.RetryingJobs))
+	assert.Empty(t, of(r, health.OldestDue))
+	assert.Contains(t, r.Summary, "nothing waits")
+}
