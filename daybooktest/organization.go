@@ -49,7 +49,7 @@ func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
 		tb.Fatalf("daybooktest: organization %s: rules: %v", o.ID, err)
 	}
 	ctx := tb.Context()
-	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return o.write(ctx, tx, name) }); err != nil {
+	if err := store.Begin(ctx, pool, func(tx pgx.Tx) error { return o.write(ctx, tx, name) }); err != nil {
 		tb.Fatalf("daybooktest: organization %s: %v", cmp.Or(o.ID, "without an id"), err)
 	}
 }

@@ -43,7 +43,7 @@ func (h *PlaidHandler) token(ctx context.Context, c *call[PlaidEnrichment]) (str
 		return "", invalid("accessTokenRef cannot be written as JSON")
 	}
 	var raw json.RawMessage
-	err = pgx.BeginTxFunc(ctx, h.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = store.Begin(ctx, h.pool, func(tx pgx.Tx) error {
 		var err error
 		raw, err = store.CallFunction(ctx, tx, h.tokens[0], h.tokens[1], c.orgID, c.id, argument)
 		return err

@@ -161,10 +161,10 @@ SELECT 0::bigint, (SELECT count(*) FROM gone), 0::bigint, 0::bigint, 0::bigint`
 func RecordArchived(ctx context.Context, tx pgx.Tx, f Archived) error {
 	const stmt = `
 INSERT INTO daybook.archives AS a (key, kind, counts, lines, bytes, sha256, org_ids, first_at, last_at)
-VALUES (@key, @kind, @counts, @lines, @bytes, decode(@sha256, 'hex'), @orgs, @first, @last)
+VALUES (@key, @kind, @counts, @lines, @bytes, decode(@digest::text, 'hex'), @orgs, @first, @last)
 ON CONFLICT (key) DO NOTHING`
 	_, err := tx.Exec(ctx, stmt, pgx.NamedArgs{
-		"key": f.Key, "kind": f.Kind, "counts": f.Counts, "lines": f.Lines, "bytes": f.Bytes, "sha256": f.SHA256, "orgs": f.Organizations,
+		"key": f.Key, "kind": f.Kind, "counts": f.Counts, "lines": f.Lines, "bytes": f.Bytes, "digest": f.SHA256, "orgs": f.Organizations,
 		"first": f.FirstAt, "last": f.LastAt,
 	})
 	return Wrap("put the file on record", err)

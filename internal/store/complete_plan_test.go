@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -23,8 +24,8 @@ func TestCompletementsReadNoOldAttempts(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	one := &bundle{DB: b.DB, t: t, store: store.New(pool)}
-	db := *b.DB
-	db.Pool, one.DB = pool, &db
+	db := *b.Database
+	db.Pool, one.DB = pool, &pgtest.DB{Database: &db}
 	complete := func(outcome models.Outcome) {
 		b.exec(`UPDATE daybook.accounting_work_queue SET ready_at = clock_timestamp() WHERE state = 'pending'`)
 		turn := one.turn("turn")

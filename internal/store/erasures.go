@@ -157,7 +157,7 @@ WITH doomed AS MATERIALIZED (
 ), actions AS (
     UPDATE daybook.actions a SET subject = '', details = jsonb_build_object('erased', @erasure::text)
       FROM doomed d
-     WHERE a.subject = d.id AND (a.org_id = @org OR a.org_id IS NULL) AND NOT a.details ? 'erased'
+     WHERE a.subject = d.id AND (a.org_id = @org OR a.org_id IS NULL) AND a.details -> 'erased' IS NULL
     RETURNING 1
 ), jobs AS (
     DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
@@ -172,7 +172,7 @@ WITH receipts AS (
 ), attempts AS (
     DELETE FROM daybook.attempts a WHERE a.org_id = @org AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
 ), adopted AS (
-    UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', @erasure::text) WHERE r.org_id = @org AND NOT r.legacy_row ? 'erased' RETURNING 1
+    UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', @erasure::text) WHERE r.org_id = @org AND r.legacy_row -> 'erased' IS NULL RETURNING 1
 ), sessions AS (
     DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = @org RETURNING 1
 ), tokens AS (
@@ -188,7 +188,7 @@ const eraseActions = `
 WITH marked AS (
     UPDATE daybook.actions a SET subject = '', details = jsonb_build_object('erased', @erasure::text)
      WHERE a.id IN (SELECT x.id FROM daybook.actions x
-                     WHERE NOT x.details ? 'erased' AND (x.subject <> '' OR x.details <> '{}')
+                     WHERE x.details -> 'erased' IS NULL AND (x.subject <> '' OR x.details <> '{}')
                        AND CASE WHEN @kind = '' THEN x.org_id = @org
                                 ELSE (x.org_id = @org OR x.org_id IS NULL)
                                      AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE @kind || '=' || @link = ANY (string_to_array(btrim(v.value, '[]'), ',')))

@@ -161,6 +161,7 @@ func TestEveryCheckIsBroken(t *testing.T) {
 			broken[d.check+"_in_"+kind] = true
 		}
 	}
+	broken["waits_for_nothing"] = true // in package jobs, whose worker makes jobs wait
 	for _, c := range store.QueueChecks() {
 		assert.True(t, broken[c.Kind], "no test breaks %s", c.Kind)
 		delete(broken, c.Kind)
