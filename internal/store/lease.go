@@ -161,8 +161,9 @@ func returnUnused(room Room, shares []share, jobs []Job) {
 // plan stays the same. What a partition may give is bounded by its organization's cap where the caller holds that
 // organization's lock (@locked); without it a capped organization gives nothing.
 //
-// A partition is bounded by whole rows of its index, from the cursor to the last one that is due. A microsecond is the least that two times
-// differ by.
+// A partition is bounded by the columns of its index one by one: a comparison of rows would not end where the partition does, but where the
+// organization does, behind all that waits there for its time or in other slots. The index of all that is due (jobs_ready) answers another
+// condition than this state, so the planner cannot take it instead.
 const leaseStmt = `
 WITH due AS MATERIALIZED (
     SELECT j.id
@@ -173,10 +174,8 @@ WITH due AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT q.id
              FROM daybook.jobs q
-            WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority
-              AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.slot/* accounting: */, s.at, s.id)
-              AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id)
-                < (s.org_id/* jobs */, s.slot/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
+            WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
+              AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
                        /* queues: WHEN u.paused_at IS NOT NULL OR num_nonnulls(u.max_parallel, u.rate) > 0 AND NOT s.counts THEN 0 */

@@ -107,10 +107,8 @@ SELECT j.*
               q.updated_at,
               ` + droppedColumn + `
          FROM daybook.jobs q
-        WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority
-          AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id) >= (s.org_id/* jobs */, s.slot/* accounting: */, s.at, s.id)
-          AND (q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id)
-            < (s.org_id/* jobs */, s.slot/* accounting: */, statement_timestamp() + interval '1 microsecond', '')
+        WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
+          AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
         ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
         LIMIT CASE WHEN o.paused_at IS NULL AND o.max_in_flight IS NULL
                    /* queues: AND u.paused_at IS NULL AND num_nonnulls(u.max_parallel, u.rate) = 0 */
