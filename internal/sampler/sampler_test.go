@@ -116,6 +116,9 @@ func TestSample(t *testing.T) {
 INSERT INTO daybook.jobs (org_id, type, payload, ready_at) VALUES
   ('paused', 'email', '{}', now() - interval '1 day'), ('o', 'email', '{}', now() - interval '1 hour'), ('o', 'email', '{}', now() + interval '1 hour'),
   ('o', 'sms', '{}', now() - interval '1 minute')`)
+	b.exec(`SELECT daybook.set_queue('bulk'), daybook.set_queue('q', 'other')`)
+	b.exec(`SELECT daybook.pause_queue('bulk')`)
+	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload, queue, ready_at) VALUES ('o', 'email', '{}', 'bulk', now() - interval '2 days')`)
 	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload, state, last_error, last_error_code, finished_at) VALUES ('o', 'email', '{}', 'failed', 'e', 'TIMEOUT', now())`)
 	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload, state, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at, run_count)
 VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour', 1)`)
@@ -131,18 +134,18 @@ VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour
 	require.True(t, g.Fresh())
 
 	jobs := g.Kind("jobs")
-	assert.Equal(t, figures.Counts{Due: 3, Waiting: 1, Leased: 1, Failed: 1}, jobs.Counts)
+	assert.Equal(t, figures.Counts{Due: 4, Waiting: 1, Leased: 1, Failed: 1}, jobs.Counts)
 	assert.Empty(t, jobs.Estimated)
 	assert.InDelta(t, time.Hour, jobs.OldestDueAge, float64(time.Minute), "what is paused does not age")
 	assert.InDelta(t, time.Hour, published.Kind("jobs").OldestDueAge, float64(time.Minute))
 	assert.EqualValues(t, 1, jobs.StaleLeases)
 	assert.EqualValues(t, 1, jobs.Unhandled)
-	assert.EqualValues(t, 1, jobs.HeldBack.Paused)
+	assert.EqualValues(t, 2, jobs.HeldBack.Paused, "of the paused organization, and of the paused queue")
 	types := map[string]figures.Type{}
 	for _, ty := range jobs.Types {
 		types[ty.Type] = ty
 	}
-	assert.Equal(t, figures.Counts{Due: 2, Waiting: 1, Leased: 1, Failed: 1}, types["email"].Counts)
+	assert.Equal(t, figures.Counts{Due: 3, Waiting: 1, Leased: 1, Failed: 1}, types["email"].Counts)
 	assert.EqualValues(t, 1, types["sms"].Unhandled)
 	assert.Equal(t, "growth", types["email"].Owner)
 	assert.Equal(t, "finance", g.Kind("accounting").Types[0].Owner)

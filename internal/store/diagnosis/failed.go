@@ -124,16 +124,26 @@ SELECT g.type, g.code, g.n, g.since, g.last, q.document_id, q.org_id, left(coale
  ORDER BY g.n DESC, g.code`,
 	"jobs": `
 WITH open AS MATERIALIZED (
-    (SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id
-       FROM daybook.jobs q
-      WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() AND q.ready_at < '9999-12-31 00:00:00+00'
-      ORDER BY q.ready_at
+    (SELECT one.*
+       FROM daybook.fleets f
+      CROSS JOIN LATERAL (
+            SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id, q.ready_at
+              FROM daybook.jobs q
+             WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() AND q.ready_at < '9999-12-31 00:00:00+00'
+             ORDER BY q.ready_at
+             LIMIT $2) one
+      ORDER BY one.ready_at
       LIMIT $2)
     UNION ALL
-    (SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id
-       FROM daybook.jobs q
-      WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
-      ORDER BY q.ready_at
+    (SELECT one.*
+       FROM daybook.fleets f
+      CROSS JOIN LATERAL (
+            SELECT q.id, q.type, q.last_error_code AS code, q.updated_at AS at, q.run_count, q.org_id, q.ready_at
+              FROM daybook.jobs q
+             WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
+             ORDER BY q.ready_at
+             LIMIT $2) one
+      ORDER BY one.ready_at
       LIMIT $2)
 ), groups AS (
     SELECT o.type, o.code, count(*) AS n, min(o.at) AS since, max(o.at) AS last, (array_agg(o.id ORDER BY o.at DESC, o.id))[1] AS id

@@ -37,6 +37,9 @@ ANALYZE daybook.jobs, daybook.accounting_work_queue`)
 			})
 			require.NoError(t, err, "%s %s", what, kind)
 			assert.NotContains(t, plan, "Bitmap", "%s %s", what, kind)
+			if kind == "jobs" && what != "failed" {
+				assert.Contains(t, plan, "(fleet = f.id)", "%s: along the index, which begins with the fleet", what)
+			}
 			assert.NotContains(t, plan, "Seq Scan on jobs", "%s %s", what, kind)
 			assert.NotContains(t, plan, "Seq Scan on accounting_work_queue", "%s %s", what, kind)
 		}

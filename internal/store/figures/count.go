@@ -80,23 +80,36 @@ SELECT d.org_id, count(*), min(d.ready_at)
 		arguments: []any{store.StaleAfter.Seconds()},
 		oldest: `
 SELECT min(x.ready_at) FROM (
-    SELECT q.ready_at FROM daybook.jobs q
-     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
-       AND q.org_id <> ALL (ARRAY(SELECT o.id FROM daybook.organizations o WHERE o.paused_at IS NOT NULL))
-     ORDER BY q.ready_at LIMIT 1) x`,
+    SELECT one.ready_at
+      FROM daybook.fleets f
+     CROSS JOIN LATERAL (
+           SELECT q.ready_at FROM daybook.jobs q
+            WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp()
+              AND q.org_id <> ALL (ARRAY(SELECT o.id FROM daybook.organizations o WHERE o.paused_at IS NOT NULL))
+              AND (q.queue IS NULL OR q.queue <> ALL (ARRAY(SELECT u.name FROM daybook.queues u WHERE u.paused_at IS NOT NULL)))
+            ORDER BY q.ready_at LIMIT 1) one) x`,
 		statement: `
 WITH due AS MATERIALIZED (
-    SELECT q.org_id, q.type, q.ready_at FROM daybook.jobs q
-     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1 + 1
+    SELECT one.org_id, one.type, one.queue, one.ready_at
+      FROM daybook.fleets f
+     CROSS JOIN LATERAL (
+           SELECT q.org_id, q.type, q.queue, q.ready_at FROM daybook.jobs q
+            WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1 + 1) one
+     ORDER BY one.ready_at LIMIT $1 + 1
 ), waiting AS MATERIALIZED (
-    SELECT q.type FROM daybook.jobs q
-     WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() ORDER BY q.ready_at LIMIT $1 + 1
+    SELECT one.type
+      FROM daybook.fleets f
+     CROSS JOIN LATERAL (
+           SELECT q.type, q.ready_at FROM daybook.jobs q
+            WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp() ORDER BY q.ready_at LIMIT $1 + 1) one
+     ORDER BY one.ready_at LIMIT $1 + 1
 ), leased AS MATERIALIZED (
     SELECT q.type, q.last_attempted_at FROM daybook.jobs q WHERE q.state = 'leased' ORDER BY q.last_attempted_at LIMIT $1 + 1
 ), failed AS MATERIALIZED (
     SELECT q.type, q.last_error_code FROM daybook.jobs q WHERE q.state = 'failed' ORDER BY q.finished_at DESC, q.id LIMIT $1 + 1
 )
-SELECT 'due', d.type, '', count(*), min(d.ready_at) FILTER (WHERE d.org_id <> ALL (ARRAY(SELECT o.id FROM daybook.organizations o WHERE o.paused_at IS NOT NULL))) FROM due d GROUP BY d.type
+SELECT 'due', d.type, '', count(*), min(d.ready_at) FILTER (WHERE d.org_id <> ALL (ARRAY(SELECT o.id FROM daybook.organizations o WHERE o.paused_at IS NOT NULL))
+       AND (d.queue IS NULL OR d.queue <> ALL (ARRAY(SELECT u.name FROM daybook.queues u WHERE u.paused_at IS NOT NULL)))) FROM due d GROUP BY d.type
 UNION ALL
 SELECT 'waiting', w.type, '', count(*), NULL FROM waiting w GROUP BY w.type
 UNION ALL
@@ -112,8 +125,12 @@ SELECT DISTINCT 'handled', t.type, '', 0, NULL::timestamptz FROM daybook.job_wor
 SELECT count(*) FILTER (WHERE q.ready_at <= statement_timestamp()), count(*) FROM daybook.jobs q TABLESAMPLE SYSTEM ($1) WHERE q.state = 'pending'`,
 		organizations: `
 SELECT d.org_id, count(*), min(d.ready_at)
-  FROM (SELECT q.org_id, q.ready_at FROM daybook.jobs q
-         WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1) d
+  FROM (SELECT one.org_id, one.ready_at
+          FROM daybook.fleets f
+         CROSS JOIN LATERAL (
+               SELECT q.org_id, q.ready_at FROM daybook.jobs q
+                WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() ORDER BY q.ready_at LIMIT $1) one
+         ORDER BY one.ready_at LIMIT $1) d
  GROUP BY d.org_id ORDER BY 2 DESC, 1 LIMIT $2`,
 	},
 	"tasks": {
