@@ -32,19 +32,21 @@ type picture struct {
 // workflowQueue is where the test's workflows are worked.
 const workflowQueue = "media"
 
-// workflows registers the type resize, worked by a workflow. Its worker is started by poll.
+// workflows registers the type resize, worked by a workflow. Its worker is started by poll; attempts after that wait for the
+// workflow's end.
 func (b *bundle) workflows(c TemporalConfig, f any) (temporal client.Client, poll func()) {
 	b.t.Helper()
 	server := temporaltest.Shared(b.t)
 	temporal = server.Client(b.t, server.Namespace(b.t))
 	c.Client, c.Workflow, c.TaskQueue = temporal, "Resize", workflowQueue
-	c.Timeout = max(c.Timeout, 20*time.Millisecond)
+	c.Timeout = max(c.Timeout, 2*time.Second)
 	h, err := NewTemporal(c)
 	require.NoError(b.t, err)
-	policy := FunctionPolicy(c.Timeout)
+	policy := FunctionPolicy(time.Minute)
 	policy.Base = time.Minute
 	jobs.RegisterRaw(b.registry, "resize", policy, h.Handle)
 	return temporal, func() {
+		h.c.Timeout = time.Minute
 		w := worker.New(temporal, workflowQueue, worker.Options{})
 		w.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: "Resize"})
 		require.NoError(b.t, w.Start())
@@ -189,7 +191,7 @@ func TestWorkflowIsEnded(t *testing.T) {
 			b := setup(t)
 			config := TemporalConfig{}
 			if name == "timed out" {
-				config.RunTimeout = time.Second
+				config.RunTimeout = 4 * time.Second
 			}
 			temporal, poll := b.workflows(config, func(ctx workflow.Context, _ picture) error { return workflow.Sleep(ctx, time.Hour) })
 			id := b.enqueue(image())
@@ -200,6 +202,9 @@ func TestWorkflowIsEnded(t *testing.T) {
 			}
 			require.NoError(t, c.end(temporal, WorkflowID(id)))
 			require.Error(t, temporal.GetWorkflow(t.Context(), WorkflowID(id), "").Get(t.Context(), nil))
+			if name != "cancelled" {
+				poll()
+			}
 			b.due()
 			b.work()
 			j := b.job(id)
