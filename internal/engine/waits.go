@@ -14,8 +14,9 @@ type waitChecker interface {
 }
 
 const (
-	// checkWaitsEvery is the longest pause between two calls of CheckWaits. Work that is announced ends it.
-	checkWaitsEvery = time.Second
+	// checkWaitsEvery is the longest pause between two calls of CheckWaits, for when an announcement was missed. Work that is announced ends
+	// it, so an idle process asks hardly anything.
+	checkWaitsEvery = 10 * time.Second
 	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one between two calls.
 	checkWaitsAgain = 50 * time.Millisecond
 )
