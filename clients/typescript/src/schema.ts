@@ -1327,6 +1327,11 @@ export interface components {
              * @description Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes
              */
             staleLeases: number;
+            /**
+             * Format: int64
+             * @description Pending jobs that wait for their turn in a sequence or for other jobs; they are not due
+             */
+            waiting: number;
         } & {
             [key: string]: unknown;
         };
