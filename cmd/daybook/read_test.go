@@ -85,8 +85,8 @@ UPDATE daybook.jobs SET state = 'failed', last_error = 'no', last_error_code = '
 		assert.Equal(t, []string{"at", "counts", "due", "failedByCode", "kind", "oldestDue", "oldestPending", "staleLeases", "waiting"}, keys)
 	}
 	text := b.ok("status")
-	assert.Regexp(t, `(?m)^accounting +0 +0 +0 +0 +0 +0 +0$`, text)
-	assert.Regexp(t, `(?m)^jobs +2 +1 +1 +1 +0 +1 +0$`, text)
+	assert.Regexp(t, `(?m)^accounting +0 +0 +0 +0 +0 +0 +0 +0$`, text)
+	assert.Regexp(t, `(?m)^jobs +2 +1 +0 +1 +1 +0 +1 +0$`, text)
 	assert.Regexp(t, `(?m)^jobs: due longest: job \S+ \(mail\) of organization acme, for `, text)
 	assert.Regexp(t, `(?m)^ +1 +jobs +HANDLER_ERROR$`, text)
 
