@@ -232,6 +232,7 @@ func TestFunctionIsAskedAgainWhenItsAnswerWasLost(t *testing.T) {
 	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)))
 }
 
+// callBack sends an answer.
 func (b *bundle) callBack(token, data string) {
 	b.t.Helper()
 	_, err := queue.CompleteCallback(b.t.Context(), b.Pool, token, json.RawMessage(data))

@@ -64,9 +64,14 @@ func (b *bundle) enqueueFor(org string, p queue.Payload, o queue.JobOptions) str
 	return e.ID
 }
 
-// work works everything that is due.
+// work works everything that is due. Before that it has what is on record about waiting jobs decided: the engine does that beside a turn, and has the
+// job's row meanwhile, which the turn would leave alone.
 func (b *bundle) work() {
 	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		b.exec(`SELECT daybook.check_waits()`)
+		return b.count(`SELECT count(*) FROM daybook.job_wait_checks`) == 0
+	}, time.Minute, 5*time.Millisecond)
 	b.turns++
 	turn := store.Turn{ID: fmt.Sprintf("run/0/%d", b.turns), Worker: "test", WorkflowRunID: "run"}
 	_, err := b.engine.Process(b.t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
