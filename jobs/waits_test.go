@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -125,7 +124,9 @@ func TestADeadLetterHoldsItsSequenceUp(t *testing.T) {
 	var worked []string
 	broken := true
 	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1}, func(_ context.Context, job *jobs.Job[greet]) error {
-		worked = append(worked, job.Payload.Name)
+		if job.Payload.Name != "after" { // which may run beside a job of the sequence
+			worked = append(worked, job.Payload.Name)
+		}
 		if broken {
 			return errors.New("no")
 		}
@@ -156,7 +157,7 @@ func TestADeadLetterHoldsItsSequenceUp(t *testing.T) {
 		b.check()
 		b.work()
 	}
-	assert.Equal(t, []string{"0", "0", "1", "2"}, slices.DeleteFunc(worked, func(s string) bool { return s == "after" }))
+	assert.Equal(t, []string{"0", "0", "1", "2"}, worked)
 	assert.Equal(t, models.JobCompleted, b.row(after).State)
 }
 
