@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,10 +72,18 @@ var words = []retired{
 
 const root = "../.."
 
-// files calls f for each line of each file that is held to the vocabulary.
-func files(t *testing.T, f func(path string, number int, line string)) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+// file is one that is held to the vocabulary. Its first line is its name.
+type file struct {
+	path  string
+	lines []string
+	// lower are the lines in lower case.
+	lower []string
+}
+
+// repository is read once for all tests.
+var repository = sync.OnceValues(func() ([]file, error) {
+	var found []file
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -97,12 +106,23 @@ func files(t *testing.T, f func(path string, number int, line string)) {
 		if err != nil {
 			return err
 		}
-		f(name, 0, name)
-		for i, line := range strings.Split(string(text), "\n") {
-			f(name, i+1, line)
-		}
+		all := name + "\n" + string(text)
+		found = append(found, file{path: name, lines: strings.Split(all, "\n"), lower: strings.Split(strings.ToLower(all), "\n")})
 		return nil
-	}))
+	})
+	return found, err
+})
+
+// files calls f for each line of each file that is held to the vocabulary; number 0 is the file's name.
+func files(t *testing.T, f func(path string, number int, line string)) {
+	t.Helper()
+	all, err := repository()
+	require.NoError(t, err)
+	for _, file := range all {
+		for i, line := range file.lines {
+			f(file.path, i, line)
+		}
+	}
 }
 
 func (e exception) isFor(path string) bool {
@@ -116,18 +136,22 @@ func (e exception) covers(path, line string) bool {
 // TestRetiredWords finds retired words in documents, code and names of files.
 func TestRetiredWords(t *testing.T) {
 	t.Parallel()
-	patterns := make([]*regexp.Regexp, len(words))
-	for i, w := range words {
-		patterns[i] = regexp.MustCompile(w.pattern)
-	}
-	files(t, func(path string, number int, line string) {
-		for i, w := range words {
-			excepted := func(e exception) bool { return e.covers(path, line) }
-			if found := patterns[i].FindString(line); found != "" && !slices.ContainsFunc(w.except, excepted) {
-				t.Errorf("%s:%d: %q: instead of %s, write %s\n\t%s", path, number, strings.TrimSpace(found), w.word, w.instead, strings.TrimSpace(line))
+	all, err := repository()
+	require.NoError(t, err)
+	for _, w := range words {
+		pattern, parts := regexp.MustCompile(w.pattern), needed(t, w.pattern)
+		for _, file := range all {
+			for number, line := range file.lines {
+				if !containsAny(file.lower[number], parts) {
+					continue
+				}
+				excepted := func(e exception) bool { return e.covers(file.path, line) }
+				if found := pattern.FindString(line); found != "" && !slices.ContainsFunc(w.except, excepted) {
+					t.Errorf("%s:%d: %q: instead of %s, write %s\n\t%s", file.path, number, strings.TrimSpace(found), w.word, w.instead, strings.TrimSpace(line))
+				}
 			}
 		}
-	})
+	}
 }
 
 // TestExceptionsAreNeeded fails for an exception that nothing needs any more.
