@@ -15,9 +15,10 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- Which jobs must be completed before a job is due.
+-- Which jobs must be completed before a job is due. Neither this table nor job_callbacks refers to daybook.jobs by a foreign key, which would cost each
+-- job that is removed a statement of its own: forget_waits removes their rows, once a statement.
 CREATE TABLE daybook.job_waits (
-    job_id text COLLATE "C" NOT NULL REFERENCES daybook.jobs ON DELETE CASCADE,
+    job_id text COLLATE "C" NOT NULL,
     awaits text COLLATE "C" NOT NULL CHECK (awaits <> '' AND octet_length(awaits) <= 255),
     PRIMARY KEY (job_id, awaits)
 );
@@ -50,7 +51,7 @@ CREATE TABLE daybook.job_wait_checks (
 -- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is here.
 CREATE TABLE daybook.job_callbacks (
     token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
-    job_id     text COLLATE "C" NOT NULL REFERENCES daybook.jobs ON DELETE CASCADE,
+    job_id     text COLLATE "C" NOT NULL,
     name       text COLLATE "C" NOT NULL CHECK (name <> '' AND octet_length(name) <= 64),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deadline   timestamptz NOT NULL,
@@ -337,6 +338,21 @@ CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
     EXECUTE FUNCTION daybook.tell_of_ended_job();
 
+-- What a removed job waited for goes with it. As a foreign key would, it needs no right of the caller's.
+CREATE FUNCTION daybook.forget_waits() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM daybook.job_waits w USING removed r WHERE w.job_id = r.id;
+    DELETE FROM daybook.job_callbacks c USING removed r WHERE c.job_id = r.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs
+    REFERENCING OLD TABLE AS removed
+    FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
+
 -- What came for a job while it was worked is not waited for.
 CREATE FUNCTION daybook.find_callback() RETURNS trigger
     LANGUAGE plpgsql
@@ -394,9 +410,10 @@ COMMENT ON FUNCTION daybook.complete_callback IS 'Tells a job what it waits for:
 -- +goose Down
 DROP TRIGGER callback_awaited ON daybook.jobs;
 DROP FUNCTION daybook.complete_callback, daybook.find_callback;
+DROP TRIGGER waiting_goes ON daybook.jobs;
 DROP TRIGGER awaited_goes ON daybook.jobs;
 DROP TRIGGER awaited_ends ON daybook.jobs;
-DROP FUNCTION daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
+DROP FUNCTION daybook.forget_waits, daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
     daybook.tell_waiting_jobs, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
 DROP INDEX daybook.jobs_sequence;
 DROP TABLE daybook.job_callbacks, daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;

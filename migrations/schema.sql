@@ -1524,6 +1524,19 @@ $_$;
 
 COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
 
+-- Name: forget_waits(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_waits() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    DELETE FROM daybook.job_waits w USING removed r WHERE w.job_id = r.id;
+    DELETE FROM daybook.job_callbacks c USING removed r WHERE c.job_id = r.id;
+    RETURN NULL;
+END
+$$;
+
 -- Name: forward_accounting_request(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.forward_accounting_request() RETURNS trigger
@@ -6428,6 +6441,10 @@ CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts REFERENCING NEW TAB
 
 CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
+-- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
+
 -- Name: error error_append_only; Type: TRIGGER; Schema: queues; Owner: -
 
 CREATE TRIGGER error_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON queues.error FOR EACH STATEMENT EXECUTE FUNCTION queues.refuse_change();
@@ -6469,20 +6486,10 @@ ALTER TABLE ONLY daybook.confirmations
 ALTER TABLE ONLY daybook.console_sessions
     ADD CONSTRAINT console_sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES daybook.api_tokens(id) ON DELETE CASCADE;
 
--- Name: job_callbacks job_callbacks_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.job_callbacks
-    ADD CONSTRAINT job_callbacks_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
-
 -- Name: job_links job_links_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.job_links
     ADD CONSTRAINT job_links_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
-
--- Name: job_waits job_waits_job_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.job_waits
-    ADD CONSTRAINT job_waits_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs(id) ON DELETE CASCADE;
 
 -- Name: organizations organizations_id_active_rule_set_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -10,14 +10,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NewCallback puts on record that a job waits for a callback with the token, for so long at most.
+// NewCallback puts on record that a job waits for a callback with the token, for so long at most. Errors: ErrJobNotFound.
 func NewCallback(ctx context.Context, q Querier, jobID, name, token string, within time.Duration) error {
 	const stmt = `
 INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline)
-VALUES (@hash, @job, @name, clock_timestamp() + make_interval(secs => @within))
+SELECT @hash, j.id, @name, clock_timestamp() + make_interval(secs => @within)
+  FROM daybook.jobs j
+ WHERE j.id = @job
+   FOR KEY SHARE
 RETURNING job_id`
 	hash := sha256.Sum256([]byte(token))
 	err := queryRow(ctx, q, stmt, Args{"hash": hash[:], "job": jobID, "name": name, "within": within.Seconds()}).Scan(&jobID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrJobNotFound
+	}
 	return Wrap("ask for a callback", err)
 }
 
