@@ -8,6 +8,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -60,17 +61,46 @@ func Down(ctx context.Context, databaseURL string, all bool) error {
 	})
 }
 
-// Status lists the migrations of this build, oldest first.
-func Status(ctx context.Context, databaseURL string) ([]Step, error) {
-	var steps []Step
-	err := withProvider(ctx, databaseURL, func(_ *sql.Conn, p *goose.Provider) error {
-		list, err := p.Status(ctx)
-		for _, s := range list {
-			steps = append(steps, Step{Version: s.Source.Version, File: s.Source.Path, Applied: s.State == goose.StateApplied})
-		}
-		return err
-	})
-	return steps, err
+// Status lists the migrations of this build, oldest first, and whether they are applied. It reads alone, and waits for no migration that runs: a role that may
+// read Daybook's tables (daybook_reader) is enough, and any role for a database without the schema.
+func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
+	list, err := texts()
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database address: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	applied, err := appliedVersions(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range list {
+		steps = append(steps, Step{Version: t.version, File: t.file, Applied: slices.Contains(applied, t.version)})
+	}
+	return steps, nil
+}
+
+// appliedVersions are the versions that the database has; none without the schema.
+func appliedVersions(ctx context.Context, conn *pgx.Conn) ([]int64, error) {
+	var exists bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('daybook.schema_migrations') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return nil, err
+	}
+	// A version that was taken back and applied again may have several rows; the newest holds.
+	const q = `SELECT version_id FROM (SELECT DISTINCT ON (version_id) version_id, is_applied FROM daybook.schema_migrations ORDER BY version_id, id DESC) v WHERE is_applied`
+	rows, _ := conn.Query(ctx, q)
+	versions, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("read the schema's version: %w", err)
+	}
+	return versions, nil
 }
 
 // Querier is what Verify needs: a pgx pool, connection or transaction.

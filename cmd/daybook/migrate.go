@@ -64,8 +64,9 @@ func migrateStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "List the migrations and whether they are applied",
-		Long:  "Lists the migrations and whether they are applied. Ends with 5 unless the schema is the one that this program was made for.",
-		Args:  cobra.NoArgs,
+		Long: "Lists the migrations and whether they are applied. Ends with 5 unless the schema is the one that this program was made for.\n" +
+			"It only reads, and does not wait for a migration that runs.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.checkDatabaseURL(); err != nil {
 				return err

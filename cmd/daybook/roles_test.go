@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ type inRole struct {
 }
 
 // mainPaths are the commands in an order in which each finds what it needs. Those of Temporal and those that run until a signal have tests of their own.
-func mainPaths(task string) []inRole {
+func mainPaths(task, dir string) []inRole {
 	line := func(text string) inRole { return inRole{args: strings.Fields(text)} }
 	return []inRole{
 		line("accounts import ../../internal/sample/chart.csv --org new --create"), line("accounts list --org new"),
@@ -121,8 +122,13 @@ func mainPaths(task string) []inRole {
 		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"), line("export --org acme --format hledger"), line("explain acme doc"),
 		{args: strings.Fields("tasks enqueue email"), stdin: `{}`},
 		line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"), line("tasks cap --type email --max-in-flight 5"),
+		line("tasks limits"), line("tasks history 1"), line("tasks show 1"), line("tasks archive --before 1h --to " + dir + "/tasks"),
 		line("tokens create --name t --scope read --all-orgs"), line("tokens list"), line("tokens revoke " + task),
-		line("actions"),
+		line("import csv --org acme --mapping " + dir + "/mapping.yaml " + dir + "/a.csv"), line("import gobl ../../internal/importer/testdata/invoice.json --org acme"),
+		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"), line("accounts ledger 1200 --org acme"),
+		line("jobs show mail-1"), line("jobs resume unknown"), line("jobs stats"), line("jobs types"),
+		line("archive move --before 1h --archive " + dir), line("archive list"), line("archive verify --archive " + dir),
+		line("erasures list"), line("erasures show unknown"), line("explain acme doc"), line("actions list"), line("migrate status"), line("top --no-temporal"),
 	}
 }
 
@@ -133,8 +139,15 @@ func TestCommandsInTheirRoles(t *testing.T) {
 	require.NoError(t, migrations.Roles(t.Context(), b.URL))
 	fixture.Organization(t, b.Pool, "acme")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "doc", 1000), fixture.Invoice("acme", "other", 1000))
+	_, err := b.Pool.Exec(t.Context(), `
+INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next) VALUES ('acme', 'doc', 1, '2027-01-31', 'legacy', 'wait');
+INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('mail-1', 'acme', 'mail', '{}')`)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "mapping.yaml"), csvMapping)
+	write(t, filepath.Join(dir, "a.csv"), "No,Day,Qty,Price\n1,2025-01-31,2,9.99\n")
 	roles := map[role]login{}
-	for _, path := range mainPaths("unknown") {
+	for _, path := range mainPaths("unknown", dir) {
 		r, _ := roleOf(strings.Join(path.args[:min(2, len(path.args))], " "))
 		if _, ok := roles[r]; !ok {
 			roles[r] = b.as(r)
@@ -143,8 +156,9 @@ func TestCommandsInTheirRoles(t *testing.T) {
 		assert.NotContains(t, done.err, "permission denied", "%s: daybook %s", r, strings.Join(path.args, " "))
 		assert.NotEqual(t, failure.ExitUsage, done.exit, "daybook %s: %s", strings.Join(path.args, " "), done.err)
 		assert.NotContains(t, done.err, "not in the log of actions", "%s: daybook %s", r, strings.Join(path.args, " "))
-		if done.exit != 0 {
-			t.Logf("%s: daybook %s: exit %d: %s", r, strings.Join(path.args, " "), done.exit, done.err+done.out)
+		// What is unknown is said as such; the audit finds the document whose job was cancelled.
+		if done.exit != failure.ExitNotFound && path.args[0] != "audit" {
+			assert.Zero(t, done.exit, "%s: daybook %s: %s", r, strings.Join(path.args, " "), done.err)
 		}
 	}
 }

@@ -61,13 +61,16 @@ func TestTokens(t *testing.T) {
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	next chan string
+	// whole is all that was logged.
+	whole bytes.Buffer
+	next  chan string
 }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(p)
+	l.whole.Write(p)
 	for {
 		line, err := l.text.ReadString('\n')
 		if err != nil {
