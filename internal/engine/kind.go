@@ -99,8 +99,10 @@ type Picker interface {
 // can have them, and when it fails they are as they were: nothing is charged. It belongs to one goroutine.
 type Pick interface {
 	// Empty reports that there is nothing to lock; then Wait is until another look is worth while, 0: when a wake-up comes.
+	// Unread says that jobs may be due of which the scan does not know, because it could not afford to read everything.
 	Empty() bool
 	Wait() time.Duration
+	Unread() bool
 	// Counted says that jobs are due which are counted towards a cap or a limit, and Others that jobs of other types are: those are
 	// to be leased.
 	Counted() bool

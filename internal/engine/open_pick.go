@@ -82,7 +82,7 @@ func (r *runner) openPick(work context.Context, n int) {
 	}
 	counted := pick.Counted() || pick.Others()
 	if pick.Empty() {
-		tell(refilled{again: pick.Wait(), leaseNext: counted, capped: pick.Counted()})
+		tell(refilled{again: pick.Wait(), unread: pick.Unread(), leaseNext: counted, capped: pick.Counted()})
 		return
 	}
 	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}}

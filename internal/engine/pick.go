@@ -79,7 +79,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		return r.leasedInstead(jobType, n, err), false
 	}
 	if pick.Empty() {
-		l.again, l.leaseNext = pick.Wait(), pick.Counted() || pick.Others()
+		l.again, l.unread, l.leaseNext = pick.Wait(), pick.Unread(), pick.Counted() || pick.Others()
 		return l, true
 	}
 	committed, began := false, time.Now()

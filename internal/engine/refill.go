@@ -32,6 +32,8 @@ type refillState struct {
 	// dry: the last refill found nothing; another one is due at again, or, if that is zero, when a wake-up comes.
 	dry   bool
 	again time.Time
+	// unread: it could not afford to read everything, so that jobs may be due all the same.
+	unread bool
 	// called: the refill under way may have read the queue before a wake-up came. declines: the others are to be told of that if it lasts.
 	called, declines bool
 	// capped: organizations with a cap may have work. tight: the last refill passed over jobs for which there was no room.
@@ -74,6 +76,8 @@ type refilled struct {
 	asked int
 	// again is when another refill is worth while, if this one brought nothing; 0: when a wake-up comes.
 	again time.Duration
+	// unread: jobs may be due of which the scan does not know, although this one brought nothing.
+	unread bool
 	// capped: organizations with a cap may have work. passed: jobs are due for which there was no room.
 	capped, passed bool
 	err            error
@@ -105,6 +109,9 @@ func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait t
 	m.at = now
 	return 0
 }
+
+// empty reports that nothing was due when the last refill read the queue.
+func (f *refillState) empty() bool { return f.dry && !f.unread }
 
 // scanAgain asks for another refill, also while one is under way: that one may have read the queue before.
 func (r *runner) scanAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }
@@ -194,7 +201,7 @@ func (r *runner) startRefill(work context.Context) {
 // lease leases up to n jobs, for which it reserves room.
 func (r *runner) lease(work context.Context, n int) refilled {
 	leased, err := r.engine.leaseRoomy(work, r.holder.turn(), n)
-	return refilled{jobs: leased.Jobs, asked: n, again: leased.Wait(), capped: leased.Capped, passed: leased.Passed, err: err}
+	return refilled{jobs: leased.Jobs, asked: n, again: leased.Wait(), unread: leased.Unread, capped: leased.Capped, passed: leased.Passed, err: err}
 }
 
 // noteRefill applies the result of a refill.
@@ -231,7 +238,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 		return nil // it is leased at once
 	}
 	f.dry, f.called, f.again = found == 0 && !f.called, false, time.Time{}
-	f.capped, f.tight = l.capped, l.passed
+	f.capped, f.tight, f.unread = l.capped, l.passed, l.unread
 	if l.again > 0 {
 		f.again = time.Now().Add(l.again)
 	}

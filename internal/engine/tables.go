@@ -38,6 +38,9 @@ type tablesPick struct{ *store.Pick }
 // Counted implements Pick.
 func (p tablesPick) Counted() bool { return p.Capped }
 
+// Unread implements Pick.
+func (p tablesPick) Unread() bool { return p.Outlook.Unread }
+
 // Others implements Pick.
 func (p tablesPick) Others() bool { return p.Pick.Others }
 

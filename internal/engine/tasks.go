@@ -64,6 +64,9 @@ func (noTasks) Wait() time.Duration { return 0 }
 // Counted implements Pick.
 func (noTasks) Counted() bool { return false }
 
+// Unread implements Pick.
+func (noTasks) Unread() bool { return false }
+
 // Others implements Pick.
 func (noTasks) Others() bool { return true }
 

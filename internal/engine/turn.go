@@ -14,7 +14,8 @@ type TurnRequest struct {
 	Batch int
 	// Length is how long the turn goes on refilling; running calls are finished after it.
 	Length time.Duration
-	// Linger lets the turn wait for new work until Length is up when the queue runs empty.
+	// Linger lets the turn wait for new work until Length is up when the queue runs empty. Otherwise the turn ends when all is read, and nothing
+	// is due that could be worked now: not what another transaction has locked, nor that for which there is no room.
 	Linger bool
 	// Crashed says that an earlier activity of this turn did not end by itself.
 	Crashed bool

@@ -116,7 +116,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 	case len(got.Jobs) > 0:
 		got.Outlook = Outlook{}
 	case locked:
-		got.Locked = true
+		got.Locked, got.Unread = true, false
 		if got.Wait() == 0 {
 			got.Again = lockedPause
 		}

@@ -39,6 +39,8 @@ type Outlook struct {
 	Again time.Duration
 	// Due is until the next job falls due; 0: none is known.
 	Due time.Duration
+	// Unread says that jobs may be due of which the scan does not know: it has not read all partitions since it was called.
+	Unread bool
 }
 
 // Wait is how long it is until another scan is worthwhile although no wake-up came; 0: none is.
@@ -106,7 +108,7 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 			return o, Wrap("scan for due jobs", err)
 		}
 		if vain && s.cursors.idle(room) {
-			o.Again = again
+			o.Again, o.Unread = again, again > 0
 		}
 	}
 	s.cursors.tryCapped(capTries)
