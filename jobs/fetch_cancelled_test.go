@@ -2,10 +2,12 @@ package jobs_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,20 +17,36 @@ import (
 )
 
 // slowCommits has each transaction that leases a job take its time to commit, whatever its session is told meanwhile, as with a
-// synchronous replica that is slow.
-func (b *bundle) slowCommits() {
+// synchronous replica that is slow: until a while after hurry is called.
+func (b *bundle) slowCommits() (hurry func()) {
 	b.t.Helper()
+	conn, err := pgx.Connect(b.t.Context(), b.URL)
+	require.NoError(b.t, err)
+	_, err = conn.Exec(b.t.Context(), `SELECT pg_advisory_lock(1)`)
+	require.NoError(b.t, err)
+	hurry = sync.OnceFunc(func() {
+		assert.NoError(b.t, conn.Close(context.Background()))
+	})
+	b.t.Cleanup(hurry)
 	b.exec(`
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE ends timestamptz := clock_timestamp() + interval '700 milliseconds';
+DECLARE ends timestamptz;
 BEGIN
-    WHILE clock_timestamp() < ends LOOP
-        BEGIN PERFORM pg_sleep(0.05); EXCEPTION WHEN query_canceled THEN NULL; END;
+    LOOP
+        BEGIN
+            PERFORM pg_sleep(0.05);
+            IF ends IS NULL AND pg_try_advisory_xact_lock_shared(1) THEN
+                ends := clock_timestamp() + interval '300 milliseconds';
+            END IF;
+        EXCEPTION WHEN query_canceled THEN NULL;
+        END;
+        EXIT WHEN clock_timestamp() >= ends;
     END LOOP;
     RETURN NULL;
 END $$`)
 	b.exec(`CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON daybook.jobs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 WHEN (NEW.state = 'leased' AND OLD.state = 'pending') EXECUTE FUNCTION slow()`)
+	return hurry
 }
 
 // TestCancelledFetchLeavesNothing cancels a fetch while its lease commits: what that leased is given back, and is worked by the next turn.
@@ -43,7 +61,7 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 				calls.Add(1)
 				return nil
 			})
-			b.slowCommits()
+			hurry := b.slowCommits()
 			if !wait {
 				b.enqueue(greet{}, queue.JobOptions{})
 			}
@@ -61,6 +79,7 @@ func TestCancelledFetchLeavesNothing(t *testing.T) {
 			}
 			b.until(1, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
 			cancel()
+			hurry()
 			f := receive(t, done)
 			assert.Zero(t, f.Leased)
 			assert.Zero(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`))
@@ -81,7 +100,7 @@ func TestCutFetchIsReclaimed(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1}, func(context.Context, *jobs.Job[greet]) error { return nil })
-			b.slowCommits()
+			hurry := b.slowCommits()
 			line, e := b.onLine()
 			if !wait {
 				b.enqueue(greet{}, queue.JobOptions{})
@@ -103,6 +122,7 @@ func TestCutFetchIsReclaimed(t *testing.T) {
 			}
 			b.until(1, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
 			line.Cut()
+			hurry()
 			b.until(0, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`)
 			line.Mend()
 			receive(t, done)
