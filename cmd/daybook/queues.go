@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,12 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/namedqueue"
 	"github.com/daybook-dev/daybook/internal/store"
 )
-
-// errQueueExists: `queues create` names a queue that there is.
-var errQueueExists = failure.New(failure.QueueExists, "there is such a queue already")
 
 func queuesCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
@@ -70,27 +69,47 @@ func (f *queueFlags) over(command *cobra.Command, u store.NamedQueue) store.Name
 }
 
 func queuesListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var page pageFlags
+	var fleet string
+	command := &cobra.Command{
 		Use:   "list [NAME]",
 		Short: "List the named queues with their settings and how many jobs they have",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			name := ""
+			var p store.QueuesPage
+			if _, err := page.read(&p.After); err != nil {
+				return err
+			}
+			p.Limit = page.limit + 1
+			if c.Flags().Changed("fleet") {
+				p.Fleet = &fleet
+			}
 			if len(args) == 1 {
-				name = args[0]
+				p.Name = args[0]
 			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			queues, err := store.NamedQueues(c.Context(), db.Pool, name)
+			queues, err := store.NamedQueues(c.Context(), db.Pool, p)
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"queues": queues}, func(w io.Writer) error { return a.printNamedQueues(w, queues) })
+			var shown struct {
+				Queues []store.NamedQueue `json:"queues"`
+				Next   string             `json:"next_cursor,omitempty"`
+			}
+			shown.Queues, shown.Next = cursor.Page(page.limit, queues, func(u store.NamedQueue) any { return u.Name })
+			return a.emit(shown, func(w io.Writer) error {
+				defer a.more(shown.Next)
+				return a.printNamedQueues(w, shown.Queues)
+			})
 		},
 	}
+	command.Flags().StringVar(&fleet, "fleet", "", "only the queues of this fleet; empty: of the fleet without a name")
+	page.add(command, "queues", store.DefaultLimit)
+	return command
 }
 
 func (a *app) printNamedQueues(w io.Writer, queues []store.NamedQueue) error {
@@ -118,7 +137,9 @@ func queuesCreateCommand(a *app) *cobra.Command {
 		Example: "  daybook queues create bank --max-parallel 10 --rate 100 --per 1m\n  daybook queues create orders --fleet shop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.setQueue(c, args[0], &f, true)
+			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, error) {
+				return namedqueue.Create(ctx, db.Pool, f.over(c, store.NamedQueue{Name: args[0]}))
+			})
 		},
 	}
 	f.add(command)
@@ -135,50 +156,27 @@ func queuesSetCommand(a *app) *cobra.Command {
 		Example: "  daybook queues set bank --rate 50 --per 1m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.setQueue(c, args[0], &f, false)
+			return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, error) {
+				return namedqueue.Set(ctx, db.Pool, args[0], func(u store.NamedQueue) store.NamedQueue { return f.over(c, u) })
+			})
 		},
 	}
 	f.add(command)
 	return command
 }
 
-// setQueue makes a queue, or changes one.
-func (a *app) setQueue(c *cobra.Command, name string, f *queueFlags, create bool) error {
+// changeQueue makes a change of a queue, and shows the queue as it is then.
+func (a *app) changeQueue(c *cobra.Command, change func(ctx context.Context, db *database) (store.NamedQueue, error)) error {
 	db, err := a.open(c.Context(), 1)
 	if err != nil {
 		return err
 	}
 	defer db.close()
-	before, err := store.NamedQueues(c.Context(), db.Pool, "")
+	now, err := change(c.Context(), db)
 	if err != nil {
 		return err
 	}
-	u, known := store.NamedQueue{Name: name}, false
-	for _, b := range before {
-		if b.Name == name {
-			u, known = b, true
-		}
-	}
-	switch {
-	case create && known:
-		return store.Refuse(errQueueExists, "there is a queue "+name+" already", "change it by `daybook queues set`")
-	case !create && !known:
-		_, err := store.NamedQueues(c.Context(), db.Pool, name)
-		return err
-	}
-	if err := store.SetQueue(c.Context(), db.Pool, f.over(c, u)); err != nil {
-		return err
-	}
-	return a.showQueue(c, db, name)
-}
-
-// showQueue shows a queue as it is now.
-func (a *app) showQueue(c *cobra.Command, db *database, name string) error {
-	now, err := store.NamedQueues(c.Context(), db.Pool, name)
-	if err != nil {
-		return err
-	}
-	return a.emit(now[0], func(w io.Writer) error { return a.printNamedQueues(w, now) })
+	return a.emit(now, func(w io.Writer) error { return a.printNamedQueues(w, []store.NamedQueue{now}) })
 }
 
 func queuesPauseCommand(a *app, paused bool) *cobra.Command {
@@ -193,15 +191,9 @@ func queuesPauseCommand(a *app, paused bool) *cobra.Command {
 		command.Long = "Ends the pause of a named queue. Its workers find its due jobs at once."
 	}
 	command.RunE = func(c *cobra.Command, args []string) error {
-		db, err := a.open(c.Context(), 1)
-		if err != nil {
-			return err
-		}
-		defer db.close()
-		if _, err := store.PauseQueue(c.Context(), db.Pool, args[0], paused); err != nil {
-			return err
-		}
-		return a.showQueue(c, db, args[0])
+		return a.changeQueue(c, func(ctx context.Context, db *database) (store.NamedQueue, error) {
+			return namedqueue.Pause(ctx, db.Pool, args[0], paused)
+		})
 	}
 	return command
 }
@@ -217,7 +209,7 @@ func queuesDeleteCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			if err := store.DeleteQueue(c.Context(), db.Pool, args[0]); err != nil {
+			if err := namedqueue.Delete(c.Context(), db.Pool, args[0]); err != nil {
 				return err
 			}
 			return a.emit(map[string]any{"name": args[0], "deleted": true}, func(w io.Writer) error {

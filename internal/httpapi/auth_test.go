@@ -21,7 +21,7 @@ func scopeOf(r *route) tokens.Scope {
 
 // address fills a path's parameters.
 func (r *route) address() string {
-	return strings.NewReplacer("{id}", "nothing", "{documentId}", "nothing").Replace(r.path)
+	return strings.NewReplacer("{id}", "nothing", "{documentId}", "nothing", "{name}", "nothing").Replace(r.path)
 }
 
 func TestEveryOperationWantsItsScope(t *testing.T) {

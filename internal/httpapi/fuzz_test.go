@@ -20,7 +20,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	var routes []route
 	for _, r := range b.spec.routes {
-		if r.method == http.MethodPost {
+		if r.method == http.MethodPost || r.method == http.MethodPut {
 			routes = append(routes, r)
 		}
 	}

@@ -65,8 +65,11 @@ func openAnswers(api *huma.OpenAPI) {
 		}
 	}
 	for _, item := range api.Paths {
-		if item.Post != nil && item.Post.RequestBody != nil {
-			for _, content := range item.Post.RequestBody.Content {
+		for _, operation := range []*huma.Operation{item.Post, item.Put} {
+			if operation == nil || operation.RequestBody == nil {
+				continue
+			}
+			for _, content := range operation.RequestBody.Content {
 				note(content.Schema)
 			}
 		}

@@ -58,12 +58,18 @@ func TestTheServersRole(t *testing.T) {
 		{http.MethodGet, "/api/entries?orgId=acme", nil},
 		{http.MethodGet, "/api/trial-balance?orgId=acme", nil},
 		{http.MethodGet, "/api/stats", nil},
+		{http.MethodPut, "/api/queues/bank", `{"fleet":"shop","rate":1}`},
+		{http.MethodPost, "/api/queues/bank/pause", nil},
+		{http.MethodPost, "/api/queues/bank/resume", nil},
+		{http.MethodGet, "/api/queues", nil},
 		{http.MethodGet, "/api/jobs", nil},
 		{http.MethodGet, "/api/jobs/" + id, nil},
 	} {
 		a := b.send(b.everything, request.method, request.path, request.body)
 		assert.Equal(t, http.StatusOK, a.status, "%s %s: %s", request.method, request.path, a.body)
 	}
+	deleted := b.send(b.everything, http.MethodDelete, "/api/queues/bank", nil)
+	assert.Equal(t, http.StatusNoContent, deleted.status, string(deleted.body))
 	var used bool
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT last_used_at IS NOT NULL FROM daybook.api_tokens`).Scan(&used))
 	assert.True(t, used)

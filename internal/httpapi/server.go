@@ -122,6 +122,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.jobs()
 	s.deadLetters()
 	s.bulk()
+	s.queues()
 	s.accounting()
 	s.tasks()
 	s.ledger()
@@ -193,6 +194,7 @@ func (s *server) config() huma.Config {
 	c.Tags = []*huma.Tag{
 		{Name: tagJobs, Description: "Background jobs"},
 		{Name: tagAccounting, Description: "Jobs of the accounting queue, one a document"},
+		{Name: tagQueues, Description: "Named queues of background jobs"},
 		{Name: tagTasks, Description: "Tasks that are supervised in SQL"},
 		{Name: tagLedger, Description: "Documents and what was posted of them"},
 		{Name: tagOperators, Description: "What operators did"},
@@ -230,6 +232,7 @@ const (
 
 	tagJobs       = "jobs"
 	tagAccounting = "accounting"
+	tagQueues     = "queues"
 	tagTasks      = "tasks"
 	tagLedger     = "ledger"
 	tagOperators  = "operators"
@@ -247,7 +250,7 @@ func operation[I, O any](s *server, scope tokens.Scope, op huma.Operation, handl
 	op.BodyReadTimeout = bodyTimeout
 	op.Description = strings.TrimSpace(fmt.Sprintf("%s\n\nScope: `%s`.", op.Description, scope))
 	op.Errors = append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}, statuses...)
-	if op.Method == http.MethodPost {
+	if op.Method == http.MethodPost || op.Method == http.MethodPut {
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {

@@ -55,13 +55,15 @@ func (s *server) tasks() {
 	}, s.getTaskHistory, http.StatusNotFound)
 }
 
-// wholeDatabase refuses a token of one organization: tasks belong to none.
-func wholeDatabase(ctx context.Context) error {
+// wholeDatabase refuses a token of one organization; why says what has none.
+func wholeDatabase(ctx context.Context, why string) error {
 	if caller(ctx).OrgID != nil {
-		return fmt.Errorf("%w: tasks have no organization, and want a token for all organizations", errScope)
+		return fmt.Errorf("%w: %s, and want a token for all organizations", errScope, why)
 	}
 	return nil
 }
+
+const tasksOfNone = "tasks have no organization"
 
 type enqueueTaskInput struct {
 	Body struct {
@@ -78,7 +80,7 @@ type enqueueTaskOutput struct {
 }
 
 func (s *server) enqueueTask(ctx context.Context, in *enqueueTaskInput) (*enqueueTaskOutput, error) {
-	if err := wholeDatabase(ctx); err != nil {
+	if err := wholeDatabase(ctx, tasksOfNone); err != nil {
 		return nil, err
 	}
 	// A task calls functions of the database: a token that may enqueue any job may not for that reason enqueue it.
@@ -114,7 +116,7 @@ type listTasksOutput struct {
 }
 
 func (s *server) listTasks(ctx context.Context, in *listTasksInput) (*listTasksOutput, error) {
-	if err := wholeDatabase(ctx); err != nil {
+	if err := wholeDatabase(ctx, tasksOfNone); err != nil {
 		return nil, err
 	}
 	f := listing.TaskFilter{State: models.TaskState(in.State), Type: in.Type, Since: in.Since, Until: in.Until}
@@ -145,7 +147,7 @@ type taskOutput struct {
 }
 
 func (s *server) getTask(ctx context.Context, in *TaskInput) (*taskOutput, error) {
-	if err := wholeDatabase(ctx); err != nil {
+	if err := wholeDatabase(ctx, tasksOfNone); err != nil {
 		return nil, err
 	}
 	d, err := s.Listing.Task(ctx, in.ID)
@@ -184,7 +186,7 @@ type taskHistoryOutput struct {
 }
 
 func (s *server) getTaskHistory(ctx context.Context, in *taskHistoryInput) (*taskHistoryOutput, error) {
-	if err := wholeDatabase(ctx); err != nil {
+	if err := wholeDatabase(ctx, tasksOfNone); err != nil {
 		return nil, err
 	}
 	h, err := s.Listing.TaskHistory(ctx, in.ID, in.Limit, in.Cursor)

@@ -69,15 +69,31 @@ SELECT daybook.move_queue(u.name)::text
 	return Wrap("gather the jobs of queues", err)
 }
 
-// NamedQueues returns the named queues in the order of their names: all, or the one of that name, or ErrQueueUnknown. A queue costs what it has of open jobs
-// and dead letters: the index of queues is read, and nothing else of the jobs.
-func NamedQueues(ctx context.Context, q Querier, name string) ([]NamedQueue, error) {
+// QueuesPage says which named queues are listed. The zero value lists all.
+type QueuesPage struct {
+	// Name lists the queue of that name alone.
+	Name string
+	// Fleet lists the queues of that fleet alone; nil: of all fleets. The fleet without a name is the empty one.
+	Fleet *string
+	// After begins the list after the queue of that name, for the next page.
+	After string
+	// Limit is how many are listed at most; 0: all.
+	Limit int
+}
+
+// NamedQueues returns named queues in the order of their names. It returns ErrQueueUnknown where the page names one that there is not. A queue costs what it
+// has of open jobs and dead letters: the index of queues is read, and nothing else of the jobs.
+func NamedQueues(ctx context.Context, q Querier, p QueuesPage) ([]NamedQueue, error) {
 	const stmt = `
-SELECT u.name, f.name, coalesce(u.max_parallel, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
+SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
        c.pending, c.due, c.leased, c.failed, c.oldest,
        (SELECT count(*) FROM daybook.job_workers w WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes')
-  FROM daybook.queues u
-  JOIN daybook.fleets f ON f.id = u.fleet
+  FROM (SELECT u.*, f.name AS fleet_name
+          FROM daybook.queues u
+          JOIN daybook.fleets f ON f.id = u.fleet
+         WHERE (@name = '' OR u.name = @name) AND u.name > @after AND (@fleet::text IS NULL OR f.name = @fleet)
+         ORDER BY u.name
+         LIMIT nullif(@limit::integer, 0)) u
  CROSS JOIN LATERAL (
        SELECT count(*) FILTER (WHERE j.state = 'pending') AS pending,
               count(*) FILTER (WHERE j.state = 'pending' AND j.ready_at <= statement_timestamp()) AS due,
@@ -85,11 +101,34 @@ SELECT u.name, f.name, coalesce(u.max_parallel, 0), coalesce(u.rate, 0), coalesc
               min(j.ready_at) FILTER (WHERE j.state = 'pending' AND j.ready_at <= statement_timestamp()) AS oldest
          FROM daybook.jobs j
         WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed')) c
- WHERE $1 = '' OR u.name = $1
  ORDER BY u.name`
-	queues, err := Collect(ctx, q, pgx.RowToStructByPos[NamedQueue], stmt, name)
-	if err == nil && name != "" && len(queues) == 0 {
-		return nil, Refuse(ErrQueueUnknown, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
+	queues, err := Collect(ctx, q, pgx.RowToStructByPos[NamedQueue], stmt, Args{"name": p.Name, "after": p.After, "fleet": p.Fleet, "limit": p.Limit})
+	if err == nil && p.Name != "" && len(queues) == 0 {
+		return nil, noQueue(p.Name)
 	}
 	return queues, Wrap("list the named queues", err)
+}
+
+// QueueOf returns the named queue of that name, or ErrQueueUnknown.
+func QueueOf(ctx context.Context, q Querier, name string) (NamedQueue, error) {
+	// Not even a name that is empty lists all.
+	if name == "" {
+		return NamedQueue{}, noQueue(name)
+	}
+	queues, err := NamedQueues(ctx, q, QueuesPage{Name: name})
+	if err != nil {
+		return NamedQueue{}, err
+	}
+	return queues[0], nil
+}
+
+func noQueue(name string) error {
+	return Refuse(ErrQueueUnknown, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
+}
+
+// LockQueue holds a named queue for the rest of the transaction, so that what is read of its settings is what is changed. It says whether there is one of that
+// name.
+func LockQueue(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
+	tag, err := tx.Exec(ctx, `SELECT FROM daybook.queues WHERE name = $1 FOR NO KEY UPDATE`, name)
+	return tag.RowsAffected() == 1, Wrap("lock the queue "+name, err)
 }

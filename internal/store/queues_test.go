@@ -290,7 +290,7 @@ func TestNamedQueues(t *testing.T) {
 	b := setup(t)
 	b.setQueue(store.NamedQueue{Name: "a", Fleet: "shop", MaxParallel: 2, Rate: 10, RateSeconds: 60, RateBurst: 4, Owner: "team"})
 	b.inQueue("o", "a", 2)
-	list, err := store.NamedQueues(t.Context(), b.Pool, "")
+	list, err := store.NamedQueues(t.Context(), b.Pool, store.QueuesPage{})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.NotNil(t, list[0].OldestDue)

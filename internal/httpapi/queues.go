@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/daybook-dev/daybook/internal/namedqueue"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/tokens"
+)
+
+// QueueSettings are the settings of a named queue; what is left out is at its default.
+type QueueSettings struct {
+	Fleet       string  `json:"fleet,omitempty" required:"false" maxLength:"63" doc:"The fleet whose workers work it; default the fleet without a name" example:"shop"`
+	MaxParallel int     `json:"maxParallel,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of its jobs are worked at a time, over all workers; default any number"`
+	Rate        int     `json:"rate,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many attempts begin in rateSeconds, over all workers; default any number"`
+	RateSeconds float64 `json:"rateSeconds,omitempty" required:"false" minimum:"0" maximum:"31536000" doc:"The time of rate; default 1"`
+	RateBurst   int     `json:"rateBurst,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of rate may begin at once; default what it allows in 50 ms, at least one"`
+	Owner       string  `json:"owner,omitempty" required:"false" maxLength:"255" doc:"The team or contact responsible"`
+}
+
+// Queue is a named queue of background jobs.
+type Queue struct {
+	Name string `json:"name"`
+	QueueSettings
+	PausedAt  *time.Time `json:"pausedAt,omitempty" doc:"Since when nothing of it begins; absent: it is not paused"`
+	Pending   int        `json:"pending" doc:"Its jobs that wait"`
+	Due       int        `json:"due" doc:"Those of the pending ones that are due"`
+	Leased    int        `json:"leased" doc:"Its jobs that are being worked"`
+	Failed    int        `json:"failed" doc:"Its dead letters"`
+	OldestDue *time.Time `json:"oldestDue,omitempty" doc:"Since when the oldest due one is due"`
+	Workers   int        `json:"workers" doc:"The workers of its fleet that were heard of in the last five minutes"`
+}
+
+func queueOf(u *store.NamedQueue) Queue {
+	return Queue{
+		Name: u.Name, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due, Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
+		QueueSettings: QueueSettings{Fleet: u.Fleet, MaxParallel: u.MaxParallel, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner},
+	}
+}
+
+// of returns the settings as those of a queue.
+func (q *QueueSettings) of(name string) store.NamedQueue {
+	return store.NamedQueue{
+		Name: name, Fleet: q.Fleet, MaxParallel: q.MaxParallel, Rate: q.Rate, RateSeconds: q.RateSeconds, RateBurst: q.RateBurst, Owner: q.Owner,
+	}
+}
+
+// details are the settings that are given, for the log of actions.
+func (q *QueueSettings) details() map[string]any {
+	given := map[string]any{}
+	for name, value := range map[string]any{
+		"fleet": q.Fleet, "maxParallel": q.MaxParallel, "rate": q.Rate, "rateSeconds": q.RateSeconds, "rateBurst": q.RateBurst, "owner": q.Owner,
+	} {
+		if value != "" && value != 0 && value != 0.0 {
+			given[name] = value
+		}
+	}
+	return given
+}
+
+const allOrganizations = "It wants a token for all organizations."
+
+func (s *server) queues() {
+	operation(s, tokens.ScopeRead, huma.Operation{
+		OperationID: "listQueues", Method: http.MethodGet, Path: "/api/queues", Tags: []string{tagQueues},
+		Summary: "List the named queues in the order of their names", Description: allOrganizations,
+	}, s.listQueues)
+	operation(s, tokens.ScopeRead, huma.Operation{
+		OperationID: "getQueue", Method: http.MethodGet, Path: "/api/queues/{name}", Tags: []string{tagQueues},
+		Summary: "Get a named queue", Description: allOrganizations,
+	}, s.getQueue, http.StatusNotFound)
+	operation(s, tokens.ScopeOperate, huma.Operation{
+		OperationID: "setQueue", Method: http.MethodPut, Path: "/api/queues/{name}", Tags: []string{tagQueues},
+		Summary:     "Make a named queue, or give it these settings",
+		Description: "A setting that is left out is at its default. A pause stays. Open jobs go to the fleet that is named. " + allOrganizations,
+		Metadata:    map[string]any{actionKey: "queues.set", exampleKey: `{"maxParallel": 10, "rate": 100, "rateSeconds": 60}`},
+	}, s.setQueue)
+	operation(s, tokens.ScopeOperate, huma.Operation{
+		OperationID: "pauseQueue", Method: http.MethodPost, Path: "/api/queues/{name}/pause", Tags: []string{tagQueues},
+		Summary: "Have nothing of a named queue begin until it is resumed", Description: "What has begun is finished. " + allOrganizations,
+		Metadata: map[string]any{actionKey: "queues.pause"},
+	}, s.pauseQueue(true), http.StatusNotFound)
+	operation(s, tokens.ScopeOperate, huma.Operation{
+		OperationID: "resumeQueue", Method: http.MethodPost, Path: "/api/queues/{name}/resume", Tags: []string{tagQueues},
+		Summary: "End the pause of a named queue", Description: allOrganizations,
+		Metadata: map[string]any{actionKey: "queues.resume"},
+	}, s.pauseQueue(false), http.StatusNotFound)
+	operation(s, tokens.ScopeOperate, huma.Operation{
+		OperationID: "deleteQueue", Method: http.MethodDelete, Path: "/api/queues/{name}", Tags: []string{tagQueues}, DefaultStatus: http.StatusNoContent,
+		Summary: "Delete a named queue that has no open jobs", Description: allOrganizations,
+		Metadata: map[string]any{actionKey: "queues.delete"},
+	}, s.deleteQueue, http.StatusNotFound, http.StatusConflict)
+}
+
+// QueueInput names one named queue.
+type QueueInput struct {
+	Name string `path:"name" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_.:-]*$"`
+}
+
+type queueOutput struct{ Body Queue }
+
+// shown answers with a queue.
+func shown(u store.NamedQueue, err error) (*queueOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &queueOutput{queueOf(&u)}, nil
+}
+
+type listQueuesInput struct {
+	PageInput
+	Fleet string `query:"fleet" maxLength:"63" doc:"Only the queues of this fleet"`
+}
+
+type listQueuesOutput struct {
+	Body struct {
+		Queues     []Queue `json:"queues"`
+		NextCursor string  `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
+	}
+}
+
+func (s *server) listQueues(ctx context.Context, in *listQueuesInput) (*listQueuesOutput, error) {
+	if err := wholeDatabase(ctx, "named queues are for all organizations"); err != nil {
+		return nil, err
+	}
+	p := store.QueuesPage{Limit: in.Limit + 1}
+	if in.Fleet != "" {
+		p.Fleet = &in.Fleet
+	}
+	if _, err := in.decode(&p.After); err != nil {
+		return nil, err
+	}
+	list, err := store.NamedQueues(ctx, s.pool, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &listQueuesOutput{}
+	list, out.Body.NextCursor = page(in.PageInput, list, func(u store.NamedQueue) any { return u.Name })
+	out.Body.Queues = convert(list, queueOf)
+	return out, nil
+}
+
+func (s *server) getQueue(ctx context.Context, in *QueueInput) (*queueOutput, error) {
+	if err := wholeQueue(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	return shown(store.QueueOf(ctx, s.pool, in.Name))
+}
+
+type setQueueInput struct {
+	QueueInput
+	Body QueueSettings
+}
+
+func (s *server) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, error) {
+	if err := wholeQueue(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	actions.About(ctx, "", "", in.Body.details())
+	u, _, err := namedqueue.Put(ctx, s.pool, in.Body.of(in.Name))
+	return shown(u, err)
+}
+
+func (s *server) pauseQueue(paused bool) func(context.Context, *QueueInput) (*queueOutput, error) {
+	return func(ctx context.Context, in *QueueInput) (*queueOutput, error) {
+		if err := wholeQueue(ctx, in.Name); err != nil {
+			return nil, err
+		}
+		return shown(namedqueue.Pause(ctx, s.pool, in.Name, paused))
+	}
+}
+
+func (s *server) deleteQueue(ctx context.Context, in *QueueInput) (*struct{}, error) {
+	if err := wholeQueue(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	return nil, namedqueue.Delete(ctx, s.pool, in.Name)
+}
+
+// wholeQueue refuses a token of one organization, and says in the log of actions which queue was meant.
+func wholeQueue(ctx context.Context, name string) error {
+	actions.About(ctx, "", name, nil)
+	return wholeDatabase(ctx, "named queues are for all organizations")
+}

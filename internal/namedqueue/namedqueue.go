@@ -1,0 +1,93 @@
+// Package namedqueue changes named queues for people: the command line, the HTTP API and the console. Each change and its row in the log of actions are one
+// transaction, which answers with the queue as it is then.
+package namedqueue
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
+)
+
+// ErrExists: a queue that is to be made is there already.
+var ErrExists = failure.New(failure.QueueExists, "there is such a queue already")
+
+// Create makes a queue with these settings. It returns ErrExists where there is one of that name.
+func Create(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (store.NamedQueue, error) {
+	return do(ctx, pool, u.Name, func(tx pgx.Tx) (bool, error) {
+		known, err := store.LockQueue(ctx, tx, u.Name)
+		if err == nil && known {
+			err = store.Refuse(ErrExists, "there is a queue "+u.Name+" already", "change it by `daybook queues set`")
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, store.SetQueue(ctx, tx, u)
+	})
+}
+
+// Put makes a queue with these settings, or gives it these settings, and says whether it was made. A pause stays.
+func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store.NamedQueue, made bool, err error) {
+	now, err = do(ctx, pool, u.Name, func(tx pgx.Tx) (bool, error) {
+		known, err := store.LockQueue(ctx, tx, u.Name)
+		if err != nil {
+			return false, err
+		}
+		made = !known
+		return true, store.SetQueue(ctx, tx, u)
+	})
+	return now, made && err == nil, err
+}
+
+// Set changes settings of a queue: change is given those that it has. It returns store.ErrQueueUnknown where there is none of that name.
+func Set(ctx context.Context, pool *pgxpool.Pool, name string, change func(store.NamedQueue) store.NamedQueue) (store.NamedQueue, error) {
+	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) {
+		if _, err := store.LockQueue(ctx, tx, name); err != nil {
+			return false, err
+		}
+		u, err := store.QueueOf(ctx, tx, name)
+		if err != nil {
+			return false, err
+		}
+		return true, store.SetQueue(ctx, tx, change(u))
+	})
+}
+
+// Pause has nothing of a queue begin until it is resumed; paused false resumes it. It returns store.ErrQueueUnknown where there is none of that name.
+func Pause(ctx context.Context, pool *pgxpool.Pool, name string, paused bool) (store.NamedQueue, error) {
+	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) {
+		return store.PauseQueue(ctx, tx, name, paused)
+	})
+}
+
+// Delete deletes a queue that has no open jobs. It returns store.ErrQueueUnknown or store.ErrQueueNotEmpty.
+func Delete(ctx context.Context, pool *pgxpool.Pool, name string) error {
+	actions.About(ctx, "", name, nil)
+	return store.Begin(ctx, pool, func(tx pgx.Tx) error {
+		if err := store.DeleteQueue(ctx, tx, name); err != nil {
+			return err
+		}
+		return actions.Note(ctx, tx, "", name, nil)
+	})
+}
+
+// do makes a change, notes it, and reads the queue as it is then.
+func do(ctx context.Context, pool *pgxpool.Pool, name string, change func(tx pgx.Tx) (changed bool, err error)) (now store.NamedQueue, err error) {
+	actions.About(ctx, "", name, nil)
+	err = store.Begin(ctx, pool, func(tx pgx.Tx) error {
+		changed, err := change(tx)
+		if err != nil {
+			return err
+		}
+		if err := actions.Note(ctx, tx, "", name, map[string]any{"changed": changed}); err != nil {
+			return err
+		}
+		now, err = store.QueueOf(ctx, tx, name)
+		return err
+	})
+	return now, err
+}
