@@ -29,6 +29,8 @@ func (b *tab) world() {
 	queuetest.DrainAccounting(b.t, b.Pool, queuetest.AccountingOptions{})
 	fixture.Ready(b.t, b.Pool, fixture.Hostile("acme", markup, markup), fixture.Invoice("acme", "INV-1005", 250_00))
 	b.jobs()
+	b.exec(`SELECT daybook.set_queue('bank', 'shop', 10, 100, 60, NULL, 'payments'), daybook.set_queue('reports')`)
+	b.exec(`SELECT daybook.pause_queue('reports'), daybook.enqueue_job('acme', 'call', '{}', queue => 'bank')`)
 	b.exec(`SELECT queues.enqueue('db_function', '{"db_function": "app.none"}')`)
 	b.sample()
 }

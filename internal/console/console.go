@@ -75,6 +75,7 @@ func New(o Options) http.Handler {
 	c.overview()
 	c.actionsPage()
 	c.workers()
+	c.queues()
 	c.organizations()
 	c.schedules()
 	c.tokens()

@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,6 +135,10 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	fleets, err := fleetsOf(ctx, c, found.Jobs)
+	if err != nil {
+		return nil, err
+	}
 	names := []string{"state", "type", "code", "since", "until", "linkKind", "linkId", "idempotencyKey"}
 	form := filters{Action: Root + "jobs", Hidden: hiddenOrg(r), Fields: fields(r,
 		field{Name: "state", Label: "State", Options: jobStates()},
@@ -153,10 +159,21 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	}
 	return &view{
 		Title: "Jobs", Template: "jobs", Nav: "jobs", Live: cursor == "", Data: map[string]any{
-			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Owners": found.Owners, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
+			"Filters": form, "Jobs": maskedErrors(found.Jobs), "Links": found.Links, "Owners": found.Owners, "Fleets": fleets, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),
 			"Filtered": form.Clear != "" || f.OrgID != "", "ByFailure": f.State == models.JobFailed, "Many": many,
 		},
 	}, nil
+}
+
+// fleetsOf returns the names of the fleets that work the queues of jobs, by the queues; the fleet without a name has none.
+func fleetsOf(ctx context.Context, c *console, jobs []models.Job) (map[string]string, error) {
+	queues := map[string]bool{}
+	for i := range jobs {
+		if q := text(jobs[i].Queue); q != "" {
+			queues[q] = true
+		}
+	}
+	return store.QueueFleets(ctx, c.Pool, slices.Collect(maps.Keys(queues)))
 }
 
 // maskedErrors masks secrets in the errors of jobs.

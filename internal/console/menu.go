@@ -13,7 +13,7 @@ var menuOrder = []struct {
 	{"", []string{"Overview"}},
 	{"Work", []string{"Jobs", "Accounting", "Tasks", "Dead letters"}},
 	{"Ledger", []string{"Documents", "Entries", "Trial balance", "Accounts", "Rules", "Periods"}},
-	{"Operate", []string{"Workers", "Organizations", "Schedules", "Actions", "Tokens"}},
+	{"Operate", []string{"Workers", "Queues", "Organizations", "Schedules", "Actions", "Tokens"}},
 }
 
 // menuGroup is a part of the menu with its heading, which the first part lacks.

@@ -32,7 +32,12 @@ func newFindingLine(r *request, f health.Finding) findingLine {
 		line.Look = r.link("organizations")
 	case health.NoToken:
 		line.Look = r.link("tokens")
+	case health.SequenceHeld:
+		line.Look = listAddress(r, "jobs", f.Type, f.ErrorCode, models.JobFailed)
 	default: // no page shows more of it
+	}
+	if f.Queue != "" && r.Token.OrgID == nil {
+		line.Look = r.link(joinPath("queues", f.Queue))
 	}
 	if f.Example != "" && f.Kind != "accounting" {
 		line.Example = r.link(joinPath(f.Kind, f.Example))

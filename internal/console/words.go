@@ -33,12 +33,15 @@ type standing struct {
 	cancel             bool
 	// waits: for its turn or for other jobs.
 	waits bool
+	// queue is the named queue; empty: none.
+	queue string
 }
 
 func standingOfJob(j *models.Job) standing {
 	return standing{
 		kind: "jobs", org: j.OrgID, jobType: j.Type, state: j.State, attempts: j.RunCount, max: j.MaxAttempts, ready: j.ReadyAt, attempted: j.LastAttemptedAt,
 		code: models.ErrorCode(text(j.LastErrorCode)), worker: text(j.Worker), working: j.Working, detached: j.Detached, cancel: j.CancelRequested, waits: j.Waits(),
+		queue: text(j.Queue),
 	}
 }
 
@@ -122,12 +125,15 @@ func (c *console) tellPending(ctx context.Context, r *request, j standing) (stor
 	} else {
 		s.Says = "It is due since " + span(r.now.Sub(j.ready)) + " and waits for a worker."
 	}
-	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType)
+	h, err := c.Listing.Hindrance(ctx, j.kind, j.org, j.jobType, j.queue)
 	if err != nil {
 		return s, err
 	}
 	addReason(&s, j)
 	hindered(&s, h, j, r.now)
+	if s.Mend != nil && s.Mend.Name == "Queues" && r.Token.OrgID != nil {
+		s.Mend = nil // the page is for tokens of all organizations
+	}
 	return s, nil
 }
 
@@ -137,10 +143,16 @@ func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 	case h.PausedAt != nil:
 		s.Todo = "Its organization is paused since " + span(now.Sub(*h.PausedAt)) + ": resume it, or wait."
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
+	case h.QueuePausedAt != nil:
+		s.Todo = "Its queue " + j.queue + " is paused since " + span(now.Sub(*h.QueuePausedAt)) + ": resume it, or wait."
+		s.Mend = &trail{Name: "Queues", Address: address("", joinPath("queues", j.queue))}
 	case h.MaxInFlight != nil && h.InFlight >= *h.MaxInFlight:
 		s.Todo = fmt.Sprintf("Its organization is at its cap: %d of its jobs are worked, and no more are allowed.", h.InFlight)
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
 	case j.ready.After(now):
+	case j.kind == "jobs" && h.Workers == 0 && h.Fleet != "":
+		s.Todo = "No worker of the fleet " + h.Fleet + ", which works its queue " + j.queue + ", was heard of in the last 5 minutes: start one (`DAYBOOK_FLEET=" + h.Fleet + " daybook worker`), or let another fleet work the queue."
+		s.Mend = &trail{Name: "Queues", Address: address("", joinPath("queues", j.queue))}
 	case j.kind == "jobs" && h.Workers == 0:
 		s.Todo = "No worker of background jobs was heard of in the last 5 minutes: start one (`daybook worker`), or look why it does not work (`daybook doctor`)."
 		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}

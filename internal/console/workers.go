@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -27,9 +28,14 @@ type runLine struct {
 	Address string
 	// Buttons pause or resume it, and change its settings.
 	Buttons []button
+	// Fleet is whose workflow it is; empty: that of the fleet without a name.
+	Fleet string
 	// Lanes are how many lanes work on a turn, and how many there are.
 	Lanes, AllLanes int
 }
+
+// fleetsShown is how many fleets' workflows the page shows side by side; those of the others are a link away.
+const fleetsShown = 6
 
 // workers adds the page of workflows, workers and leases, and what can be done to them.
 func (c *console) workers() {
@@ -55,9 +61,31 @@ func (c *console) workersPage(ctx context.Context, r *request) (*view, error) {
 	}
 	data := map[string]any{"Leases": leases, "Gauges": gauges}
 	data["Expired"] = slices.ContainsFunc(leases, func(g store.LeaseGroup) bool { return g.Expired > 0 })
-	var states []health.WorkflowState
-	err = c.withTemporal(ctx, func(ctx context.Context) (err error) {
-		states, err = health.Workflows(ctx, c.Temporal, health.Documented(), healthTimeout)
+	fleets, err := store.FleetNames(ctx, c.Pool)
+	if err != nil {
+		return nil, err
+	}
+	shown := fleets[:min(len(fleets), fleetsShown)]
+	if fleet := value(r, "fleet"); fleet != "" {
+		if !slices.Contains(fleets, fleet) {
+			return nil, errNoPage
+		}
+		shown = []string{fleet}
+	}
+	if len(fleets) > 1 {
+		data["Fleets"] = fleets[1:]
+	}
+	var lines []runLine
+	err = c.withTemporal(ctx, func(ctx context.Context) error {
+		var all []health.Workflow
+		var of []string
+		for _, fleet := range shown {
+			for _, w := range health.OfFleet(fleet) {
+				all, of = append(all, w), append(of, fleet)
+			}
+		}
+		states, err := health.Workflows(ctx, c.Temporal, all, healthTimeout)
+		lines = c.runLines(r, states, of)
 		return err
 	})
 	switch {
@@ -67,7 +95,7 @@ func (c *console) workersPage(ctx context.Context, r *request) (*view, error) {
 		data["Down"] = err.Error()
 	}
 	if err == nil {
-		data["Runs"] = c.runLines(r, states)
+		data["Runs"] = lines
 	}
 	return &view{
 		Title: "Workers and lanes", Template: "workers", Nav: "workers", Live: true, Data: data,
@@ -75,10 +103,16 @@ func (c *console) workersPage(ctx context.Context, r *request) (*view, error) {
 	}, nil
 }
 
-func (c *console) runLines(r *request, states []health.WorkflowState) []runLine {
-	lines := make([]runLine, len(states))
+// runLines are the workflows as the page shows them; fleets are whose they are. Of a fleet with a name, those of documents and tasks are shown where they are
+// used: it is there for its queues of background jobs.
+func (c *console) runLines(r *request, states []health.WorkflowState, fleets []string) []runLine {
+	lines := make([]runLine, 0, len(states))
 	for i, s := range states {
-		l := runLine{WorkflowState: s, Words: "running"}
+		l := runLine{WorkflowState: s, Words: "running", Fleet: fleets[i]}
+		if l.Fleet != "" && s.Kind != store.Jobs.Name && s.State == health.NeverStarted && len(s.Workers) == 0 {
+			continue
+		}
+		ids := strings.Trim(s.Kind+"-"+l.Fleet, "-")
 		action := Root + "workers/" + s.Kind + "/"
 		switch {
 		case s.State == health.NeverStarted:
@@ -99,25 +133,35 @@ func (c *console) runLines(r *request, states []health.WorkflowState) []runLine 
 			l.Buttons = append(l.Buttons, button{
 				Action: action + "configure", Label: "Change settings", Tone: "quiet", Next: r.here(), Confirm: "From the next turn on. They stay until they are changed again.",
 				Fields: []field{
-					{Name: "batchSize", ID: s.Kind + "-batch", Label: "Jobs a batch", Type: "number", Value: strconv.Itoa(set.BatchSize)},
-					{Name: "pollIntervalSeconds", ID: s.Kind + "-poll", Label: "Poll interval, seconds", Type: "number", Value: strconv.Itoa(set.PollIntervalSeconds)},
-					{Name: "concurrency", ID: s.Kind + "-lanes", Label: "Lanes", Type: "number", Value: strconv.Itoa(set.Concurrency)},
+					{Name: "batchSize", ID: ids + "-batch", Label: "Jobs a batch", Type: "number", Value: strconv.Itoa(set.BatchSize)},
+					{Name: "pollIntervalSeconds", ID: ids + "-poll", Label: "Poll interval, seconds", Type: "number", Value: strconv.Itoa(set.PollIntervalSeconds)},
+					{Name: "concurrency", ID: ids + "-lanes", Label: "Lanes", Type: "number", Value: strconv.Itoa(set.Concurrency)},
 				},
 			})
 		}
 		if c.TemporalUI != "" && s.State != health.NeverStarted {
 			l.Address = c.TemporalUI + "/namespaces/" + c.namespace() + "/workflows/" + s.ID
 		}
-		lines[i] = l
+		for b := range l.Buttons {
+			l.Buttons[b].Hidden = []field{{Name: "fleet", Value: l.Fleet}}
+		}
+		lines = append(lines, l)
 	}
 	return lines
 }
 
-// runOf is the workflow of the kind that the address names.
-func runOf(r *request) (health.Workflow, error) {
-	for _, w := range health.Documented() {
-		if w.Kind == r.PathValue("kind") {
-			return w, wholeInstance(r)
+// runOf is the workflow of the kind that the address names, of the fleet that the form names.
+func (c *console) runOf(ctx context.Context, r *request) (health.Workflow, error) {
+	fleet := r.PostFormValue("fleet")
+	fleets, err := store.FleetNames(ctx, c.Pool)
+	if err != nil {
+		return health.Workflow{}, err
+	}
+	if slices.Contains(fleets, fleet) {
+		for _, w := range health.OfFleet(fleet) {
+			if w.Kind == r.PathValue("kind") {
+				return w, wholeInstance(r)
+			}
 		}
 	}
 	return health.Workflow{}, errNoPage
@@ -126,7 +170,7 @@ func runOf(r *request) (health.Workflow, error) {
 // signalRun sends a signal to a kind's workflow.
 func (c *console) signalRun(signal, text string) func(ctx context.Context, r *request) (done, error) {
 	return func(ctx context.Context, r *request) (done, error) {
-		w, err := runOf(r)
+		w, err := c.runOf(ctx, r)
 		d := done{Subject: w.ID, Text: text}
 		if err != nil {
 			return d, err
@@ -138,7 +182,7 @@ func (c *console) signalRun(signal, text string) func(ctx context.Context, r *re
 }
 
 func (c *console) configureRun(ctx context.Context, r *request) (done, error) {
-	w, err := runOf(r)
+	w, err := c.runOf(ctx, r)
 	d := done{Subject: w.ID, Text: "The settings hold from the next turn on.", Details: map[string]any{}}
 	if err != nil {
 		return d, err

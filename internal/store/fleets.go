@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"strconv"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Fleet is a set of programs that work the same named queues. The zero value is the fleet without a name, which works the jobs that are in no queue, and
@@ -20,6 +22,12 @@ func FleetOf(ctx context.Context, q Querier, name string) (Fleet, error) {
 	}
 	err := q.QueryRow(ctx, `SELECT daybook.fleet_of($1)`, name).Scan(&f.ID)
 	return f, Wrap("look up the fleet "+name, err)
+}
+
+// FleetNames returns the names of the fleets that are on record, the one without a name first, as the empty text.
+func FleetNames(ctx context.Context, q Querier) ([]string, error) {
+	names, err := Collect(ctx, q, pgx.RowTo[string], `SELECT f.name FROM daybook.fleets f ORDER BY f.name`)
+	return names, Wrap("list the fleets", err)
 }
 
 // noFleet is the number of a fleet that is not known yet: no job has it.

@@ -122,6 +122,23 @@ func QueueOf(ctx context.Context, q Querier, name string) (NamedQueue, error) {
 	return queues[0], nil
 }
 
+// QueueFleets returns the names of the fleets that work these named queues, by the queues. It leaves out what the fleet without a name works, and what does
+// not exist.
+func QueueFleets(ctx context.Context, q Querier, queues []string) (map[string]string, error) {
+	const stmt = `
+SELECT u.name, f.name FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fleet WHERE u.name = ANY ($1) AND u.fleet <> 0`
+	fleets := map[string]string{}
+	if len(queues) == 0 {
+		return fleets, nil
+	}
+	var queue, fleet string
+	err := Each(ctx, q, []any{&queue, &fleet}, func() error {
+		fleets[queue] = fleet
+		return nil
+	}, stmt, queues)
+	return fleets, Wrap("read the fleets of queues", err)
+}
+
 func noQueue(name string) error {
 	return Refuse(ErrQueueUnknown, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
 }

@@ -14,20 +14,28 @@ type Hindrance struct {
 	// MaxInFlight is the organization's cap; nil: it has none. InFlight counts the jobs of the kind that are leased under it.
 	MaxInFlight *int
 	InFlight    int
-	// Workers counts the workers of background jobs that were heard of in the last 5 minutes, Handlers those of them that work the type.
+	// Workers counts the workers of background jobs of the fleet that works the job that were heard of in the last 5 minutes, Handlers those of them that
+	// work the type.
 	Workers, Handlers int
+	// Fleet is the name of that fleet; empty: the one without a name.
+	Fleet string
+	// QueuePausedAt is since when the job's named queue is paused; nil: it is not.
+	QueuePausedAt *time.Time
 }
 
-// Hindrance reads what may keep the pending jobs of an organization and type from being worked. kind is "jobs" or "accounting"; the workers of
-// accounting jobs are not on record.
-func (l *Listing) Hindrance(ctx context.Context, kind, org, jobType string) (Hindrance, error) {
+// Hindrance reads what may keep the pending jobs of an organization, a type and a named queue from being worked; queue is empty for those in none. kind is
+// "jobs" or "accounting"; the workers of accounting jobs are not on record.
+func (l *Listing) Hindrance(ctx context.Context, kind, org, jobType, queue string) (Hindrance, error) {
 	const stmt = `
-SELECT (SELECT o.paused_at FROM daybook.organizations o WHERE o.id = $2), (SELECT o.max_in_flight FROM daybook.organizations o WHERE o.id = $2),
-       CASE $1 WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.state = 'leased' AND j.capped AND j.org_id = $2)
-               ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.state = 'leased' AND q.capped AND q.org_id = $2) END,
-       (SELECT count(*) FROM daybook.job_workers w WHERE w.last_seen > clock_timestamp() - interval '5 minutes'),
-       (SELECT count(*) FROM daybook.job_workers w WHERE w.last_seen > clock_timestamp() - interval '5 minutes' AND $3 = ANY (w.types))`
+WITH of AS (SELECT coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = @queue), 0) AS fleet),
+workers AS (SELECT w.types FROM daybook.job_workers w, of WHERE w.fleet = of.fleet AND w.last_seen > clock_timestamp() - interval '5 minutes')
+SELECT (SELECT o.paused_at FROM daybook.organizations o WHERE o.id = @org), (SELECT o.max_in_flight FROM daybook.organizations o WHERE o.id = @org),
+       CASE @kind WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.state = 'leased' AND j.capped AND j.org_id = @org)
+                  ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.state = 'leased' AND q.capped AND q.org_id = @org) END,
+       (SELECT count(*) FROM workers), (SELECT count(*) FROM workers w WHERE @type = ANY (w.types)),
+       (SELECT f.name FROM daybook.fleets f, of WHERE f.id = of.fleet), (SELECT u.paused_at FROM daybook.queues u WHERE u.name = @queue)`
 	var h Hindrance
-	err := l.pool.QueryRow(ctx, stmt, kind, org, jobType).Scan(&h.PausedAt, &h.MaxInFlight, &h.InFlight, &h.Workers, &h.Handlers)
+	err := l.pool.QueryRow(ctx, stmt, store.Args{"kind": kind, "org": org, "type": jobType, "queue": queue}).
+		Scan(&h.PausedAt, &h.MaxInFlight, &h.InFlight, &h.Workers, &h.Handlers, &h.Fleet, &h.QueuePausedAt)
 	return h, store.Wrap("look what keeps the job from being worked", err)
 }
