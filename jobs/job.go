@@ -51,6 +51,12 @@ func (j *Job[P]) EarlierAttempts(ctx context.Context) ([]EarlierAttempt, error) 
 	return j.attempt.reads.attempts(ctx, j.ID)
 }
 
+// Awaited says how the jobs ended that this one has waited for, if it was enqueued with queue.JobOptions.AfterAnyEnd: as they were when it was released. A
+// dead letter may have been tried again since. Without that option those jobs are completed, and the list is empty. queue.ReadJobStatus has their results.
+func (j *Job[P]) Awaited(ctx context.Context) ([]AwaitedJob, error) {
+	return j.attempt.reads.awaited(ctx, j.ID)
+}
+
 // SetResult stores v, as JSON, with the job when this attempt completes it. A v that cannot be written as JSON makes the job a dead
 // letter.
 func (j *Job[P]) SetResult(v any) { j.attempt.result = v }

@@ -55,6 +55,28 @@ func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error
 	return out, err
 }
 
+// AwaitedJob is a job that another one has waited for.
+type AwaitedJob struct {
+	ID string
+	// State is the one in which it ended: completed, failed or cancelled; empty when it was Removed before its end.
+	State   models.JobState
+	Removed bool
+}
+
+func (r reads) awaited(ctx context.Context, id string) ([]AwaitedJob, error) {
+	if r.q == nil {
+		return nil, errNoReads
+	}
+	ended, err := store.AwaitedJobs(ctx, r.q, id)
+	out := make([]AwaitedJob, len(ended))
+	for i, a := range ended {
+		if out[i] = (AwaitedJob{ID: a.ID, State: models.JobState(a.EndedAs)}); a.EndedAs == "removed" {
+			out[i].State, out[i].Removed = "", true
+		}
+	}
+	return out, err
+}
+
 // mostEarlier is how many earlier attempts a handler is told of.
 const mostEarlier = 100
 

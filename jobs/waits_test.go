@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -49,32 +52,34 @@ func TestEveryEndOfAnAwaitedJob(t *testing.T) {
 		// goesOn says what becomes of the next job of the sequence, after of the job that waits for this one.
 		goesOn bool
 		after  models.JobState
+		// ended is how the job ended for one that waits for any end; empty: it was removed.
+		ended models.JobState
 	}{
-		"completed in the transaction that picked it": {handler: func(context.Context) error { return nil }, goesOn: true, after: models.JobCompleted},
-		"completed under a lease":                     {handler: func(context.Context) error { return nil }, leased: true, goesOn: true, after: models.JobCompleted},
-		"dead letter":                                 {handler: func(context.Context) error { return jobs.Final(fails) }, after: models.JobPending},
-		"dead letter under a lease":                   {handler: func(context.Context) error { return jobs.Final(fails) }, leased: true, after: models.JobPending},
-		"cancelled by its handler":                    {handler: func(context.Context) error { return jobs.Cancel("no") }, goesOn: true, after: models.JobFailed},
-		"cancelled": {goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
+		"completed in the transaction that picked it": {ended: models.JobCompleted, handler: func(context.Context) error { return nil }, goesOn: true, after: models.JobCompleted},
+		"completed under a lease":                     {ended: models.JobCompleted, handler: func(context.Context) error { return nil }, leased: true, goesOn: true, after: models.JobCompleted},
+		"dead letter":                                 {ended: models.JobFailed, handler: func(context.Context) error { return jobs.Final(fails) }, after: models.JobPending},
+		"dead letter under a lease":                   {ended: models.JobFailed, handler: func(context.Context) error { return jobs.Final(fails) }, leased: true, after: models.JobPending},
+		"cancelled by its handler":                    {ended: models.JobCancelled, handler: func(context.Context) error { return jobs.Cancel("no") }, goesOn: true, after: models.JobFailed},
+		"cancelled": {ended: models.JobCancelled, goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
 			_, err := queue.CancelJob(b.t.Context(), b.Pool, id)
 			require.NoError(b.t, err)
 		}},
-		"cancelled by a transaction that sees the past": {goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
+		"cancelled by a transaction that sees the past": {ended: models.JobCancelled, goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
 			require.NoError(b.t, pgx.BeginTxFunc(b.t.Context(), b.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 				_, err := queue.CancelJob(b.t.Context(), tx, id)
 				return err
 			}))
 		}},
-		"dead letter that is cancelled": {goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
+		"dead letter that is cancelled": {ended: models.JobFailed, goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) {
 			b.exec(`UPDATE daybook.jobs SET state = 'failed', last_error = 'e', last_error_code = 'TIMEOUT', finished_at = now() WHERE id = $1`, id)
 			_, err := queue.CancelJob(b.t.Context(), b.Pool, id)
 			require.NoError(b.t, err)
 		}},
 		"removed": {goesOn: true, after: models.JobFailed, end: func(b *bundle, id string) { b.exec(`DELETE FROM daybook.jobs WHERE id = $1`, id) }},
-		"completed by hand": {goesOn: true, after: models.JobCompleted, end: func(b *bundle, id string) {
+		"completed by hand": {ended: models.JobCompleted, goesOn: true, after: models.JobCompleted, end: func(b *bundle, id string) {
 			b.exec(`UPDATE daybook.jobs SET state = 'completed', finished_at = now() WHERE id = $1`, id)
 		}},
-		"reclaimed in its last attempt": {after: models.JobPending, end: func(b *bundle, id string) {
+		"reclaimed in its last attempt": {ended: models.JobFailed, after: models.JobPending, end: func(b *bundle, id string) {
 			b.exec(`
 UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, max_attempts = 1, turn_id = 't', fence = 1, leased_generation = generation, worker = 'w',
        attempt_started_at = now() - interval '1 hour', last_attempted_at = now() - interval '1 hour' WHERE id = $1`, id)
@@ -86,8 +91,13 @@ UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, max_att
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[greet]) error {
-				if job.Payload.Name != "first" {
+			var ended []jobs.AwaitedJob
+			jobs.Register(b.registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[greet]) (err error) {
+				switch job.Payload.Name {
+				case "any":
+					ended, err = job.Awaited(ctx)
+					return err
+				case "next", "after":
 					return nil
 				}
 				if c.leased {
@@ -98,9 +108,10 @@ UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, max_att
 			first := b.enqueue(greet{Name: "first"}, queue.JobOptions{Sequence: "s"})
 			next := b.enqueue(greet{Name: "next"}, queue.JobOptions{Sequence: "s"})
 			after := b.enqueue(greet{Name: "after"}, queue.JobOptions{After: []string{first}})
+			anyEnd := b.enqueue(greet{Name: "any"}, queue.JobOptions{After: []string{first}, AfterAnyEnd: true})
 			b.check()
 			assert.False(t, b.waits(first))
-			assert.True(t, b.waits(next) && b.waits(after))
+			assert.True(t, b.waits(next) && b.waits(after) && b.waits(anyEnd))
 			if c.end != nil {
 				c.end(b, first)
 			} else {
@@ -113,8 +124,51 @@ UPDATE daybook.jobs SET state = 'leased', working = true, run_count = 1, max_att
 			if c.after == models.JobFailed {
 				assert.EqualValues(t, models.CodeAwaitedCancelled, b.row(after).Code)
 			}
+			assert.Equal(t, models.JobCompleted, b.row(anyEnd).State)
+			assert.Equal(t, []jobs.AwaitedJob{{ID: first, State: c.ended, Removed: c.ended == ""}}, ended)
 		})
 	}
+}
+
+// A job that waits for any end is due when all have ended, also those that had ended when it was enqueued, one by one or many at once. It stays due
+// when a dead letter among them is tried again.
+func TestAfterAnyEndOfSeveralJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	states := map[string]models.JobState{}
+	for _, state := range []models.JobState{models.JobCompleted, models.JobFailed, models.JobCancelled} {
+		id := b.enqueue(ping{}, queue.JobOptions{})
+		b.exec(`UPDATE daybook.jobs SET state = $2::text::daybook.job_state, last_error = 'e', last_error_code = 'TIMEOUT', finished_at = now() WHERE id = $1`, id, string(state))
+		states[id] = state
+	}
+	ended := slices.Sorted(maps.Keys(states))
+	dead := ended[slices.IndexFunc(ended, func(id string) bool { return states[id] == models.JobFailed })]
+	open := b.enqueue(ping{}, queue.JobOptions{})
+	options := queue.JobOptions{After: append([]string{open}, ended...), AfterAnyEnd: true}
+	many, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{
+		{OrgID: org, Payload: greet{}, Options: options},
+		{OrgID: org, Payload: greet{}, Options: queue.JobOptions{After: []string{dead}}},
+		{OrgID: org, Payload: greet{}, Options: queue.JobOptions{After: ended, AfterAnyEnd: true, IdempotencyKey: "k"}},
+	})
+	require.NoError(t, err)
+	one, completion, atOnce := b.enqueue(greet{}, options), many[1].ID, many[2].ID
+	b.check()
+	assert.True(t, b.waits(one) && b.waits(many[0].ID) && b.waits(completion))
+	assert.False(t, b.waits(atOnce), "all have ended")
+
+	b.exec(`UPDATE daybook.jobs SET state = 'failed', last_error = 'e', last_error_code = 'TIMEOUT', finished_at = now() WHERE id = $1`, open)
+	assert.False(t, b.waits(one) || b.waits(many[0].ID))
+	_, err = queue.RetryJob(t.Context(), b.Pool, open, queue.RetryNow, 0)
+	require.NoError(t, err)
+	b.check()
+	assert.False(t, b.waits(one) || b.waits(many[0].ID))
+	awaited, err := store.AwaitedJobs(t.Context(), b.Pool, one)
+	require.NoError(t, err)
+	assert.Contains(t, awaited, store.AwaitedJob{ID: open, EndedAs: "failed"})
+	for _, id := range ended {
+		assert.Contains(t, awaited, store.AwaitedJob{ID: id, EndedAs: string(states[id])})
+	}
+	assert.True(t, b.waits(completion), "a dead letter is waited for by a job that needs its completion")
 }
 
 // A dead letter holds its sequence up until it is tried again and completed; what waits for it is worked then.

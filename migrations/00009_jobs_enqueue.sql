@@ -212,7 +212,8 @@ $$;
 --   rescheduled  the unique job is due earlier now
 --   coalesced    the unique job is running and is worked again after its attempt, or its cancellation was undone
 -- queue: the named queue; null is default. sequence: jobs of one organization and sequence are worked one after the other. after: ids of jobs
--- of the organization that must have been completed before. A job that existed before keeps its own.
+-- of the organization that must have been completed before; after_any_end: it is enough that they have ended, also as dead letters, cancelled or
+-- removed. A job that existed before keeps its own.
 CREATE FUNCTION daybook.enqueue_job(
     org_id          text,
     type            text,
@@ -226,6 +227,7 @@ CREATE FUNCTION daybook.enqueue_job(
     queue           text DEFAULT NULL,
     sequence        text DEFAULT NULL,
     after           text[] DEFAULT NULL,
+    after_any_end   boolean DEFAULT false,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text
@@ -314,7 +316,8 @@ BEGIN
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
     IF waits THEN
-        PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)]);
+        PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)],
+                                  ARRAY[enqueue_job.after_any_end]);
         due := clock_timestamp();
     END IF;
     IF daybook.must_wake(daybook.jobs_key(crew), due) THEN
@@ -342,7 +345,8 @@ CREATE FUNCTION daybook.enqueue_jobs(
     unique_payloads  boolean[] DEFAULT NULL,
     queues           text[] DEFAULT NULL,
     sequences        text[] DEFAULT NULL,
-    afters           jsonb[] DEFAULT NULL
+    afters           jsonb[] DEFAULT NULL,
+    afters_any_end   boolean[] DEFAULT NULL
 ) RETURNS TABLE (ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     -- JIT is off: compiling takes longer than running.
@@ -365,7 +369,7 @@ BEGIN
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
-       OR coalesce(cardinality(afters), total) <> total THEN
+       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     ids := daybook.new_ids(total);
@@ -428,8 +432,9 @@ BEGIN
          WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
     END IF;
     IF sequences IS NOT NULL OR afters IS NOT NULL THEN
-        PERFORM daybook.hold_jobs(array_agg(x.id ORDER BY x.n), array_agg(x.org ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.after ORDER BY x.n))
-           FROM unnest(ids, org_ids, sequences, afters) WITH ORDINALITY AS x (id, org, sequence, after, n)
+        PERFORM daybook.hold_jobs(array_agg(x.id ORDER BY x.n), array_agg(x.org ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.after ORDER BY x.n),
+                                  array_agg(x.any_end ORDER BY x.n))
+           FROM unnest(ids, org_ids, sequences, afters, afters_any_end) WITH ORDINALITY AS x (id, org, sequence, after, any_end, n)
           WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE AND (x.sequence IS NOT NULL OR x.after <> '[]');
     ELSIF ready_ats IS NOT NULL THEN
         due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
@@ -452,8 +457,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, n)
+                      queues, sequences, afters, afters_any_end)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -461,7 +466,7 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after)) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end) e;
         RETURN NEXT;
     END LOOP;
 END

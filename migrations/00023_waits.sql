@@ -20,11 +20,15 @@
 CREATE TABLE daybook.job_waits (
     job_id text COLLATE "C" NOT NULL,
     awaits text COLLATE "C" NOT NULL CHECK (awaits <> '' AND octet_length(awaits) <= 255),
-    PRIMARY KEY (job_id, awaits)
+    any_end boolean NOT NULL DEFAULT false,
+    ended_as text CHECK (ended_as IN ('completed', 'failed', 'cancelled', 'removed')),
+    PRIMARY KEY (job_id, awaits),
+    CHECK (any_end OR ended_as IS NULL)
 );
-COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. The row goes when that job is completed, or has failed this one';
+COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
+COMMENT ON COLUMN daybook.job_waits.any_end IS 'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
 -- What waits for a job, when it ends.
-CREATE INDEX job_waits_awaits ON daybook.job_waits (awaits, job_id);
+CREATE INDEX job_waits_awaits ON daybook.job_waits (awaits, job_id) WHERE ended_as IS NULL;
 
 -- Whose turn it is in a sequence; a sequence without open jobs has no row.
 CREATE TABLE daybook.job_sequences (
@@ -70,37 +74,40 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     LANGUAGE sql STABLE
 AS $$
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
-           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id))
+           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND w.ended_as IS NULL))
 $$;
 
 -- Whether a job that is tried again has to wait, as if it were enqueued: it has not the turn, or others that it waits for are not completed.
 CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
     LANGUAGE sql STABLE
 AS $$
-    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1)
+    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1 AND w.ended_as IS NULL)
            OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
 $$;
 
 -- Makes jobs wait that the caller has just inserted as waiting. ids are in the order of the sequences; afters are arrays of ids.
-CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[]) RETURNS void
+CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[]) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
     missing record;
 BEGIN
     WITH asked AS MATERIALIZED (
-        SELECT DISTINCT x.id, x.org, a.awaits
-          FROM unnest(ids, orgs, afters) AS x (id, org, after)
+        SELECT DISTINCT x.id, x.org, a.awaits, coalesce(x.any_end, false) AS any_end
+          FROM unnest(ids, orgs, afters, any_ends) AS x (id, org, after, any_end)
          CROSS JOIN LATERAL jsonb_array_elements_text(x.after) AS a (awaits)
     ), found AS MATERIALIZED (
-        SELECT k.id, k.org, k.awaits, j.state
+        SELECT k.id, k.org, k.awaits, k.any_end, j.state,
+               CASE WHEN k.any_end AND j.state IN ('completed', 'failed', 'cancelled') THEN j.state::text END AS ended_as
           FROM asked k
           LEFT JOIN daybook.jobs j ON j.id = k.awaits AND j.org_id = k.org
     ), inserted AS (
         -- A completed job stays completed: nothing is left to wait for.
-        INSERT INTO daybook.job_waits (job_id, awaits) SELECT f.id, f.awaits FROM found f WHERE f.state <> 'completed' RETURNING awaits
+        INSERT INTO daybook.job_waits (job_id, awaits, any_end, ended_as)
+        SELECT f.id, f.awaits, f.any_end, f.ended_as FROM found f WHERE f.state <> 'completed' OR f.any_end
+        RETURNING awaits, ended_as
     ), checks AS (
-        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i
+        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i WHERE i.ended_as IS NULL
     )
     SELECT f.org, f.awaits INTO missing FROM found f WHERE f.state IS NULL LIMIT 1;
     IF FOUND THEN
@@ -112,7 +119,7 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id);
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND w.ended_as IS NULL);
 END
 $$;
 
@@ -149,34 +156,41 @@ BEGIN
 END
 $$;
 
--- Tells up to batch jobs that wait for a job that it has ended: a completed one releases them, any other end makes them dead letters. Returns
--- whether all were told: false when there are more, or another transaction has locked one.
+-- Whether a wait concerns an end: a dead letter may yet be completed, and ends only the waits for any end.
+CREATE FUNCTION daybook.ends_wait(any_end boolean, ended_as text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+AS $$ SELECT $1 OR $2 <> 'failed' $$;
+
+-- Tells up to batch jobs that wait for a job that it has ended: a completed one releases them, any other end makes dead letters of those that wait for
+-- its completion. Returns whether all were told: false when there are more, or another transaction has locked one.
 CREATE FUNCTION daybook.tell_waiting_jobs(ended text, ended_as text, batch integer) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
+#variable_conflict use_variable
 DECLARE
-    told text[];
+    told     text[];
+    go_on    text[];
 BEGIN
-    SELECT array_agg(x.id) INTO told
-      FROM (SELECT j.id
+    SELECT array_agg(x.id), array_agg(x.id) FILTER (WHERE x.any_end OR ended_as = 'completed') INTO told, go_on
+      FROM (SELECT j.id, w.any_end
               FROM daybook.job_waits w
               JOIN daybook.jobs j ON j.id = w.job_id
-             WHERE w.awaits = ended
+             WHERE w.awaits = ended AND w.ended_as IS NULL AND daybook.ends_wait(w.any_end, ended_as)
              ORDER BY w.job_id
              LIMIT batch
                FOR NO KEY UPDATE OF j SKIP LOCKED) x;
     IF told IS NOT NULL THEN
-        DELETE FROM daybook.job_waits w WHERE w.awaits = ended AND w.job_id = ANY (told);
-        IF ended_as = 'completed' THEN
-            PERFORM daybook.release_jobs(told);
-        ELSE
-            UPDATE daybook.jobs j
-               SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
-                   last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
-             WHERE j.id = ANY (told) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
+        UPDATE daybook.job_waits w SET ended_as = ended_as WHERE w.awaits = ended AND w.job_id = ANY (told) AND w.any_end;
+        DELETE FROM daybook.job_waits w WHERE w.awaits = ended AND w.job_id = ANY (told) AND NOT w.any_end;
+        IF go_on IS NOT NULL THEN
+            PERFORM daybook.release_jobs(go_on);
         END IF;
+        UPDATE daybook.jobs j
+           SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
+               last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
+         WHERE j.id = ANY (told) AND (go_on IS NULL OR j.id <> ALL (go_on)) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
     END IF;
-    RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended);
+    RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended AND w.ended_as IS NULL AND daybook.ends_wait(w.any_end, ended_as));
 END
 $$;
 
@@ -197,6 +211,9 @@ BEGIN
     END IF;
     IF job.state IN ('completed', 'cancelled') THEN
         RETURN daybook.tell_waiting_jobs(check_awaited.awaited, job.state::text, batch);
+    END IF;
+    IF job.state = 'failed' AND NOT daybook.tell_waiting_jobs(check_awaited.awaited, 'failed', batch) THEN
+        RETURN false;
     END IF;
     IF NOT job.awaited THEN
         UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
@@ -312,16 +329,17 @@ CREATE FUNCTION daybook.tell_of_ended_job() RETURNS trigger
 AS $$
 DECLARE
     sees CONSTANT boolean := current_setting('transaction_isolation') = 'read committed';
+    ended_as CONSTANT text := CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END;
     left_over boolean := false;
 BEGIN
-    IF OLD.sequence IS NOT NULL
+    IF OLD.sequence IS NOT NULL AND ended_as <> 'failed'
        AND (NOT sees OR EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = OLD.org_id AND s.key = OLD.sequence AND s.holder = OLD.id))
        AND (NOT sees OR NOT daybook.check_sequence(OLD.org_id, OLD.sequence)) THEN
         INSERT INTO daybook.job_wait_checks (org_id, sequence) VALUES (OLD.org_id, OLD.sequence);
         left_over := true;
     END IF;
-    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id))
-       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END, 100)) THEN
+    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id AND w.ended_as IS NULL))
+       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, ended_as, 100)) THEN
         INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
         left_over := true;
     END IF;
@@ -332,7 +350,7 @@ BEGIN
 END
 $$;
 CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs
-    FOR EACH ROW WHEN (NEW.awaited AND NEW.state IN ('completed', 'cancelled') AND OLD.state NOT IN ('completed', 'cancelled'))
+    FOR EACH ROW WHEN (NEW.awaited AND NEW.state IN ('completed', 'failed', 'cancelled') AND OLD.state NOT IN ('completed', 'cancelled') AND NEW.state <> OLD.state)
     EXECUTE FUNCTION daybook.tell_of_ended_job();
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
@@ -414,6 +432,6 @@ DROP TRIGGER waiting_goes ON daybook.jobs;
 DROP TRIGGER awaited_goes ON daybook.jobs;
 DROP TRIGGER awaited_ends ON daybook.jobs;
 DROP FUNCTION daybook.forget_waits, daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
-    daybook.tell_waiting_jobs, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
+    daybook.tell_waiting_jobs, daybook.ends_wait, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
 DROP INDEX daybook.jobs_sequence;
 DROP TABLE daybook.job_callbacks, daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;

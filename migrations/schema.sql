@@ -403,6 +403,9 @@ BEGIN
     IF job.state IN ('completed', 'cancelled') THEN
         RETURN daybook.tell_waiting_jobs(check_awaited.awaited, job.state::text, batch);
     END IF;
+    IF job.state = 'failed' AND NOT daybook.tell_waiting_jobs(check_awaited.awaited, 'failed', batch) THEN
+        RETURN false;
+    END IF;
     IF NOT job.awaited THEN
         UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
     END IF;
@@ -1004,6 +1007,12 @@ BEGIN
 END
 $$;
 
+-- Name: ends_wait(boolean, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.ends_wait(any_end boolean, ended_as text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $_$ SELECT $1 OR $2 <> 'failed' $_$;
+
 -- Name: enqueue_accounting_job(text, text, bigint, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.enqueue_accounting_job(org_id text, document_id text, version_hint bigint, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, OUT job_id text, OUT result text) RETURNS record
@@ -1225,9 +1234,9 @@ $$;
 
 COMMENT ON FUNCTION daybook.enqueue_async_operation(p_operation_type text, p_payload jsonb, p_submission_id uuid, p_form_id uuid, p_workspace_id uuid, p_max_attempts integer) IS 'enqueue_job for applications that come from async_operations. The organization is the workspace, or "default"';
 
--- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job(text, text, jsonb, text, timestamp with time zone, integer, integer, jsonb, boolean, text, text, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text DEFAULT NULL::text, ready_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, unique_payload boolean DEFAULT false, queue text DEFAULT NULL::text, sequence text DEFAULT NULL::text, after text[] DEFAULT NULL::text[], after_any_end boolean DEFAULT false, OUT job_id text, OUT duplicate boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -1312,7 +1321,8 @@ BEGIN
         SELECT DISTINCT enqueue_job.job_id, l ->> 'kind', l ->> 'id' FROM jsonb_array_elements(enqueue_job.links) l;
     END IF;
     IF waits THEN
-        PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)]);
+        PERFORM daybook.hold_jobs(ARRAY[job_id], ARRAY[enqueue_job.org_id], ARRAY[enqueue_job.sequence], ARRAY[to_jsonb(enqueue_job.after)],
+                                  ARRAY[enqueue_job.after_any_end]);
         due := clock_timestamp();
     END IF;
     IF daybook.must_wake(daybook.jobs_key(crew), due) THEN
@@ -1321,13 +1331,13 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, OUT job_id text, OUT duplicate boolean, OUT result text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
+COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
--- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
+CREATE FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[] DEFAULT NULL::text[], ready_ats timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], priorities integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], links jsonb[] DEFAULT NULL::jsonb[], unique_payloads boolean[] DEFAULT NULL::boolean[], queues text[] DEFAULT NULL::text[], sequences text[] DEFAULT NULL::text[], afters jsonb[] DEFAULT NULL::jsonb[], afters_any_end boolean[] DEFAULT NULL::boolean[]) RETURNS TABLE(ordinal integer, job_id text, duplicate boolean, result text)
     LANGUAGE plpgsql
     SET jit TO 'off'
     AS $_$
@@ -1348,7 +1358,7 @@ BEGIN
        OR coalesce(cardinality(priorities), total) <> total OR coalesce(cardinality(enqueue_jobs.max_attempts), total) <> total
        OR coalesce(cardinality(links), total) <> total OR coalesce(cardinality(unique_payloads), total) <> total
        OR coalesce(cardinality(queues), total) <> total OR coalesce(cardinality(sequences), total) <> total
-       OR coalesce(cardinality(afters), total) <> total THEN
+       OR coalesce(cardinality(afters), total) <> total OR coalesce(cardinality(afters_any_end), total) <> total THEN
         RAISE EXCEPTION 'all arrays must be equally long, or null but for org_ids, types and payloads' USING ERRCODE = 'DB010';
     END IF;
     ids := daybook.new_ids(total);
@@ -1411,8 +1421,9 @@ BEGIN
          WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE;
     END IF;
     IF sequences IS NOT NULL OR afters IS NOT NULL THEN
-        PERFORM daybook.hold_jobs(array_agg(x.id ORDER BY x.n), array_agg(x.org ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.after ORDER BY x.n))
-           FROM unnest(ids, org_ids, sequences, afters) WITH ORDINALITY AS x (id, org, sequence, after, n)
+        PERFORM daybook.hold_jobs(array_agg(x.id ORDER BY x.n), array_agg(x.org ORDER BY x.n), array_agg(x.sequence ORDER BY x.n), array_agg(x.after ORDER BY x.n),
+                                  array_agg(x.any_end ORDER BY x.n))
+           FROM unnest(ids, org_ids, sequences, afters, afters_any_end) WITH ORDINALITY AS x (id, org, sequence, after, any_end, n)
           WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE AND (x.sequence IS NOT NULL OR x.after <> '[]');
     ELSIF ready_ats IS NOT NULL THEN
         due := (SELECT min(coalesce(x.ready_at, '-infinity')) FROM unnest(ids, ready_ats) AS x (id, ready_at) WHERE (x.id IN (SELECT unnest(fresh))) IS TRUE);
@@ -1435,8 +1446,8 @@ BEGIN
     FOR req IN
         SELECT x.*
           FROM unnest(org_ids, types, payloads, idempotency_keys, ready_ats, priorities, enqueue_jobs.max_attempts, links, unique_payloads,
-                      queues, sequences, afters)
-               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, n)
+                      queues, sequences, afters, afters_any_end)
+               WITH ORDINALITY AS x (org, type, payload, key, ready_at, priority, attempts, links, is_unique, queue, sequence, after, any_end, n)
          WHERE (ids[x.n] IN (SELECT unnest(fresh))) IS NOT TRUE
          ORDER BY coalesce(x.is_unique, false) DESC, x.org COLLATE "C",
                   CASE WHEN x.is_unique THEN daybook.job_input_hash(x.type, x.payload::text) END, x.key COLLATE "C", x.n
@@ -1444,15 +1455,15 @@ BEGIN
         ordinal := req.n;
         SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
           FROM daybook.enqueue_job(req.org, req.type, req.payload, req.key, req.ready_at, req.priority, req.attempts, req.links,
-                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after)) e;
+                                   coalesce(req.is_unique, false), req.queue, req.sequence, daybook.job_ids(req.after), req.any_end) e;
         RETURN NEXT;
     END LOOP;
 END
 $_$;
 
--- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[]) IS 'Asks for many background jobs in one statement';
+COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[]) IS 'Asks for many background jobs in one statement';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1655,27 +1666,30 @@ CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint
        FOR NO KEY UPDATE
 $$;
 
--- Name: hold_jobs(text[], text[], text[], jsonb[]); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: hold_jobs(text[], text[], text[], jsonb[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[]) RETURNS void
+CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
     missing record;
 BEGIN
     WITH asked AS MATERIALIZED (
-        SELECT DISTINCT x.id, x.org, a.awaits
-          FROM unnest(ids, orgs, afters) AS x (id, org, after)
+        SELECT DISTINCT x.id, x.org, a.awaits, coalesce(x.any_end, false) AS any_end
+          FROM unnest(ids, orgs, afters, any_ends) AS x (id, org, after, any_end)
          CROSS JOIN LATERAL jsonb_array_elements_text(x.after) AS a (awaits)
     ), found AS MATERIALIZED (
-        SELECT k.id, k.org, k.awaits, j.state
+        SELECT k.id, k.org, k.awaits, k.any_end, j.state,
+               CASE WHEN k.any_end AND j.state IN ('completed', 'failed', 'cancelled') THEN j.state::text END AS ended_as
           FROM asked k
           LEFT JOIN daybook.jobs j ON j.id = k.awaits AND j.org_id = k.org
     ), inserted AS (
         -- A completed job stays completed: nothing is left to wait for.
-        INSERT INTO daybook.job_waits (job_id, awaits) SELECT f.id, f.awaits FROM found f WHERE f.state <> 'completed' RETURNING awaits
+        INSERT INTO daybook.job_waits (job_id, awaits, any_end, ended_as)
+        SELECT f.id, f.awaits, f.any_end, f.ended_as FROM found f WHERE f.state <> 'completed' OR f.any_end
+        RETURNING awaits, ended_as
     ), checks AS (
-        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i
+        INSERT INTO daybook.job_wait_checks (awaits) SELECT DISTINCT i.awaits FROM inserted i WHERE i.ended_as IS NULL
     )
     SELECT f.org, f.awaits INTO missing FROM found f WHERE f.state IS NULL LIMIT 1;
     IF FOUND THEN
@@ -1687,7 +1701,7 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id);
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND w.ended_as IS NULL);
 END
 $$;
 
@@ -1835,7 +1849,7 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     LANGUAGE sql STABLE
     AS $$
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
-           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id))
+           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND w.ended_as IS NULL))
 $$;
 
 -- Name: job_ids(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2201,7 +2215,7 @@ $$;
 CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
     LANGUAGE sql STABLE
     AS $_$
-    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1)
+    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1 AND w.ended_as IS NULL)
            OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
 $_$;
 
@@ -2943,16 +2957,17 @@ CREATE FUNCTION daybook.tell_of_ended_job() RETURNS trigger
     AS $$
 DECLARE
     sees CONSTANT boolean := current_setting('transaction_isolation') = 'read committed';
+    ended_as CONSTANT text := CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END;
     left_over boolean := false;
 BEGIN
-    IF OLD.sequence IS NOT NULL
+    IF OLD.sequence IS NOT NULL AND ended_as <> 'failed'
        AND (NOT sees OR EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = OLD.org_id AND s.key = OLD.sequence AND s.holder = OLD.id))
        AND (NOT sees OR NOT daybook.check_sequence(OLD.org_id, OLD.sequence)) THEN
         INSERT INTO daybook.job_wait_checks (org_id, sequence) VALUES (OLD.org_id, OLD.sequence);
         left_over := true;
     END IF;
-    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id))
-       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END, 100)) THEN
+    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id AND w.ended_as IS NULL))
+       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, ended_as, 100)) THEN
         INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
         left_over := true;
     END IF;
@@ -2968,29 +2983,31 @@ $$;
 CREATE FUNCTION daybook.tell_waiting_jobs(ended text, ended_as text, batch integer) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
+#variable_conflict use_variable
 DECLARE
-    told text[];
+    told     text[];
+    go_on    text[];
 BEGIN
-    SELECT array_agg(x.id) INTO told
-      FROM (SELECT j.id
+    SELECT array_agg(x.id), array_agg(x.id) FILTER (WHERE x.any_end OR ended_as = 'completed') INTO told, go_on
+      FROM (SELECT j.id, w.any_end
               FROM daybook.job_waits w
               JOIN daybook.jobs j ON j.id = w.job_id
-             WHERE w.awaits = ended
+             WHERE w.awaits = ended AND w.ended_as IS NULL AND daybook.ends_wait(w.any_end, ended_as)
              ORDER BY w.job_id
              LIMIT batch
                FOR NO KEY UPDATE OF j SKIP LOCKED) x;
     IF told IS NOT NULL THEN
-        DELETE FROM daybook.job_waits w WHERE w.awaits = ended AND w.job_id = ANY (told);
-        IF ended_as = 'completed' THEN
-            PERFORM daybook.release_jobs(told);
-        ELSE
-            UPDATE daybook.jobs j
-               SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
-                   last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
-             WHERE j.id = ANY (told) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
+        UPDATE daybook.job_waits w SET ended_as = ended_as WHERE w.awaits = ended AND w.job_id = ANY (told) AND w.any_end;
+        DELETE FROM daybook.job_waits w WHERE w.awaits = ended AND w.job_id = ANY (told) AND NOT w.any_end;
+        IF go_on IS NOT NULL THEN
+            PERFORM daybook.release_jobs(go_on);
         END IF;
+        UPDATE daybook.jobs j
+           SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
+               last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
+         WHERE j.id = ANY (told) AND (go_on IS NULL OR j.id <> ALL (go_on)) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
     END IF;
-    RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended);
+    RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended AND w.ended_as IS NULL AND daybook.ends_wait(w.any_end, ended_as));
 END
 $$;
 
@@ -5429,12 +5446,20 @@ ALTER TABLE daybook.job_wait_checks ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
 CREATE TABLE daybook.job_waits (
     job_id text NOT NULL COLLATE pg_catalog."C",
     awaits text NOT NULL COLLATE pg_catalog."C",
-    CONSTRAINT job_waits_awaits_check CHECK (((awaits <> ''::text) AND (octet_length(awaits) <= 255)))
+    any_end boolean DEFAULT false NOT NULL,
+    ended_as text,
+    CONSTRAINT job_waits_awaits_check CHECK (((awaits <> ''::text) AND (octet_length(awaits) <= 255))),
+    CONSTRAINT job_waits_check CHECK ((any_end OR (ended_as IS NULL))),
+    CONSTRAINT job_waits_ended_as_check CHECK ((ended_as = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'removed'::text])))
 );
 
 -- Name: COLUMN job_waits.awaits; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. The row goes when that job is completed, or has failed this one';
+COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
+
+-- Name: COLUMN job_waits.any_end; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_waits.any_end IS 'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
 
 -- Name: job_workers; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6263,7 +6288,7 @@ CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
 
 -- Name: job_waits_awaits; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX job_waits_awaits ON daybook.job_waits USING btree (awaits, job_id);
+CREATE INDEX job_waits_awaits ON daybook.job_waits USING btree (awaits, job_id) WHERE (ended_as IS NULL);
 
 -- Name: jobs_capped; Type: INDEX; Schema: daybook; Owner: -
 
@@ -6387,7 +6412,7 @@ CREATE TRIGGER actions_stay BEFORE UPDATE ON daybook.actions FOR EACH ROW EXECUT
 
 -- Name: jobs awaited_ends; Type: TRIGGER; Schema: daybook; Owner: -
 
-CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((new.awaited AND (new.state = ANY (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])) AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.tell_of_ended_job();
+CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((new.awaited AND (new.state = ANY (ARRAY['completed'::daybook.job_state, 'failed'::daybook.job_state, 'cancelled'::daybook.job_state])) AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])) AND (new.state <> old.state))) EXECUTE FUNCTION daybook.tell_of_ended_job();
 
 -- Name: jobs awaited_goes; Type: TRIGGER; Schema: daybook; Owner: -
 

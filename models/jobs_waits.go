@@ -11,11 +11,15 @@ var waits = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 // Waits reports whether the job waits for its turn in its sequence or for other jobs. FirstReadyAt is when it is to be due after that.
 func (j *Job) Waits() bool { return j.State == JobPending && j.ReadyAt.Equal(waits) }
 
-// JobWait is one row of daybook.job_waits: a job that must be completed before another one is due.
+// JobWait is one row of daybook.job_waits: a job that must be completed, or must have ended, before another one is due.
 type JobWait struct {
 	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`
 	// Awaits is the id of the other job.
 	Awaits string `gorm:"column:awaits;primaryKey" json:"awaits"`
+	// AnyEnd: any end of the other job will do, also as a dead letter.
+	AnyEnd bool `gorm:"column:any_end" json:"any_end"`
+	// EndedAs is completed, failed, cancelled or removed, if AnyEnd is true; nil: the other job has not ended.
+	EndedAs *string `gorm:"column:ended_as" json:"ended_as"`
 }
 
 // TableName implements GORM's Tabler.

@@ -75,6 +75,9 @@ type JobOptions struct {
 	// dead letter among them is waited for. When one of them is cancelled, this job is a dead letter with the code AWAITED_CANCELLED. A job
 	// that existed before (Duplicate) waits for what it waited for.
 	After []string
+	// AfterAnyEnd has the job wait until those of After have ended in any way: completed, as dead letters, cancelled or removed. Its handler
+	// reads how they ended (jobs.Job.Awaited). False: they must be completed.
+	AfterAnyEnd bool
 }
 
 // EnqueuedJob is the job that a request led to.
@@ -249,7 +252,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	return store.NewJob{
 		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey, ReadyAt: timeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
-		Queue: o.Queue, Sequence: o.Sequence, After: o.After,
+		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
 	}, nil
 }
 

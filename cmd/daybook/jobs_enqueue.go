@@ -96,6 +96,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 	flags.StringVar(&o.Queue, "queue", "", "the named queue (default the queue default)")
 	flags.StringVar(&o.Sequence, "sequence", "", "work it after the earlier jobs of the organization with this key")
 	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
+	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false, "have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	_ = command.MarkFlagRequired("org")
 	return command

@@ -138,6 +138,7 @@ type enqueueJobInput struct {
 		Queue          string    `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
 		Sequence       string    `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
 		After          []string  `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
+		AfterAnyEnd    bool      `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
 		SkipValidation bool      `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
 	}
 }
@@ -174,7 +175,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	}
 	done, err := queue.EnqueueJob(ctx, s.pool, org, queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}, queue.JobOptions{
 		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priorities[b.Priority], MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
-		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After,
+		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
 	})
 	if err != nil {
 		return nil, err

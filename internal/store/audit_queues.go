@@ -70,8 +70,8 @@ SELECT count(*) OVER (), j.org_id, NULL::text, NULL::bigint, format('job %s wait
  WHERE j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND ($1 = '' OR j.org_id = $1)
    AND NOT EXISTS (SELECT FROM daybook.job_waits w
                      LEFT JOIN daybook.jobs a ON a.id = w.awaits
-                    WHERE w.job_id = j.id
-                      AND (a.state IN ('pending', 'leased', 'failed') OR EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.awaits = w.awaits)))
+                    WHERE w.job_id = j.id AND w.ended_as IS NULL
+                      AND (a.state IN ('pending', 'leased') OR a.state = 'failed' AND NOT w.any_end OR EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.awaits = w.awaits)))
    AND NOT (j.sequence IS NOT NULL
             AND (EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.org_id = j.org_id AND c.sequence = j.sequence)
                  OR EXISTS (SELECT FROM daybook.job_sequences s

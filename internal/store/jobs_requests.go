@@ -31,6 +31,8 @@ type NewJob struct {
 	Queue    string
 	Sequence string
 	After    []string
+	// AfterAnyEnd: those may have ended in any way.
+	AfterAnyEnd bool
 }
 
 // EnqueuedJob is the job that a request led to, whether it was there already, and what the request did.
@@ -46,12 +48,12 @@ func EnqueueJob(ctx context.Context, q Querier, j NewJob) (EnqueuedJob, error) {
 SELECT job_id, duplicate, result
   FROM daybook.enqueue_job(@org, @type, @payload::text::jsonb, NULLIF(@key::text, ''), @ready_at, NULLIF(@priority::integer, 0),
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
-                           @after::text[])`
+                           @after::text[], @after_any_end)`
 	var r EnqueuedJob
 	text, args := traced(ctx, stmt, Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
-		"queue": j.Queue, "sequence": j.Sequence, "after": j.After,
+		"queue": j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
 	})
 	err := queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, Wrap("enqueue the job", err)
@@ -86,14 +88,14 @@ func enqueueJobs(ctx context.Context, q Querier, jobs []NewJob, positions []int,
 	const stmt = `
 SELECT ordinal, job_id, duplicate, result
   FROM daybook.enqueue_jobs(@orgs, @types, @payloads::text[]::jsonb[], @keys, @ready_ats, @priorities, @max_attempts, @links::text[]::jsonb[], @are_unique,
-                            @queues, @sequences, @afters::text[]::jsonb[])`
+                            @queues, @sequences, @afters::text[]::jsonb[], @afters_any_end)`
 	n := len(positions)
 	orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n)
 	// A column that no job asks for is not sent.
 	var keys, links, queues, sequences, afters []*string
 	var due []*time.Time
 	var priorities, attempts []*int32
-	var unique []bool
+	var unique, anyEnds []*bool
 	for i, at := range positions {
 		j := &jobs[at]
 		orgs[i], types[i], payloads[i] = j.OrgID, j.Type, string(j.Payload)
@@ -105,16 +107,13 @@ SELECT ordinal, job_id, duplicate, result
 		queues = setAt(queues, i, n, j.Queue)
 		sequences = setAt(sequences, i, n, j.Sequence)
 		afters = setAt(afters, i, n, idsJSON(j.After))
-		if j.Unique {
-			if unique == nil {
-				unique = make([]bool, n)
-			}
-			unique[i] = true
-		}
+		unique = setAt(unique, i, n, j.Unique)
+		anyEnds = setAt(anyEnds, i, n, j.AfterAnyEnd)
 	}
 	text, args := traced(ctx, stmt, Args{
 		"orgs": orgs, "types": types, "payloads": payloads, "keys": keys, "ready_ats": due, "priorities": priorities,
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences, "afters": afters,
+		"afters_any_end": anyEnds,
 	})
 	rows, err := query(ctx, q, text, args)
 	if err != nil {

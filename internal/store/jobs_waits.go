@@ -13,6 +13,18 @@ type CheckedWaits struct {
 	Decided, Again int
 }
 
+// AwaitedJob is a job that another one has waited for, with any end.
+type AwaitedJob struct {
+	// EndedAs is completed, failed, cancelled or removed.
+	ID, EndedAs string
+}
+
+// AwaitedJobs reads how the jobs ended that a job has waited for with any end.
+func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, error) {
+	const stmt = `SELECT awaits, ended_as FROM daybook.job_waits WHERE job_id = $1 AND ended_as IS NOT NULL ORDER BY awaits`
+	return Collect(ctx, q, pgx.RowToStructByPos[AwaitedJob], stmt, jobID)
+}
+
 // CheckWaits decides a bounded part of what is on record about jobs that wait for their turn, for other jobs or for a callback. A kind whose jobs wait
 // for nothing has nothing on record.
 //

@@ -28,7 +28,7 @@ SELECT 'turn' AS what, s.holder AS id, coalesce(h.state::text, '') AS state, NUL
  WHERE s.org_id = @org AND s.key = @sequence AND s.holder <> @id
 UNION ALL
 SELECT 'job', w.awaits, coalesce(a.state::text, ''), NULL
-  FROM (SELECT awaits FROM daybook.job_waits WHERE job_id = @id ORDER BY awaits LIMIT 100) w
+  FROM (SELECT awaits FROM daybook.job_waits WHERE job_id = @id AND ended_as IS NULL ORDER BY awaits LIMIT 100) w
   LEFT JOIN daybook.jobs a ON a.id = w.awaits
 UNION ALL
 SELECT 'callback', c.name, '', max(c.deadline)
