@@ -153,6 +153,9 @@ func (h *FunctionHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 		}
 	}
 	answer, err := h.ask(within, ask)
+	if callback != nil && refused(answer, err) {
+		h.withdraw(ctx, job, callback)
+	}
 	if err != nil {
 		return err
 	}
@@ -165,6 +168,26 @@ func (h *FunctionHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 	}
 	return h.conclude(job, answer)
 }
+
+// refused reports that the function is known not to have taken a request: it has answered it otherwise, or it was not sent. Without an answer, or with one of
+// a gateway that had none, the function may be at work, and may call back.
+func refused(answer reply, err error) bool {
+	var unsent *failure
+	if errors.As(err, &unsent) {
+		return unsent.code == models.CodeAuthenticationFailed || unsent.code == models.CodePayloadInvalid
+	}
+	return err == nil && !slices.Contains([]int{http.StatusAccepted, http.StatusBadGateway, http.StatusGatewayTimeout}, answer.status)
+}
+
+// withdraw closes a callback that will not come, also when the attempt's time is over. If it fails, the callback stays open until its deadline.
+func (h *FunctionHandler) withdraw(ctx context.Context, job *jobs.Job[queue.RawPayload], c *jobs.Callback) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	_ = job.WithdrawCallback(within, c)
+}
+
+// withdrawTimeout bounds the statement that closes a callback.
+const withdrawTimeout = 2 * time.Second
 
 // ask sends one request.
 func (h *FunctionHandler) ask(ctx context.Context, ask FunctionRequest) (answer reply, err error) {

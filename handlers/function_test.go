@@ -232,6 +232,37 @@ func TestFunctionIsAskedAgainWhenItsAnswerWasLost(t *testing.T) {
 	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)))
 }
 
+// A function that answers otherwise than by 202 has taken no callback: none stays open, and the job does not wait for one. Requests whose answers are
+// lost leave the last few.
+func TestFunctionThatFailsLeavesFewCallbacks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	answers := true
+	r := b.function(FunctionConfig{Callback: time.Hour}, func(w http.ResponseWriter, _ *http.Request) {
+		if !answers {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	const open = `SELECT count(*) FROM daybook.job_callbacks`
+	id := b.enqueueFor(org, image(), queue.JobOptions{MaxAttempts: 20})
+	b.work()
+	assert.Equal(t, models.CodeUpstream5xx, b.job(id).Code)
+	assert.Zero(t, b.count(open))
+
+	answers = false
+	for range 6 {
+		b.due()
+		b.work()
+	}
+	assert.Equal(t, 3, b.count(open))
+	sent := r.requests() // the client may repeat one on a new connection
+	b.callBack(asked(t, sent[len(sent)-2]).Callback.Token, `{"files": 1}`)
+	b.due()
+	b.work()
+	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)), "the function had accepted, and its answer was lost")
+}
+
 // callBack sends an answer.
 func (b *bundle) callBack(token, data string) {
 	b.t.Helper()

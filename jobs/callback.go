@@ -34,7 +34,8 @@ var ErrNoCallbacks = failure.New(failure.Invalid, "a callback needs a handler of
 // NewCallback asks for a callback, which may come within so long, and puts it on record before it returns: give the Token to the other side after
 // that, and end the attempt by returning AwaitCallback. The name is the handler's own, 64 bytes at most: a job may ask for several callbacks.
 //
-// An attempt that ends otherwise may be repeated, and may ask again: then each of the tokens is valid, and the first answer counts.
+// An attempt that ends otherwise may be repeated, and may ask again: then the last three tokens are valid, and the first answer counts. An attempt that
+// knows that the other side did not take the request withdraws the callback (WithdrawCallback).
 func (j *Job[P]) NewCallback(ctx context.Context, name string, within time.Duration) (*Callback, error) {
 	switch {
 	case j.attempt.callbacks == nil:
@@ -52,6 +53,14 @@ func (j *Job[P]) NewCallback(ctx context.Context, name string, within time.Durat
 	}
 	c.deadline = time.Now().Add(within)
 	return c, nil
+}
+
+// WithdrawCallback closes a callback that this attempt has asked for: its token is not valid any more. One that has come stays.
+func (j *Job[P]) WithdrawCallback(ctx context.Context, c *Callback) error {
+	if j.attempt.callbacks == nil {
+		return ErrNoCallbacks
+	}
+	return store.WithdrawCallback(ctx, j.attempt.callbacks, j.ID, c.Token)
 }
 
 // Callback reads the callback of that name; nil: the job has not asked for one. It has come, is Expired, or may yet come: then return

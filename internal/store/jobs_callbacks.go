@@ -10,9 +10,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NewCallback puts on record that a job waits for a callback with the token, for so long at most. Errors: ErrJobNotFound.
+// openCallbacks is how many callbacks of one name a job may have open: attempts whose requests may have been taken, the last ones.
+const openCallbacks = 3
+
+// NewCallback puts on record that a job waits for a callback with the token, for so long at most. Of the open ones of that name it leaves openCallbacks,
+// the new one included, so that a job that is tried again and again keeps a few rows. Errors: ErrJobNotFound.
 func NewCallback(ctx context.Context, q Querier, jobID, name, token string, within time.Duration) error {
 	const stmt = `
+WITH closed AS (
+    DELETE FROM daybook.job_callbacks
+     WHERE called_at IS NULL
+       AND token_hash IN (SELECT token_hash FROM daybook.job_callbacks WHERE job_id = @job AND name = @name AND called_at IS NULL
+                           ORDER BY deadline > clock_timestamp() DESC, created_at DESC OFFSET @left FOR NO KEY UPDATE SKIP LOCKED)
+)
 INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline)
 SELECT @hash, j.id, @name, clock_timestamp() + make_interval(secs => @within)
   FROM daybook.jobs j
@@ -20,11 +30,21 @@ SELECT @hash, j.id, @name, clock_timestamp() + make_interval(secs => @within)
    FOR KEY SHARE
 RETURNING job_id`
 	hash := sha256.Sum256([]byte(token))
-	err := queryRow(ctx, q, stmt, Args{"hash": hash[:], "job": jobID, "name": name, "within": within.Seconds()}).Scan(&jobID)
+	err := queryRow(ctx, q, stmt, Args{"hash": hash[:], "job": jobID, "name": name, "within": within.Seconds(), "left": openCallbacks - 1}).Scan(&jobID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrJobNotFound
 	}
 	return Wrap("ask for a callback", err)
+}
+
+// WithdrawCallback takes a callback back that has not come.
+func WithdrawCallback(ctx context.Context, q Querier, jobID, token string) error {
+	const stmt = `
+WITH gone AS (DELETE FROM daybook.job_callbacks WHERE token_hash = $1 AND job_id = $2 AND called_at IS NULL RETURNING 1)
+SELECT count(*) FROM gone`
+	hash := sha256.Sum256([]byte(token))
+	var n int
+	return Wrap("withdraw the callback", q.QueryRow(ctx, stmt, hash[:], jobID).Scan(&n))
 }
 
 // Callback is what is known of a callback that a job has asked for.
