@@ -1,10 +1,12 @@
 package handlers_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/handlers"
@@ -122,7 +124,12 @@ func ExampleNewTemporal() {
 		panic(err)
 	}
 	defer temporal.Close()
-	ship, err := handlers.NewTemporal(handlers.TemporalConfig{Client: temporal, Workflow: "ShipOrder", TaskQueue: "shipping"})
+	pool, err := pgxpool.New(context.Background(), "postgres://localhost/app")
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+	ship, err := handlers.NewTemporal(handlers.TemporalConfig{Client: temporal, Pool: pool, Workflow: "ShipOrder", TaskQueue: "shipping"})
 	if err != nil {
 		panic(err)
 	}
@@ -131,6 +138,36 @@ func ExampleNewTemporal() {
 	fmt.Println(registry.Names())
 	// Output:
 	// [ship]
+}
+
+// A Temporal activity works the jobs of a type. What runs beside the handlers is run once a process, beside the worker.
+func ExampleTemporalHandler_Run() {
+	ctx, stop := context.WithCancel(context.Background())
+	temporal, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:7233"})
+	if err != nil {
+		panic(err)
+	}
+	defer temporal.Close()
+	pool, err := pgxpool.New(ctx, "postgres://localhost/app")
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+	resize, err := handlers.NewTemporal(handlers.TemporalConfig{
+		Client: temporal, Pool: pool, Activity: "ResizeImage", TaskQueue: "media", ActivityTimeout: 15 * time.Minute, Heartbeat: time.Minute,
+	})
+	if err != nil {
+		panic(err)
+	}
+	registry := jobs.NewRegistry()
+	jobs.RegisterRaw(registry, "resize", handlers.FunctionPolicy(0), resize.Handle)
+	beside := make(chan error, 1)
+	go func() { beside <- resize.Run(ctx) }()
+	// A worker of the registry runs here (workers.NewJobs).
+	stop()
+	fmt.Println(<-beside)
+	// Output:
+	// <nil>
 }
 
 // A program that has a Temporal client finds the workflow of a job by its id.

@@ -21,11 +21,16 @@ type functionEntry struct {
 	Type           string `yaml:"type"`
 	FunctionConfig `yaml:",inline"`
 
-	// Workflow has a Temporal workflow work the jobs, in place of a function: its name, and what TemporalConfig says of it.
-	Workflow   string        `yaml:"workflow"`
-	TaskQueue  string        `yaml:"task_queue"`
-	Pause      time.Duration `yaml:"pause"`
-	RunTimeout time.Duration `yaml:"run_timeout"`
+	// Workflow or Activity has a Temporal workflow or activity work the jobs, in place of a function: its name, and what TemporalConfig says of it.
+	Workflow         string        `yaml:"workflow"`
+	Activity         string        `yaml:"activity"`
+	ActivityTimeout  time.Duration `yaml:"activity_timeout"`
+	Heartbeat        time.Duration `yaml:"heartbeat"`
+	ActivityAttempts int           `yaml:"activity_attempts"`
+	TaskQueue        string        `yaml:"task_queue"`
+	Pause            time.Duration `yaml:"pause"`
+	RunTimeout       time.Duration `yaml:"run_timeout"`
+	CancelGrace      time.Duration `yaml:"cancel_grace"`
 
 	Owner              string        `yaml:"owner"`
 	Attempts           int           `yaml:"attempts"`
@@ -87,6 +92,9 @@ func (s *environment) functions(r *jobs.Registry) error {
 			return fmt.Errorf("%s: entry %d, type %q: %w", functionsVariable, i+1, e.Type, err)
 		}
 	}
+	if s.temporal != nil {
+		s.beside("what belongs to Temporal workflows of jobs does not run", s.temporal.Run)
+	}
 	return nil
 }
 
@@ -101,11 +109,11 @@ func (s *environment) function(r *jobs.Registry, e functionEntry, webhook Webhoo
 	if err != nil {
 		return err
 	}
-	if e.Workflow != "" {
+	if e.Workflow != "" || e.Activity != "" {
 		return s.workflow(r, e, policy)
 	}
-	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 {
-		return errors.New("task_queue, pause and run_timeout are for a workflow: name it by workflow")
+	if e.TaskQueue != "" || e.Pause != 0 || e.RunTimeout != 0 || e.CancelGrace != 0 || e.ActivityTimeout != 0 || e.Heartbeat != 0 || e.ActivityAttempts != 0 {
+		return errors.New("task_queue, pause, run_timeout, cancel_grace, activity_timeout, heartbeat and activity_attempts are for a workflow or an activity: name it by workflow or activity")
 	}
 	e.Secrets, e.AllowNetworks = s.secrets, webhook.AllowNetworks
 	h, err := NewFunction(e.FunctionConfig)
@@ -118,23 +126,25 @@ func (s *environment) function(r *jobs.Registry, e functionEntry, webhook Webhoo
 	return nil
 }
 
-// workflow registers a type that a Temporal workflow works.
+// workflow registers a type that a Temporal workflow or activity works.
 func (s *environment) workflow(r *jobs.Registry, e functionEntry, policy jobs.Policy) error {
 	if e.URL != "" || e.Secret != "" || e.Callback != 0 || e.CallbackURL != "" {
-		return errors.New("url, secret, callback and callback_url are for a function, and workflow is for a Temporal workflow: keep one of them")
+		return errors.New("url, secret, callback and callback_url are for a function, and workflow and activity are for Temporal: keep one of them")
 	}
 	h, err := newTemporal(TemporalConfig{
-		Client: s.Temporal, Workflow: e.Workflow, TaskQueue: e.TaskQueue, Organizations: e.Organizations,
-		Timeout: e.Timeout, Pause: e.Pause, RunTimeout: e.RunTimeout, MaxResult: e.MaxResult,
+		Client: s.Temporal, Pool: s.Pool, Workflow: e.Workflow, Activity: e.Activity, TaskQueue: e.TaskQueue, Organizations: e.Organizations,
+		Timeout: e.Timeout, Pause: e.Pause, RunTimeout: e.RunTimeout, CancelGrace: e.CancelGrace, MaxResult: e.MaxResult,
+		ActivityTimeout: e.ActivityTimeout, Heartbeat: e.Heartbeat, ActivityAttempts: e.ActivityAttempts,
 	})
 	switch {
 	case err != nil:
 		return err
 	case s.Temporal == nil:
-		s.builtin.Missing[e.Type] = "a workflow works the type, and this program has no Temporal client: run daybook worker"
+		s.builtin.Missing[e.Type] = "a Temporal workflow or activity works the type, and this program has no Temporal client: run daybook worker"
 		return nil
 	}
 	jobs.RegisterRaw(r, e.Type, policy, h.Handle)
 	s.builtin.Types = append(s.builtin.Types, e.Type)
+	s.temporal = h
 	return nil
 }

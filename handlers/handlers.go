@@ -2,8 +2,10 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -80,6 +82,25 @@ type environment struct {
 	builtin *Builtin
 	// functionTimeout is that of the functions which tasks name.
 	functionTimeout time.Duration
+	// temporal is one of the handlers that a Temporal workflow or activity stands behind; nil: there is none.
+	temporal *TemporalHandler
+}
+
+// beside calls f in a goroutine of its own, whose context ends when the built-in types are closed. An error before that is logged as what.
+func (s *environment) beside(what string, f func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := f(ctx); err != nil {
+			slog.Default().Error(what, "error", err)
+		}
+	}()
+	s.onClose(func() error {
+		cancel()
+		<-ended
+		return nil
+	})
 }
 
 // onClose calls f when the built-in types are closed.

@@ -10,22 +10,36 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// TemporalConfig says how the jobs of a type are worked by a Temporal workflow, in any SDK. Client, Workflow and TaskQueue are required.
+// TemporalConfig says how the jobs of a type are worked by a Temporal workflow or activity, in any SDK. Client, Pool, TaskQueue and one of Workflow and Activity are
+// required.
 type TemporalConfig struct {
 	// Client is of the namespace in which the workflow is worked. It stays the caller's to close.
 	Client client.Client
+	// Pool is of the database of the jobs. It stays the caller's to close.
+	Pool *pgxpool.Pool
 	// Workflow is the name of the workflow's type, as its worker registers it.
 	Workflow string
+	// Activity is the name of an activity's type in place of a workflow. A workflow of Daybook's own runs it (TemporalHandler.Run).
+	Activity string
+	// ActivityTimeout is how long one attempt at the activity may take (Temporal's StartToCloseTimeout); default 10 minutes. It says nothing of the time until a worker takes
+	// the activity: RunTimeout does.
+	ActivityTimeout time.Duration
+	// Heartbeat is how long the activity may send no heartbeat (Temporal's HeartbeatTimeout); 0: it need not send any. An activity learns by its heartbeats that its job was cancelled.
+	Heartbeat time.Duration
+	// ActivityAttempts is how often Temporal tries the activity within one attempt at the job; default 1, at most 100.
+	ActivityAttempts int
 	// TaskQueue is where its worker polls.
 	TaskQueue string
 	// Organizations are those whose jobs the workflow works; empty: all.
@@ -37,35 +51,49 @@ type TemporalConfig struct {
 	Pause time.Duration
 	// RunTimeout is when a workflow that has not ended fails, with TIMEOUT, also while no worker polls; 0: never.
 	RunTimeout time.Duration
+	// CancelGrace is how long a workflow whose job has ended may run after the request to cancel it, for what it undoes; then it is terminated. Default an hour.
+	CancelGrace time.Duration
 	// MaxResult is how many bytes of JSON a result may have; default 64 KB.
 	MaxResult int
 }
 
-// TemporalHandler works jobs by a workflow. It is safe for concurrent use. Register it by jobs.RegisterRaw, with FunctionPolicy(Timeout).
-type TemporalHandler struct{ c TemporalConfig }
+// TemporalHandler works jobs by a workflow or an activity. It is safe for concurrent use. Register it by jobs.RegisterRaw, with FunctionPolicy(Timeout), and have Run
+// run beside the worker.
+type TemporalHandler struct {
+	c TemporalConfig
+	// watchEvery is the pause between two questions about what is worked.
+	watchEvery time.Duration
+}
 
 // NewTemporal returns a handler. It asks Temporal nothing yet.
 func NewTemporal(c TemporalConfig) (*TemporalHandler, error) {
-	if c.Client == nil {
-		return nil, errors.New("workflow: a Temporal client is required")
+	if c.Client == nil || c.Pool == nil {
+		return nil, errors.New("workflow: a Temporal client and a pool of the jobs' database are required")
 	}
 	return newTemporal(c)
 }
 
-// newTemporal leaves the client to the caller.
+// newTemporal leaves client and pool to the caller.
 func newTemporal(c TemporalConfig) (*TemporalHandler, error) {
 	c.Timeout = cmp.Or(c.Timeout, defaultFunctionTimeout)
 	c.Pause = cmp.Or(c.Pause, time.Minute)
 	c.MaxResult = cmp.Or(c.MaxResult, 64<<10)
+	c.CancelGrace = cmp.Or(c.CancelGrace, time.Hour)
 	switch {
-	case c.Workflow == "" || c.TaskQueue == "":
-		return nil, errors.New("workflow: workflow and task_queue must name a workflow's type and the task queue where its worker polls")
+	case c.TaskQueue == "" || (c.Workflow == "") == (c.Activity == ""):
+		return nil, errors.New("workflow: workflow, or activity in its place, must name a type, and task_queue where its worker polls")
+	case c.Activity == "" && (c.ActivityTimeout != 0 || c.Heartbeat != 0 || c.ActivityAttempts != 0):
+		return nil, errors.New("workflow: activity_timeout, heartbeat and activity_attempts are for an activity: the workflow itself says them of its own")
 	case c.Timeout < 0 || c.Timeout > jobs.MaxTimeout-functionRoom:
 		return nil, fmt.Errorf("workflow: timeout must be positive and at most %s: the job waits for a longer workflow anyway", jobs.MaxTimeout-functionRoom)
-	case c.Pause < 0 || c.RunTimeout < 0 || c.MaxResult < 0:
-		return nil, errors.New("workflow: pause, run_timeout and max_result must not be negative")
+	case c.Pause < 0 || c.RunTimeout < 0 || c.MaxResult < 0 || c.CancelGrace < 0:
+		return nil, errors.New("workflow: pause, run_timeout, cancel_grace and max_result must not be negative")
+	case c.ActivityTimeout < 0 || c.Heartbeat < 0 || c.ActivityAttempts < 0 || c.ActivityAttempts > maxActivityAttempts:
+		return nil, fmt.Errorf("workflow: activity_timeout and heartbeat must not be negative, and activity_attempts must be 1 to %d", maxActivityAttempts)
 	}
-	return &TemporalHandler{c: c}, nil
+	c.ActivityTimeout = cmp.Or(c.ActivityTimeout, defaultActivityTimeout)
+	c.ActivityAttempts = cmp.Or(c.ActivityAttempts, 1)
+	return &TemporalHandler{c: c, watchEvery: watchEvery}, nil
 }
 
 // TemporalJob is the memo "daybook" of a workflow that works a job: what the workflow may want to know besides the payload, which is its argument.
@@ -91,39 +119,107 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 	}
 	waiting, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
-	run, result, err := h.run(waiting, job, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
-	if ended(err) {
-		reported, readErr := reported(ctx, job, run.GetRunID())
-		if readErr != nil {
-			return readErr
-		}
-		if reported {
-			run, result, err = h.run(waiting, job, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
-		}
-	}
-	switch {
-	case ended(err):
-		return h.failed(run, err)
-	case err != nil && ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
+	namespace, err := namespaceOf(waiting, h.c.Client)
+	if err != nil {
 		return h.unended(err)
+	}
+	if open, err := store.OpenJobWorkflow(ctx, h.c.Pool, job.ID, namespace, h.c.CancelGrace); err != nil {
+		return err
+	} else if !open {
+		return jobs.Cancel("the job was cancelled before its workflow was started")
+	}
+	run, result, err := h.await(waiting, job)
+	switch {
+	case errors.Is(err, errCancelling):
+		return jobs.Cancel("the job was cancelled, and so is its workflow")
+	case err != nil && !ended(err) && isOver(ctx):
+		return ctx.Err()
+	case errors.Is(err, errUnread):
+		return err
+	case err != nil && !ended(err):
+		return h.unended(err)
+	}
+	if closing := store.CloseJobWorkflow(ctx, h.c.Pool, job.ID); closing != nil {
+		return closing
+	}
+	if err != nil {
+		return h.failed(run, err)
 	}
 	return h.conclude(job, result)
 }
 
+// await returns the end of the workflow, which it starts unless an earlier attempt did. A run that has failed before an attempt said so is this attempt's; one that was reported, or
+// that Daybook ended itself, is followed by another.
+func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (client.WorkflowRun, converter.RawValue, error) {
+	ctx, stop := h.watch(ctx, job)
+	defer stop()
+	run, result, err := h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
+	if ended(err) {
+		again, readErr := h.again(ctx, job, run, err)
+		if readErr != nil {
+			return run, result, readErr
+		}
+		if again {
+			run, result, err = h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
+		}
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errCancelling) {
+		err = errCancelling
+	}
+	return run, result, err
+}
+
+// again reports whether another run is to follow one that ended without a result.
+func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun, err error) (bool, error) {
+	switch outermost(err).(type) { //nolint:errorlint // the workflow itself was ended so, not one of its steps
+	case *temporal.CanceledError, *temporal.TerminatedError:
+		if own, err := endedByDaybook(ctx, h.c.Client, run); own || err != nil {
+			return own, err
+		}
+	}
+	told, err := reported(ctx, job, run.GetRunID())
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return told, nil
+}
+
+// errUnread: the database did not say what earlier attempts were.
+var errUnread = errors.New("the earlier attempts cannot be read")
+
 // run starts the workflow, if the policy for one that has ended allows it, and waits for its end.
 func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayload], reuse enums.WorkflowIdReusePolicy) (client.WorkflowRun, converter.RawValue, error) {
 	var result converter.RawValue
-	run, err := h.c.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	options := client.StartWorkflowOptions{
 		ID: WorkflowID(job.ID), TaskQueue: h.c.TaskQueue, WorkflowExecutionTimeout: h.c.RunTimeout,
 		WorkflowIDReusePolicy: reuse, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		Memo: map[string]any{"daybook": TemporalJob{JobID: job.ID, Type: job.Type, OrgID: job.OrgID, IdempotencyKey: job.IdempotencyKey}},
-	}, h.c.Workflow, job.Payload.Data)
+	}
+	name, args := h.c.Workflow, []any{job.Payload.Data}
+	if h.c.Activity != "" {
+		options.TaskQueue, name, args = ActivityTaskQueue, ActivityWorkflow, []any{h.activity(), job.Payload.Data}
+	}
+	run, err := h.c.Client.ExecuteWorkflow(ctx, options, name, args...)
 	if err == nil {
 		err = run.Get(ctx, &result)
 	}
 	return run, result, err
+}
+
+// activity is what Daybook's own workflow is told of the activity.
+func (h *TemporalHandler) activity() jobActivity {
+	return jobActivity{
+		Activity: h.c.Activity, TaskQueue: h.c.TaskQueue, StartToClose: h.c.ActivityTimeout.Milliseconds(), Heartbeat: h.c.Heartbeat.Milliseconds(),
+		Attempts: int32(h.c.ActivityAttempts), //nolint:gosec // at most maxActivityAttempts
+	}
+}
+
+// isOver reports whether an attempt's time is up. Temporal's answer that it is may come a moment before the context says so.
+func isOver(ctx context.Context) bool {
+	if ends, ok := ctx.Deadline(); ok && time.Until(ends) < 100*time.Millisecond {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
 }
 
 // ended reports whether err says that the workflow ended without a result.

@@ -38,7 +38,7 @@ func (b *bundle) workflows(c TemporalConfig, f any) (temporal client.Client, pol
 	b.t.Helper()
 	server := temporaltest.Shared(b.t)
 	temporal = server.Client(b.t, server.Namespace(b.t))
-	c.Client, c.Workflow, c.TaskQueue = temporal, "Resize", workflowQueue
+	c.Client, c.Pool, c.Workflow, c.TaskQueue = temporal, b.Pool, "Resize", workflowQueue
 	c.Timeout = max(c.Timeout, 2*time.Second)
 	h, err := NewTemporal(c)
 	require.NoError(b.t, err)
@@ -221,7 +221,7 @@ func TestWorkflowWithoutTemporal(t *testing.T) {
 	lazy, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
 	require.NoError(t, err)
 	t.Cleanup(lazy.Close)
-	h, err := NewTemporal(TemporalConfig{Client: lazy, Workflow: "Resize", TaskQueue: workflowQueue, Timeout: 50 * time.Millisecond})
+	h, err := NewTemporal(TemporalConfig{Client: lazy, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue, Timeout: 50 * time.Millisecond})
 	require.NoError(t, err)
 	jobs.RegisterRaw(b.registry, "resize", FunctionPolicy(0), h.Handle)
 	j := b.run(image())
@@ -249,6 +249,7 @@ func TestWorkflowsInTheFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`[{type: resize, workflow: Resize, task_queue: media, timeout: 1m, pause: 5m, run_timeout: 24h, attempts: 7}]`), 0o600))
 	builtin, err := Register(b.registry, Config{Pool: b.Pool, Environment: variables, Temporal: lazy})
 	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, builtin.Close()) })
 	assert.Contains(t, builtin.Types, "resize")
 	for _, registration := range b.registry.Registrations() {
 		if registration.Type == "resize" {
@@ -262,11 +263,15 @@ func TestWorkflowsInTheFile(t *testing.T) {
 	assert.Contains(t, builtin.Missing["resize"], "no Temporal client")
 
 	for content, want := range map[string]string{
-		`[{type: resize, workflow: Resize}]`:                                              "task_queue must name",
+		`[{type: resize, workflow: Resize}]`:                                              "task_queue where",
 		`[{type: resize, workflow: Resize, task_queue: media, url: "https://f.example"}]`: "keep one of them",
 		`[{type: resize, workflow: Resize, task_queue: media, timeout: 3h}]`:              "timeout must be",
 		`[{type: resize, workflow: Resize, task_queue: media, pause: -1s}]`:               "must not be negative",
-		`[{type: resize, url: "https://f.example.com", secret: f, task_queue: media}]`:    "name it by workflow",
+		`[{type: resize, url: "https://f.example.com", secret: f, task_queue: media}]`:    "name it by workflow or activity",
+		`[{type: resize, workflow: Resize, activity: Resize, task_queue: media}]`:         "activity in its place",
+		`[{type: resize, activity: Resize}]`:                                              "task_queue where",
+		`[{type: resize, activity: Resize, task_queue: media, activity_attempts: 101}]`:   "1 to 100",
+		`[{type: resize, workflow: Resize, task_queue: media, heartbeat: 1s}]`:            "are for an activity",
 		`[{type: webhook, workflow: Resize, task_queue: media}]`:                          "has a handler already",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
@@ -274,5 +279,5 @@ func TestWorkflowsInTheFile(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = NewTemporal(TemporalConfig{Workflow: "Resize", TaskQueue: "media"})
-	require.ErrorContains(t, err, "client is required")
+	require.ErrorContains(t, err, "client and a pool")
 }

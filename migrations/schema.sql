@@ -1007,6 +1007,17 @@ BEGIN
 END
 $$;
 
+-- Name: end_job_workflow(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.end_job_workflow() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE daybook.job_workflows w SET due_at = clock_timestamp() WHERE w.job_id = OLD.id;
+    RETURN NULL;
+END
+$$;
+
 -- Name: ends_wait(boolean, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.ends_wait(any_end boolean, ended_as text) RETURNS boolean
@@ -5476,6 +5487,45 @@ CREATE TABLE daybook.job_workers (
 
 COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
 
+-- Name: job_workflows; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.job_workflows (
+    job_id text NOT NULL COLLATE pg_catalog."C",
+    namespace text NOT NULL,
+    asked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    grace_seconds double precision NOT NULL,
+    due_at timestamp with time zone,
+    cancelled_at timestamp with time zone,
+    CONSTRAINT job_workflows_check CHECK (((cancelled_at IS NULL) OR (due_at IS NOT NULL))),
+    CONSTRAINT job_workflows_grace_seconds_check CHECK ((grace_seconds >= (0)::double precision)),
+    CONSTRAINT job_workflows_job_id_check CHECK (((job_id <> ''::text) AND (octet_length(job_id) <= 255))),
+    CONSTRAINT job_workflows_namespace_check CHECK ((octet_length(namespace) <= 1000))
+);
+
+-- Name: TABLE job_workflows; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.job_workflows IS 'Workflows of Temporal that work jobs and have not ended; the id of each is daybook-job/ and the job''s id';
+
+-- Name: COLUMN job_workflows.namespace; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workflows.namespace IS 'Temporal''s: workers of another one leave the row alone';
+
+-- Name: COLUMN job_workflows.asked_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workflows.asked_at IS 'When the last attempt asked Temporal to start it';
+
+-- Name: COLUMN job_workflows.grace_seconds; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workflows.grace_seconds IS 'How long after the request to cancel it a workflow may run before it is terminated';
+
+-- Name: COLUMN job_workflows.due_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workflows.due_at IS 'When a worker is to see to its end, because its job has ended; null: the job goes on';
+
+-- Name: COLUMN job_workflows.cancelled_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workflows.cancelled_at IS 'When Temporal was asked to cancel it';
+
 -- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.organizations (
@@ -6107,6 +6157,11 @@ ALTER TABLE ONLY daybook.job_waits
 ALTER TABLE ONLY daybook.job_workers
     ADD CONSTRAINT job_workers_pkey PRIMARY KEY (id);
 
+-- Name: job_workflows job_workflows_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.job_workflows
+    ADD CONSTRAINT job_workflows_pkey PRIMARY KEY (job_id);
+
 -- Name: jobs jobs_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.jobs
@@ -6290,6 +6345,10 @@ CREATE INDEX job_links_job ON daybook.job_links USING btree (job_id);
 
 CREATE INDEX job_waits_awaits ON daybook.job_waits USING btree (awaits, job_id) WHERE (ended_as IS NULL);
 
+-- Name: job_workflows_due; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX job_workflows_due ON daybook.job_workflows USING btree (due_at) WHERE (due_at IS NOT NULL);
+
 -- Name: jobs_capped; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX jobs_capped ON daybook.jobs USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
@@ -6469,6 +6528,14 @@ CREATE TRIGGER periods_check BEFORE INSERT OR UPDATE ON daybook.periods FOR EACH
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
+
+-- Name: jobs workflow_ends; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER workflow_ends AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((((new.state = ANY (ARRAY['failed'::daybook.job_state, 'cancelled'::daybook.job_state])) AND (old.state <> new.state)) OR (new.cancel_requested AND (NOT old.cancel_requested)))) EXECUTE FUNCTION daybook.end_job_workflow();
+
+-- Name: jobs workflow_goes; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER workflow_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.state = ANY (ARRAY['pending'::daybook.job_state, 'leased'::daybook.job_state]))) EXECUTE FUNCTION daybook.end_job_workflow();
 
 -- Name: error error_append_only; Type: TRIGGER; Schema: queues; Owner: -
 

@@ -46,6 +46,7 @@ func tables() map[string]any {
 		"job_wait_checks":       models.JobWaitCheck{},
 		"job_callbacks":         models.JobCallback{},
 		"job_workers":           models.JobWorker{},
+		"job_workflows":         models.JobWorkflow{},
 		"jobs":                  models.Job{},
 		"organizations":         models.Organization{},
 		"periods":               models.Period{},
@@ -279,6 +280,7 @@ SELECT daybook.enqueue_job('o', 'mail', '{}', queue => 'slow', sequence => 's', 
 INSERT INTO daybook.job_wait_checks (job_id) VALUES ('j');
 INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) SELECT sha256(''), id, 'paid', now() + interval '1 hour' FROM daybook.jobs LIMIT 1;
 INSERT INTO daybook.job_sequences VALUES ('o', 's', 'j');
+INSERT INTO daybook.job_workflows VALUES ('j', 'default', now(), 3600, now(), now());
 UPDATE daybook.jobs SET result = '{"a": 1}', progress = '1' WHERE idempotency_key = 'key';
 INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)
 VALUES ('o', 'mail', '{}', sha256(''), 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');

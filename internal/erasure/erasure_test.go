@@ -309,7 +309,7 @@ var harmless = map[string]string{
 	"daybook.bulk_operations": "ids and counts", "daybook.bulk_batches": "ids of jobs", "daybook.job_waits": "ids of jobs",
 	"daybook.job_sequences": "keys of open jobs: go with them", "daybook.job_wait_checks": "go when a worker has read them",
 	"daybook.job_types": "names of types", "daybook.job_workers": "names of workers", "daybook.gauges": "figures", "daybook.history": "figures", "daybook.depths": "figures",
-	"daybook.queues": "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures", "daybook.job_callbacks": "goes with its job",
+	"daybook.queues": "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures", "daybook.job_callbacks": "goes with its job", "daybook.job_workflows": "ids of jobs, until their workflows have ended",
 	"daybook.schema_migrations": "the schema", "daybook.schema_texts": "the schema",
 	"queues.task": "tasks have no organization", "queues.task_lease": "tasks have no organization", "queues.task_completed": "tasks have no organization",
 	"queues.error": "tasks have no organization", "queues.open_task": "tasks have no organization", "queues.task_cursor": "places of scans", "queues.task_limit": "limits",
