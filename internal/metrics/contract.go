@@ -42,6 +42,8 @@ const (
 	staleLeases      = "daybook_queue_stale_leases"
 	unhandledJobs    = "daybook_queue_unhandled_jobs"
 	heldBackJobs     = "daybook_queue_held_back_jobs"
+	heldQueueJobs    = "daybook_named_queue_held_back_jobs"
+	heldSequences    = "daybook_held_sequences"
 	workflowRunning  = "daybook_workflow_running"
 	workflowPaused   = "daybook_workflow_paused"
 	pausedSeconds    = "daybook_workflow_paused_seconds"
@@ -76,6 +78,8 @@ var definitions = []Definition{
 	{staleLeases, Gauge, "", Sampler, []string{"kind"}, "Leases that have expired and that no worker has reclaimed", false},
 	{unhandledJobs, Gauge, "", Sampler, []string{"kind", "type"}, "Jobs, dead letters included, for whose type no worker has a handler", false},
 	{heldBackJobs, Gauge, "", Sampler, []string{"kind", "reason"}, "Due jobs that no worker may take; reason is paused, capped or source", false},
+	{heldQueueJobs, Gauge, "", Sampler, []string{"kind", "queue", "reason"}, "Due jobs that a named queue holds back, of 100 queues; reason is paused, unworked or capped", false},
+	{heldSequences, Gauge, "", Sampler, []string{"kind"}, "Sequences whose turn a dead letter has, while others wait for it", false},
 	{workflowRunning, Gauge, "", Sampler, []string{"kind"}, "Whether the kind's workflow runs", false},
 	{workflowPaused, Gauge, "", Sampler, []string{"kind"}, "Whether the kind's workflow is paused", false},
 	{pausedSeconds, Gauge, "s", Sampler, []string{"kind"}, "For how long the kind's workflow has been paused; 0: it is not", false},

@@ -19,7 +19,7 @@ type published struct {
 const separator = "\x00"
 
 // fallsBack says which gauges a value of a label may vanish from.
-var fallsBack = []string{queueJobs, oldestDue, unhandledJobs, findings, organizationDue, tableRows, tableDeadRows}
+var fallsBack = []string{queueJobs, oldestDue, unhandledJobs, heldQueueJobs, findings, organizationDue, tableRows, tableDeadRows}
 
 // write writes a sample, and zero for what earlier samples had.
 func (s *published) write(p *points, g figures.Gauges, publishes bool) {
@@ -102,6 +102,10 @@ func (w sampleWriter) kind(k figures.Kind) {
 	w.gauge(heldBackJobs, float64(k.HeldBack.Paused), k.Kind, "paused")
 	w.gauge(heldBackJobs, float64(k.HeldBack.Capped), k.Kind, "capped")
 	w.gauge(heldBackJobs, float64(k.HeldBack.Source), k.Kind, "source")
+	for _, q := range k.HeldQueues {
+		w.gauge(heldQueueJobs, float64(q.Jobs), k.Kind, q.Queue, q.Reason)
+	}
+	w.gauge(heldSequences, float64(k.HeldSequences), k.Kind)
 	if f := k.Workflow; f != nil {
 		w.gauge(workflowRunning, number(f.Running), k.Kind)
 		w.gauge(workflowPaused, number(f.Paused), k.Kind)

@@ -108,6 +108,8 @@ func sample() figures.Gauges {
 			Figures: figures.Figures{
 				Types:         []figures.Type{{Type: "email", Counts: figures.Counts{Due: 5, Failed: 1}, OldestDueAt: &due, Unhandled: 2, Owner: "shop"}},
 				HeldBack:      figures.HeldBack{Paused: 3},
+				HeldQueues:    []figures.HeldQueue{{Queue: "bank", Reason: figures.HeldPaused, Jobs: 2}},
+				HeldSequences: 4,
 				Organizations: []figures.Organization{{OrgID: "o", Due: 7}},
 				Workflow:      &figures.Workflow{Running: true, Paused: true, PausedSince: &due, Workers: 2},
 			},
@@ -182,6 +184,8 @@ func TestValues(t *testing.T) {
 		{"daybook_queue_jobs", "kind=tasks,state=due,type=", 0},
 		{"daybook_queue_oldest_due_age_seconds", "kind=jobs,type=email", 3600},
 		{"daybook_queue_held_back_jobs", "kind=jobs,reason=paused", 3},
+		{"daybook_named_queue_held_back_jobs", "kind=jobs,queue=bank,reason=paused", 2},
+		{"daybook_held_sequences", "kind=jobs", 4},
 		{"daybook_workflow_paused_seconds", "kind=jobs", 3600},
 		{"daybook_workers", "kind=jobs", 2},
 		{"daybook_type_info", "kind=jobs,owner=shop,type=email", 1},
@@ -209,6 +213,7 @@ func TestGaugesFallBack(t *testing.T) {
 	for of, name := range map[string]string{
 		"kind=jobs,state=due,type=email": "daybook_queue_jobs", "kind=jobs,type=email": "daybook_queue_oldest_due_age_seconds",
 		"code=WORKFLOW_PAUSED,kind=jobs,severity=critical": "daybook_finding", "kind=jobs,reason=paused": "daybook_queue_held_back_jobs",
+		"kind=jobs,queue=bank,reason=paused": "daybook_named_queue_held_back_jobs", "kind=jobs": "daybook_held_sequences",
 	} {
 		assert.Zero(t, value(t, families[name], of), name)
 	}

@@ -1,8 +1,10 @@
 package sampler
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,6 +69,13 @@ func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.R
 			addFinding(&g.Kinds[i], f)
 		}
 	}
+	for i := range g.Kinds {
+		k := &g.Kinds[i]
+		slices.SortFunc(k.HeldQueues, func(a, b figures.HeldQueue) int {
+			return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Reason, b.Reason))
+		})
+		k.HeldQueues = k.HeldQueues[:min(len(k.HeldQueues), figures.MaxHeldQueues)]
+	}
 	for f, n := range counts {
 		f.Count = n
 		g.Database.Findings = append(g.Database.Findings, f)
@@ -86,9 +95,28 @@ func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.R
 	}
 }
 
+// heldReasons are why named queues hold jobs back, by the finding.
+var heldReasons = map[health.Code]string{
+	health.QueuePaused: figures.HeldPaused, health.QueueUnworked: figures.HeldUnworked, health.CapReached: figures.HeldCapped,
+}
+
 // addFinding adds the jobs that a finding is about.
 func addFinding(k *figures.Kind, f health.Finding) {
+	if reason := heldReasons[f.Code]; f.Queue != "" && reason != "" {
+		i := slices.IndexFunc(k.HeldQueues, func(q figures.HeldQueue) bool { return q.Queue == f.Queue && q.Reason == reason })
+		if i < 0 {
+			i = len(k.HeldQueues)
+			k.HeldQueues = append(k.HeldQueues, figures.HeldQueue{Queue: f.Queue, Reason: reason})
+		}
+		k.HeldQueues[i].Jobs += f.Count
+	}
 	switch f.Code {
+	case health.SequenceHeld:
+		if f.Example != "" {
+			k.HeldSequences++ // each by itself
+		} else {
+			k.HeldSequences += f.Count // what is left over, together
+		}
 	case health.OrganizationPaused, health.TypePaused, health.QueuePaused:
 		k.HeldBack.Paused += f.Count
 	case health.CapReached:

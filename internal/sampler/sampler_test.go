@@ -141,6 +141,7 @@ VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour
 	assert.EqualValues(t, 1, jobs.StaleLeases)
 	assert.EqualValues(t, 1, jobs.Unhandled)
 	assert.EqualValues(t, 2, jobs.HeldBack.Paused, "of the paused organization, and of the paused queue")
+	assert.Contains(t, jobs.HeldQueues, figures.HeldQueue{Queue: "bulk", Reason: figures.HeldPaused, Jobs: 1})
 	types := map[string]figures.Type{}
 	for _, ty := range jobs.Types {
 		types[ty.Type] = ty
@@ -168,4 +169,29 @@ VALUES ('o', 'email', '{}', 'leased', 't', 1, 0, now(), now() - interval '1 hour
 	g, _ = s.Gauges()
 	assert.Zero(t, g.Kind("jobs").Counts)
 	assert.Zero(t, g.Kind("jobs").OldestDueAge)
+}
+
+// What named queues hold back is told queue by queue, and sequences that a dead letter holds up are counted.
+func TestHeldQueuesAndSequences(t *testing.T) {
+	b := setup(t)
+	b.exec(`
+SELECT daybook.set_queue('narrow', NULL, 1), daybook.set_queue('print', 'printers');
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+INSERT INTO daybook.jobs (id, org_id, type, payload, queue, fleet, ready_at) VALUES
+  ('a', 'o', 'mail', '{}', 'narrow', 0, now() - interval '1 minute'), ('b', 'o', 'press', '{}', 'print', daybook.queue_fleet('print'), now() - interval '1 hour'),
+  ('c', 'o', 'press', '{}', 'print', daybook.queue_fleet('print'), now() - interval '1 hour');
+INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at)
+  VALUES ('held', 'o', 'mail', '{}', 'narrow', 'leased', 1, 't', 1, 0, now(), now())`)
+	b.exec(`SELECT daybook.enqueue_job('o', 'mail', '{}', sequence => s) FROM unnest(ARRAY['x', 'x', 'y', 'y', 'alone']) AS s`)
+	b.exec(`SELECT daybook.check_waits()`)
+	b.exec(`UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', last_error_code = 'TIMEOUT', finished_at = clock_timestamp() FROM daybook.job_sequences s WHERE s.holder = j.id`)
+	s := b.sampler("s", false)
+	require.True(t, b.publishes(s))
+	g, err := figures.ReadGauges(t.Context(), b.Pool)
+	require.NoError(t, err)
+	jobs := g.Kind("jobs")
+	assert.Equal(t, []figures.HeldQueue{
+		{Queue: "print", Reason: figures.HeldUnworked, Jobs: 2}, {Queue: "narrow", Reason: figures.HeldCapped, Jobs: 1},
+	}, jobs.HeldQueues)
+	assert.EqualValues(t, 2, jobs.HeldSequences, "a sequence in which nothing waits is held up by nothing")
 }

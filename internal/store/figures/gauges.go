@@ -108,6 +108,10 @@ type Figures struct {
 	// DeadLetters are counted by type and error code, the most frequent first, 100 at most.
 	DeadLetters []DeadLetters `json:"dead_letters,omitempty"`
 	HeldBack    HeldBack      `json:"held_back"`
+	// HeldQueues are named queues that hold due jobs back, 100 at most, those with the most jobs first.
+	HeldQueues []HeldQueue `json:"held_queues,omitempty"`
+	// HeldSequences counts the sequences whose turn a dead letter has.
+	HeldSequences int64 `json:"held_sequences,omitempty"`
 	// Organizations are the organizations with the most due jobs, 20 at most; empty unless the sampler is told to keep them apart.
 	Organizations []Organization `json:"organizations,omitempty"`
 	// Workflow is what Temporal says; nil: it was not asked, or did not answer.
@@ -141,6 +145,24 @@ type HeldBack struct {
 	// Source: their organization's source or hooks are not Daybook's own, so that not every worker can work them.
 	Source int64 `json:"source"`
 }
+
+// HeldQueue counts the due jobs that a named queue holds back.
+type HeldQueue struct {
+	Queue string `json:"queue"`
+	// Reason is HeldPaused, HeldUnworked or HeldCapped.
+	Reason string `json:"reason"`
+	Jobs   int64  `json:"jobs"`
+}
+
+// The reasons for which a named queue holds jobs back: it is paused, no worker of its fleet was heard of, or it is at its limit or rate.
+const (
+	HeldPaused   = "paused"
+	HeldUnworked = "unworked"
+	HeldCapped   = "capped"
+)
+
+// MaxHeldQueues is how many named queues the gauges keep apart.
+const MaxHeldQueues = 100
 
 // Organization is how many jobs of an organization are due.
 type Organization struct {
