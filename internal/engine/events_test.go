@@ -384,10 +384,13 @@ func TestWaitingLanesTellWhatWokeThem(t *testing.T) {
 	assert.Contains(t, r.causes, events.Poll)
 	assert.Equal(t, [][2]int{{0, 1}, {0, 0}}, r.lanes)
 
-	got := b.fetching(e)
-	enqueueNamed(b, 1)
-	assert.Equal(t, 1, b.fetched(got).Leased)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	assert.Contains(t, r.causes, events.Notification)
+	// What comes before the fetch has read the queue for the first time wakes nothing.
+	require.Eventually(t, func() bool {
+		got := b.fetching(e)
+		enqueueNamed(b, 1)
+		assert.Equal(t, 1, b.fetched(got).Leased)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.Contains(r.causes, events.Notification)
+	}, 5*time.Minute, time.Millisecond)
 }

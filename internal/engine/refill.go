@@ -110,8 +110,30 @@ func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait t
 	return 0
 }
 
-// empty reports that nothing was due when the last refill read the queue.
-func (f *refillState) empty() bool { return f.dry && !f.unread }
+// reader is a kind whose scans put off what they cannot afford to read.
+type reader interface {
+	// ReadOn has the next scan read what the last one has put off.
+	ReadOn()
+}
+
+// readOn is the pause between two scans of a turn that reads all before it ends.
+const readOn = 10 * time.Millisecond
+
+// dried reports that nothing is due, as far as the turn has to know that: one that does not linger reads everything first.
+func (r *runner) dried() bool {
+	f := &r.refill
+	if !f.dry || !f.unread || r.request.Linger {
+		return f.dry
+	}
+	if k, ok := r.engine.kind.(reader); ok {
+		k.ReadOn()
+	}
+	if soon := time.Now().Add(readOn); f.again.IsZero() || soon.Before(f.again) {
+		f.again = soon
+	}
+	r.wakeAt(f.again)
+	return false
+}
 
 // scanAgain asks for another refill, also while one is under way: that one may have read the queue before.
 func (r *runner) scanAgain() { r.refill.dry, r.refill.called = false, r.refill.underWay }

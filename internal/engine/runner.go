@@ -177,7 +177,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		r.passOn()
 		r.tendPick(work)
 		r.rest(!r.busy() && r.refill.dry && len(r.queue)+len(r.skipped) == 0)
-		if !r.busy() && (timeUp || !r.request.Linger && r.refill.empty() && len(r.queue)+len(r.skipped) == 0) {
+		if !r.busy() && (timeUp || !r.request.Linger && len(r.queue)+len(r.skipped) == 0 && r.dried()) {
 			return false, nil
 		}
 		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {

@@ -53,6 +53,13 @@ func (f *fullScan) owed() bool {
 	return time.Since(f.ended) >= fullOwed
 }
 
+// ReadOn lets the next part of the full scan begin at once, whatever the last one has cost: for a caller that has to know whether anything is due.
+func (s *Store) ReadOn() {
+	s.full.mu.Lock()
+	defer s.full.mu.Unlock()
+	s.full.allowed = time.Time{}
+}
+
 // due is when a scan that finds work is to read the next part as well.
 func (f *fullScan) due() time.Time {
 	f.mu.Lock()
