@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/clientaddress"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
@@ -39,7 +40,7 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request, status int, mes
 }
 
 func (c *console) checkToken(w http.ResponseWriter, r *http.Request) {
-	from := clientAddress(r)
+	from := clientaddress.Of(r)
 	if wait := c.attempts.begin(from, c.now()); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		c.fail(w, &request{Request: r}, errThrottled)

@@ -1,9 +1,6 @@
 package console
 
 import (
-	"net"
-	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -52,22 +49,4 @@ func (t *throttle) succeeded(from string) {
 	if f := t.failures[from]; f != nil && f.n > 0 {
 		f.n--
 	}
-}
-
-// clientAddress is the address that a request came from: of IPv6 the network, which one client has whole. What a proxy says of its clients is
-// not believed: behind one, all clients share one count.
-func clientAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil || address.Unmap().Is4() {
-		return host
-	}
-	network, err := address.WithZone("").Prefix(64)
-	if err != nil {
-		return host
-	}
-	return network.String()
 }

@@ -49,5 +49,28 @@ func TestCallbacks(t *testing.T) {
 		assert.Equal(t, c.status, a.StatusCode, c.want)
 		assert.Equal(t, c.want, got.Code+got.Result)
 	}
+	assert.Equal(t, http.StatusUnprocessableEntity, b.send("", http.MethodPost, "/api/callbacks/secret-1", []int{1}).status, "its answers are in the OpenAPI document")
 	assert.NotContains(t, b.log.String(), "secret-", "the log does not name tokens")
+}
+
+// An address that sends many wrong tokens is answered 429, also with a right one, until it has been quiet; one that sends too many of any kind likewise.
+func TestCallbacksBeyondTheRate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var id string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('acme', 'mail', '{}')`).Scan(&id))
+	require.NoError(t, store.NewCallback(t.Context(), b.Pool, id, "paid", "right", time.Hour))
+	wrong := func() answer { return b.send("", http.MethodPost, "/api/callbacks/guessed", object{}) }
+	require.Equal(t, http.StatusNotFound, wrong().status)
+	var last answer
+	for range 1000 { // twenty come at once, and one a second: a slow machine needs more
+		if last = wrong(); last.status != http.StatusNotFound {
+			break
+		}
+	}
+	tooMany(t, last)
+	assert.Contains(t, string(last.body), "60 callbacks with a wrong token a minute")
+	require.Eventually(t, func() bool {
+		return b.send("", http.MethodPost, "/api/callbacks/right", object{}).status == http.StatusOK
+	}, time.Minute, 100*time.Millisecond)
 }

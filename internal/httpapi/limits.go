@@ -17,6 +17,8 @@ import (
 type limits struct {
 	mu     sync.Mutex
 	tokens map[string]*tokenLimits
+	// addresses are the limiters of those who send callbacks, by the address that they come from.
+	addresses map[string]*addressLimits
 }
 
 // tokenLimits are the limiters of one token; nil: no limit.
@@ -56,7 +58,7 @@ func (l *limits) request(t *tokens.Token) error {
 	if t.RequestsPerMinute == 0 {
 		return nil
 	}
-	return taken(l.token(t).requests, t.RequestsPerMinute, "requests")
+	return taken(l.token(t).requests, "the token", t.RequestsPerMinute, "requests")
 }
 
 // job counts a job that the token enqueues, or returns the problem of one too many.
@@ -64,20 +66,25 @@ func (l *limits) job(t *tokens.Token) error {
 	if t.JobsPerMinute == 0 {
 		return nil
 	}
-	return taken(l.token(t).jobs, t.JobsPerMinute, "enqueued jobs")
+	return taken(l.token(t).jobs, "the token", t.JobsPerMinute, "enqueued jobs")
 }
 
 // taken takes one from a limiter. When none is left it returns the problem that says when there will be one.
-func taken(l *rate.Limiter, perMinute int, what string) error {
+func taken(l *rate.Limiter, whose string, perMinute int, what string) error {
 	r := l.Reserve()
 	wait := r.Delay()
 	if wait <= 0 {
 		return nil
 	}
 	r.Cancel()
+	return tooMany(wait, whose, perMinute, what)
+}
+
+// tooMany is the problem of one too many, for which there is room after the wait.
+func tooMany(wait time.Duration, whose string, perMinute int, what string) *Problem {
 	seconds := int(math.Ceil(wait.Seconds()))
 	p := problemOf(errTooMany)
-	p.Detail = fmt.Sprintf("the token may have %d %s a minute: try again in %s", perMinute, what, time.Duration(seconds)*time.Second)
+	p.Detail = fmt.Sprintf("%s may have %d %s a minute: try again in %s", whose, perMinute, what, time.Duration(seconds)*time.Second)
 	p.header = http.Header{"Retry-After": {strconv.Itoa(seconds)}}
 	return p
 }

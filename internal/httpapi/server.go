@@ -129,6 +129,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.stats()
 	s.notifications()
 	s.actions()
+	s.describeCallbacks()
 	return s, mux
 }
 

@@ -75,6 +75,14 @@ func (s *spec) find(r *http.Request) *route {
 	return found
 }
 
+// secured are the operations that want a token.
+func (s *spec) secured() []route {
+	return slices.DeleteFunc(slices.Clone(s.routes), func(r route) bool {
+		security, _ := r.operation["security"].([]any)
+		return len(security) == 1 && len(security[0].(map[string]any)) == 0
+	})
+}
+
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // check holds an answer against the document: its status and content type are announced, and its body is what the schema says.
