@@ -36,8 +36,9 @@ type refillState struct {
 	unread bool
 	// called: the refill under way may have read the queue before a wake-up came. declines: the others are to be told of that if it lasts.
 	called, declines bool
-	// capped: organizations with a cap may have work. tight: the last refill passed over jobs for which there was no room.
-	capped, tight bool
+	// capped: organizations with a cap may have work. tight: the last refill passed over jobs for which there was no room. freed: jobs were completed
+	// while the refill is under way, which may have counted them towards a cap.
+	capped, tight, freed bool
 
 	// picks says which of the next jobs are picked, without being leased, pickType of which bulk type; not before leaseUntil, and not if the
 	// next refill is to lease.
@@ -204,7 +205,7 @@ func (r *runner) startRefill(work context.Context) {
 	}
 	r.engine.lookAtWaits()
 	n := min(room, f.batch)
-	f.underWay, f.at = true, now
+	f.underWay, f.freed, f.at = true, false, now
 	pick := f.picks
 	if f.leaseNext || now.Before(f.leaseUntil) || r.request.Crashed {
 		pick = picksNone
@@ -259,7 +260,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	if (l.leaseNext || l.leaseFor > 0) && found == 0 {
 		return nil // it is leased at once
 	}
-	f.dry, f.called, f.again = found == 0 && !f.called, false, time.Time{}
+	f.dry, f.called, f.again = found == 0 && !f.called && !(l.capped && f.freed), false, time.Time{}
 	f.capped, f.tight, f.unread = l.capped, l.passed, l.unread
 	if l.again > 0 {
 		f.again = time.Now().Add(l.again)

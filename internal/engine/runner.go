@@ -270,8 +270,11 @@ func (r *runner) noticeCompleted() {
 		now.Retried+now.Rescheduled+now.Released != before.Retried+before.Rescheduled+before.Released:
 		r.engine.waker.Remind()
 		r.scanAgain()
-	case r.refill.capped && now.Completed+now.Failed+now.Cancelled != before.Completed+before.Failed+before.Cancelled:
+	case now.Completed+now.Failed+now.Cancelled == before.Completed+before.Failed+before.Cancelled:
+	case r.refill.capped:
 		r.scanAgain()
+	default:
+		r.refill.freed = true
 	}
 }
 

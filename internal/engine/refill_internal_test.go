@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// TestCapThatIsFreedDuringARefill: the refill may have counted the jobs that ended meanwhile towards their organization's cap. So another one follows, although
+// the loop did not know yet that organizations with a cap have work.
+func TestCapThatIsFreedDuringARefill(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		completed int
+		capped    bool
+		dry       bool
+	}{
+		"freed":             {completed: 3, capped: true, dry: false},
+		"nothing completed": {completed: 0, capped: true, dry: true},
+		"no caps":           {completed: 3, capped: false, dry: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &runner{tally: &tally{}}
+			r.refill.underWay = true
+			r.tally.count(store.Completed{models.OutcomeCompleted: c.completed})
+			r.noticeCompleted()
+			require.NoError(t, r.noteRefill(t.Context(), refilled{asked: 50, capped: c.capped}))
+			assert.Equal(t, c.dry, r.refill.dry)
+		})
+	}
+}
