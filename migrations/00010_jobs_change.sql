@@ -30,8 +30,9 @@ CREATE FUNCTION daybook.retry_job(
 AS $$
 #variable_conflict use_column
 DECLARE
-    job daybook.jobs;
-    due CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
+    job    daybook.jobs;
+    due    CONSTANT timestamptz := daybook.retry_due(mode, delay_seconds);
+    target smallint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j WHERE j.id = retry_job.job_id FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -54,9 +55,18 @@ BEGIN
             result := CASE job.state WHEN 'pending' THEN 'rescheduled' ELSE 'requeued' END;
     END CASE;
 
+    -- Its queue may have been deleted, whose limits it would go around, or belong to another fleet by now.
+    SELECT u.fleet INTO target FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = job.queue;
+    IF job.queue IS NOT NULL AND target IS NULL THEN
+        RAISE EXCEPTION 'the queue % of job % was deleted', quote_literal(job.queue), job.id
+            USING ERRCODE = 'DB023', HINT = 'make it again: SELECT daybook.set_queue(name), or `daybook queues create NAME`; or enqueue a new job';
+    END IF;
+    target := coalesce(target, 0);
+
     BEGIN
         UPDATE daybook.jobs j
            SET state           = 'pending',
+               fleet           = target,
                ready_at        = CASE WHEN daybook.must_wait(j.id, j.org_id, j.sequence) THEN '9999-12-31 00:00:00+00' ELSE due END,
                first_ready_at  = due,
                generation      = j.generation + 1,
@@ -74,15 +84,15 @@ BEGIN
         RETURN;
     END;
     PERFORM daybook.note_waiting(ARRAY[job.id]);
-    IF daybook.must_wake(daybook.jobs_key(job.fleet), due) THEN
-        PERFORM daybook.wake_job_queue(job.fleet);
+    IF daybook.must_wake(daybook.jobs_key(target), due) THEN
+        PERFORM daybook.wake_job_queue(target);
     END IF;
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_job IS
     'Tries a job again, which waits for its turn and for other jobs as before: now (attempts stay counted), later (after delay_seconds, 300 if null) or reset (as if never tried). result: requeued, rescheduled, coalesced or unchanged';
 
--- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked. Returns how many
+-- retry_job for many in one statement: those that are in one of the states and that no other transaction has locked, and whose queue there is. Returns how many
 -- were changed. Of several that are to be unique and have the same payload one is.
 CREATE FUNCTION daybook.retry_jobs(
     job_ids       text[],
@@ -102,6 +112,7 @@ BEGIN
             SELECT j.id, j.org_id, CASE WHEN j.state <> 'pending' THEN j.unique_hash END AS hash
               FROM daybook.jobs j
              WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+               AND (j.queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = j.queue))
              ORDER BY j.id
                FOR NO KEY UPDATE SKIP LOCKED
         ), chosen AS (
@@ -112,7 +123,7 @@ BEGIN
              ORDER BY m.org_id, m.hash, CASE WHEN m.hash IS NULL THEN m.id END, m.id
         ), updated AS (
             UPDATE daybook.jobs j
-               SET state = 'pending', first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
+               SET state = 'pending', fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = j.queue), 0), first_ready_at = due, generation = j.generation + 1, reclaims = 0, finished_at = NULL,
                    run_count       = CASE retry_jobs.mode WHEN 'reset' THEN 0 ELSE j.run_count END,
                    last_error      = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error END,
                    last_error_code = CASE WHEN retry_jobs.mode <> 'reset' THEN j.last_error_code END,
@@ -130,6 +141,7 @@ BEGIN
         SELECT count(*) FILTER (WHERE r.result <> 'unchanged') INTO changed
           FROM (SELECT j.id FROM daybook.jobs j
                  WHERE j.id = ANY (job_ids) AND j.state::text = ANY (states) AND j.state IN ('pending', 'failed', 'cancelled')
+                   AND (j.queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = j.queue))
                  ORDER BY j.id
                    FOR NO KEY UPDATE SKIP LOCKED) m
          CROSS JOIN LATERAL daybook.retry_job(m.id, retry_jobs.mode, retry_jobs.delay_seconds) r;
@@ -140,7 +152,7 @@ BEGIN
     RETURN changed;
 END
 $$;
-COMMENT ON FUNCTION daybook.retry_jobs IS 'retry_job for many: those in one of the states that no other transaction has locked';
+COMMENT ON FUNCTION daybook.retry_jobs IS 'retry_job for many: those in one of the states that no other transaction has locked, and whose queue there is';
 
 CREATE FUNCTION daybook.cancel_job(
     INOUT job_id text,

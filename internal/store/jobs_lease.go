@@ -118,6 +118,7 @@ func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) 
 WITH f AS MATERIALIZED (
     SELECT id FROM daybook.jobs
      WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND fleet = $3 AND id > $2
+       AND (queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = queue))
      ORDER BY id
      LIMIT 1000
        FOR NO KEY UPDATE SKIP LOCKED)
