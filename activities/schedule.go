@@ -31,6 +31,8 @@ type ScheduledJob struct {
 	MaxAttempts int `json:"maxAttempts,omitempty"`
 	// Unique keeps a firing from enqueuing a job while the one of an earlier firing waits or runs.
 	Unique bool `json:"unique,omitempty"`
+	// Queue is the named queue of the job; empty: none.
+	Queue string `json:"queue,omitempty"`
 }
 
 // EnqueueScheduledInput is one firing.
@@ -53,7 +55,7 @@ func (s *Schedules) EnqueueScheduledJob(ctx context.Context, in EnqueueScheduled
 	var done queue.EnqueuedJob
 	err := store.Begin(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		done, err = queue.EnqueueJob(ctx, tx, j.OrgID, queue.RawPayload{Type: j.Type, Data: j.Payload}, queue.JobOptions{
-			IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Unique: j.Unique,
+			IdempotencyKey: in.Key, Priority: j.Priority, MaxAttempts: j.MaxAttempts, Unique: j.Unique, Queue: j.Queue,
 		})
 		return err
 	})

@@ -25,12 +25,18 @@ const describedAtOnce = 8
 // replaces with a schedule what is kept with its action, but nothing that is kept with the schedule itself.
 const whenKey = "daybook-when"
 
+// fleetKey names the fleet that is kept there as well.
+const fleetKey = "daybook-fleet"
+
 // Listed is a schedule as it is now.
 type Listed struct {
 	ID      string          `json:"id"`
 	OrgID   string          `json:"org_id"`
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
+	// Queue is the named queue of its jobs, Fleet the fleet whose workers execute its firings; empty: none, and the fleet without a name.
+	Queue string `json:"queue,omitempty"`
+	Fleet string `json:"fleet,omitempty"`
 	// When says when it fires, as it was given: the cron expressions, or "every 10m".
 	When     string  `json:"when"`
 	TimeZone string  `json:"time_zone"`
@@ -108,13 +114,14 @@ func describe(ctx context.Context, h client.ScheduleHandle) (*Listed, error) {
 		return nil, nil
 	}
 	s := &Listed{
-		ID: h.GetID(), OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
+		ID: h.GetID(), OrgID: job.OrgID, Type: job.Type, Payload: job.Payload, Queue: job.Queue, TimeZone: d.Schedule.Spec.TimeZoneName, Overlap: Allow,
 		Paused: d.Schedule.State.Paused, Note: d.Schedule.State.Note,
 	}
 	if job.Unique {
 		s.Overlap = Skip
 	}
 	decode(action.Memo[whenKey], &s.When)
+	decode(action.Memo[fleetKey], &s.Fleet)
 	if n := len(d.Info.RecentActions); n > 0 {
 		s.LastFired = &d.Info.RecentActions[n-1].ScheduleTime
 	}

@@ -67,7 +67,12 @@ type Schedule struct {
 	Paused bool
 	// Note is for people who look at it.
 	Note string
-	// TaskQueue is that of the workers; empty: workflows.JobsTaskQueue.
+	// Queue is the named queue of the jobs; empty: none. It must exist when the schedule fires; else the firing fails (QUEUE_UNKNOWN).
+	Queue string
+	// Fleet is the fleet whose workers execute the firings; empty: the one without a name. A fleet with a name works the jobs of its named queues alone, so
+	// that Queue is required with it. The jobs themselves are worked by the fleet of their queue.
+	Fleet string
+	// TaskQueue is that of the workers that execute the firings; empty: that of the fleet, which is workflows.JobsTaskQueue for the one without a name.
 	TaskQueue string
 }
 
@@ -89,6 +94,8 @@ func (s Schedule) check() error {
 		return errorf(ErrInvalid, "schedule %s: Jitter must not be negative", s.ID)
 	case s.CatchUp != 0 && s.CatchUp < MinCatchUp:
 		return errorf(ErrInvalid, "schedule %s: CatchUp is %s: want 10s at least", s.ID, s.CatchUp)
+	case s.Fleet != "" && s.Queue == "":
+		return errorf(ErrInvalid, "schedule %s: the fleet %s works the jobs of its named queues alone: set Queue to one of them", s.ID, s.Fleet)
 	case s.Overlap != "" && s.Overlap != Skip && s.Overlap != Allow:
 		return errorf(ErrInvalid, "schedule %s: Overlap is %q: want skip or allow", s.ID, s.Overlap)
 	}
@@ -98,7 +105,7 @@ func (s Schedule) check() error {
 			return errorf(ErrInvalid, "cron %q: want five to seven fields, or @hourly, @daily and the like; the time zone and an interval are said apart (--time-zone, --every)", cron)
 		}
 	}
-	return queue.CheckJob(s.OrgID, s.Payload, queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts})
+	return queue.CheckJob(s.OrgID, s.Payload, queue.JobOptions{Priority: s.Priority, MaxAttempts: s.MaxAttempts, Queue: s.Queue})
 }
 
 // options are the schedule as Temporal has it.
@@ -112,12 +119,13 @@ func (s Schedule) options() (client.ScheduleOptions, error) {
 	}
 	job := activities.ScheduledJob{
 		ScheduleID: s.ID, OrgID: s.OrgID, Type: s.Payload.JobType(), Payload: raw, Priority: s.Priority, MaxAttempts: s.MaxAttempts, Unique: s.Overlap != Allow,
+		Queue: s.Queue,
 	}
 	return client.ScheduleOptions{
 		ID: s.ID, Spec: s.spec(),
 		Action: &client.ScheduleWorkflowAction{
-			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, workflows.JobsTaskQueue), Args: []any{job},
-			Memo:          map[string]any{whenKey: s.when()},
+			ID: "schedule-" + s.ID, Workflow: workflows.ScheduledJobWorkflow, TaskQueue: cmp.Or(s.TaskQueue, workflows.TaskQueueOf(workflows.JobsTaskQueue, s.Fleet)), Args: []any{job},
+			Memo:          map[string]any{whenKey: s.when(), fleetKey: s.Fleet},
 			StaticSummary: "Daybook: the schedule " + s.ID + " enqueues a job of type " + job.Type,
 		},
 		// Firings are short, and each is to be done: what must not overlap are the jobs.

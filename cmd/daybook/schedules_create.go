@@ -31,6 +31,7 @@ type newSchedule struct {
 	catchUp                   time.Duration
 	paused, replace           bool
 	note                      string
+	queue, fleet              string
 }
 
 func schedulesCreateCommand(a *app) *cobra.Command {
@@ -73,6 +74,8 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 	flags.StringVar(&s.timeZone, "time-zone", "UTC", "the time zone of --cron, such as Europe/Berlin. A time that a change of the clocks leaves out does not fire, one that it repeats fires twice")
 	flags.StringVar(&s.priority, "priority", "normal", "high, normal or low")
 	flags.IntVar(&s.maxAttempts, "max-attempts", 0, "after how many attempts a job is a dead letter (default the policy of the type's handler)")
+	flags.StringVar(&s.queue, "queue", "", "the named queue of the jobs (default none)")
+	flags.StringVar(&s.fleet, "fleet", "", "the fleet whose workers execute the firings, with --queue, a queue of that fleet (default the fleet without a name)")
 	flags.StringVar(&s.overlap, "overlap", string(schedules.Skip), "skip: a firing enqueues nothing while the job of an earlier one waits or runs; allow: each enqueues a job")
 	flags.DurationVar(&s.jitter, "jitter", 0, "fire up to so much later, each time by another amount")
 	flags.DurationVar(&s.catchUp, "catch-up", schedules.DefaultCatchUp, "how late a firing may be that Temporal missed while it was down; later ones are left out")
@@ -104,12 +107,13 @@ func (a *app) schedule(s newSchedule) (schedules.Schedule, error) {
 		raw = json.RawMessage("{}")
 	}
 	payload := queue.RawPayload{Type: s.jobType, Data: raw}
-	if err := queue.CheckJob(s.org, payload, queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts}); err != nil {
+	if err := queue.CheckJob(s.org, payload, queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts, Queue: s.queue}); err != nil {
 		return schedules.Schedule{}, err
 	}
 	return schedules.Schedule{
 		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons, Every: s.every, Offset: s.offset,
 		TimeZone: s.timeZone, Jitter: s.jitter, Overlap: schedules.Overlap(s.overlap), CatchUp: s.catchUp, Paused: s.paused, Note: s.note,
+		Queue: s.queue, Fleet: s.fleet,
 	}, a.checkBuiltin(s.jobType, raw)
 }
 

@@ -41,13 +41,19 @@ func (unscheduled) JobType() string { return "unscheduled" }
 
 func setupSchedules(t *testing.T) *scheduled {
 	t.Helper()
+	return setupFleetSchedules(t, "")
+}
+
+// setupFleetSchedules is setupSchedules with a worker of a fleet, and no other.
+func setupFleetSchedules(t *testing.T, fleet string) *scheduled {
+	t.Helper()
 	server := temporaltest.Shared(t)
 	s := &scheduled{bundle: setup(t), namespace: server.Namespace(t)}
 	inNamespace(t, server, s.namespace)
 	s.client = server.Client(t, s.namespace)
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[unscheduled]) error { return nil })
-	w, err := workers.NewJobs(workers.JobsOptions{Client: s.client, Pool: s.Pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
+	w, err := workers.NewJobs(workers.JobsOptions{Client: s.client, Pool: s.Pool, Registry: registry, Fleet: fleet, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -147,6 +153,21 @@ func TestScheduleFires(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, activities.EnqueueScheduledOutput{JobID: first.JobID, Duplicate: true}, s.result(fired.WorkflowID, again.GetRunId()))
 	assert.Len(t, s.jobs(), before)
+}
+
+// TestScheduleOfAFleet: the workers of a fleet execute the firings, which enqueue in a queue of the fleet.
+func TestScheduleOfAFleet(t *testing.T) {
+	s := setupFleetSchedules(t, "shop")
+	s.ok("queues", "create", "orders", "--fleet", "shop")
+	assert.NotZero(t, s.run("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--every", "1h", "--fleet", "shop").exit, "the fleet works no job that is in no queue")
+	s.ok("schedules", "create", "beat", "--org", "acme", "--type", "webhook", "--payload", `{"url": "https://example.com"}`, "--every", "1h", "--queue", "orders", "--fleet", "shop")
+	s.trigger("beat")
+	var queued int
+	require.NoError(t, s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE queue = 'orders' AND fleet = daybook.queue_fleet('orders')`).Scan(&queued))
+	assert.Equal(t, 1, queued)
+	s.eventually("Temporal lists it", func() bool { return len(s.list()) == 1 })
+	assert.Equal(t, "orders", s.list()[0].Queue)
+	assert.Equal(t, "shop", s.list()[0].Fleet)
 }
 
 // trigger fires a schedule, in a second in which it has not fired before, and returns what came of it.
