@@ -62,24 +62,6 @@ func python(t *testing.T, modules string) string {
 	return path
 }
 
-// compiled installs the packages of the TypeScript programs in a folder and compiles them, and returns the copy that it made.
-func compiled(t *testing.T, source string) string {
-	t.Helper()
-	npm, node := found(t, "npm"), found(t, "node")
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
-	for _, command := range [][]string{
-		{npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
-		{node, filepath.Join("node_modules", "typescript", "bin", "tsc"), "-p", ".", "--outDir", "dist"},
-	} {
-		c := exec.CommandContext(t.Context(), command[0], command[1:]...)
-		c.Dir = dir
-		out, err := c.CombinedOutput()
-		require.NoError(t, err, "%v: %s", command, out)
-	}
-	return dir
-}
-
 // confirmation is the payload of the job that each program enqueues.
 type confirmation struct {
 	OrderID string `json:"order_id"`
@@ -146,22 +128,28 @@ func (p *program) count(query string) (n int) {
 	return n
 }
 
-// check has the program write an order, and write and undo another.
+// check has the program write an order, and write and undo another, in a database whose time zone is not that of the program.
 func check(t *testing.T, command ...string) {
 	t.Helper()
 	p := &program{DB: daybooktest.New(t), t: t, command: command}
 	daybooktest.AddOrganization(t, p.Pool, daybooktest.Organization{ID: "shop"})
+	_, err := p.Pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), 'Asia/Tokyo'); END $$`)
+	require.NoError(t, err)
 	var outcome struct {
-		State  string
-		Error  *string
-		Result map[string]string
-		Posted bool
+		State      string
+		Error      *string
+		Result     map[string]string
+		Posted     bool
+		FinishedAt *time.Time `json:"finished_at"` // of programs that read a time
 	}
 	out := p.run("order-1", "10000")
 	require.NoError(t, json.Unmarshal([]byte(out), &outcome), out)
 	assert.Equal(t, "completed", outcome.State)
 	assert.Equal(t, map[string]string{"confirmed": "order-1"}, outcome.Result)
 	assert.True(t, outcome.Posted)
+	if outcome.FinishedAt != nil {
+		assert.WithinDuration(t, time.Now(), *outcome.FinishedAt, time.Hour, "a time is read in its time zone")
+	}
 	assert.Contains(t, daybooktest.Balances(t, p.Pool, "shop", "EUR"), "1200")
 	assert.Equal(t, int64(11900), daybooktest.Balances(t, p.Pool, "shop", "EUR")["1200"], "net and tax are receivable")
 
@@ -193,6 +181,10 @@ func TestTypeScript(t *testing.T) {
 	t.Run("Drizzle", func(t *testing.T) {
 		t.Parallel()
 		check(t, node, filepath.Join(dir, "dist", "orders-drizzle.js"))
+	})
+	t.Run("Prisma", func(t *testing.T) {
+		t.Parallel()
+		check(t, node, filepath.Join(dir, "dist", "orders-prisma.js"))
 	})
 }
 
