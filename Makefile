@@ -22,9 +22,10 @@ else
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
 endif
 TOOLBIN := $(CACHE)/daybook/bin
-pinned = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' tools/lint/go.mod)
+pinned = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' tools/*/go.mod)
 GOLANGCI      := $(TOOLBIN)/golangci-lint-$(call pinned,github.com/golangci/golangci-lint/v2)
 WORKFLOWCHECK := $(TOOLBIN)/workflowcheck-$(call pinned,go.temporal.io/sdk/contrib/tools/workflowcheck)
+SQLC          := $(TOOLBIN)/sqlc-$(call pinned,github.com/sqlc-dev/sqlc)
 
 .PHONY: help
 help: ## list the targets
@@ -89,6 +90,14 @@ client: ## write the types of the TypeScript client anew from the HTTP API
 	@trap 'rm -f clients/typescript/openapi.json' EXIT; go run ./cmd/daybook openapi > clients/typescript/openapi.json && \
 	(cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund && npx openapi-typescript openapi.json -o src/schema.ts)
 
+.PHONY: sqlc
+sqlc: $(SQLC) ## write examples/sqlc/db anew from its queries
+	cd examples/sqlc && $(SQLC) generate
+
+.PHONY: sqlc-check
+sqlc-check: $(SQLC) ## fail when examples/sqlc/db is not what sqlc makes of the queries
+	@cd examples/sqlc && $(SQLC) diff || { echo "examples/sqlc/db is out of date: run make sqlc and commit the result" >&2; exit 1; }
+
 .PHONY: test-alerts
 test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires and clears
 	scripts/prometheus.sh promtool check rules $(wildcard deploy/prometheus/*.yml)
@@ -150,4 +159,10 @@ $(GOLANGCI):
 $(WORKFLOWCHECK):
 	@mkdir -p $(TOOLBIN)
 	go build -C tools/lint -o $@.new go.temporal.io/sdk/contrib/tools/workflowcheck
+	mv $@.new $@
+
+$(SQLC):
+	@echo "Building sqlc; this takes about 2 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/sqlc -o $@.new github.com/sqlc-dev/sqlc/cmd/sqlc
 	mv $@.new $@
