@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -148,4 +149,61 @@ func TestDrainingWorksWaitingJobs(t *testing.T) {
 	assert.Equal(t, []string{"1", "2", "3"}, worked)
 	queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{Advance: 2 * time.Hour}).RequireCompleted(t)
 	assert.Equal(t, []string{"1", "2", "3", "4"}, worked)
+}
+
+// A job that was enqueued with a callback begins when that comes, or at its deadline, and asks for none; the token is returned once.
+func TestAJobIsEnqueuedWithACallback(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.approval(time.Hour, func(context.Context, string) error { return errors.New("it asked for another one") })
+	enqueue := func(name, key string) queue.EnqueuedJobWithCallback {
+		e, err := queue.EnqueueJobWithCallback(t.Context(), b.Pool, org, greet{Name: name}, queue.CallbackOptions{Name: "approved", Within: time.Hour},
+			queue.JobOptions{IdempotencyKey: key})
+		require.NoError(t, err)
+		return e
+	}
+	answered, expires, tried := enqueue("answered", "k"), enqueue("expires", ""), enqueue("tried", "")
+	assert.Len(t, answered.Token, 43)
+	assert.NotEqual(t, answered.Token, expires.Token)
+	assert.Equal(t, queue.EnqueuedJobWithCallback{EnqueuedJob: queue.EnqueuedJob{ID: answered.ID, Duplicate: true, Result: queue.Unchanged}}, enqueue("answered", "k"))
+	b.work()
+	for _, e := range []queue.EnqueuedJobWithCallback{answered, expires, tried} {
+		r := b.row(e.ID)
+		assert.Equal(t, models.JobPending, r.State)
+		assert.EqualValues(t, models.CodeAwaitingCallback, r.Code)
+		assert.InDelta(t, time.Hour, r.Wait, float64(time.Minute))
+		assert.Zero(t, r.Attempts)
+	}
+
+	_, err := queue.CompleteCallback(t.Context(), b.Pool, answered.Token, map[string]int{"by": 7})
+	require.NoError(t, err)
+	b.check()
+	b.exec(`UPDATE daybook.jobs SET ready_at = clock_timestamp() WHERE id = $1`, expires.ID)
+	b.exec(`UPDATE daybook.job_callbacks SET deadline = clock_timestamp() WHERE job_id = $1`, expires.ID)
+	_, err = queue.RetryJob(t.Context(), b.Pool, tried.ID, queue.RetryNow, 0)
+	require.NoError(t, err)
+	b.work()
+	assert.JSONEq(t, `{"by": 7}`, b.row(answered.ID).Result)
+	assert.Equal(t, `"expired"`, b.row(expires.ID).Result)
+	r := b.row(tried.ID)
+	assert.EqualValues(t, models.CodeAwaitingCallback, r.Code, r.Error)
+	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.jobs WHERE first_ready_at > clock_timestamp() AND state = 'completed' AND id = $1`, answered.ID))
+
+	for _, c := range []struct {
+		callback queue.CallbackOptions
+		options  queue.JobOptions
+	}{
+		{callback: queue.CallbackOptions{Within: time.Hour}}, {callback: queue.CallbackOptions{Name: "n"}},
+		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{RunAt: time.Now()}},
+		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{Unique: true}},
+		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{Sequence: "s"}},
+		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{After: []string{tried.ID}}},
+	} {
+		_, err := queue.EnqueueJobWithCallback(t.Context(), b.Pool, org, greet{}, c.callback, c.options)
+		assert.ErrorIs(t, err, queue.ErrInvalidCallback)
+	}
+	for _, arguments := range []string{`NULL, '1 h'`, `'n', NULL`, `'n', '-1 h'`, `'n', '11 years'`} {
+		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job_with_callback('o', 'mail', '{}', `+arguments+`)`)
+		assert.ErrorContains(t, err, "DB010", arguments)
+	}
 }

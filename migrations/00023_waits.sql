@@ -279,7 +279,7 @@ BEGIN
     END IF;
     PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
     UPDATE daybook.jobs j
-       SET ready_at = clock_timestamp(), updated_at = clock_timestamp()
+       SET ready_at = clock_timestamp(), first_ready_at = least(j.first_ready_at, clock_timestamp()), updated_at = clock_timestamp()
      WHERE j.id = check_waiting_job.job_id AND j.state = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
        AND EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = j.id AND c.called_at IS NOT NULL AND NOT c.seen);
     IF FOUND THEN
@@ -421,13 +421,55 @@ BEGIN
     result := 'received';
 END
 $$;
+-- Asks for a job that begins when a callback comes, or at its deadline: its first attempt reads the callback by its name. The token is returned once, and is null
+-- when the job existed before. The other arguments are those of enqueue_job.
+CREATE FUNCTION daybook.enqueue_job_with_callback(
+    org_id          text,
+    type            text,
+    payload         jsonb,
+    callback        text,
+    within          interval,
+    idempotency_key text DEFAULT NULL,
+    priority        integer DEFAULT NULL,
+    max_attempts    integer DEFAULT NULL,
+    links           jsonb DEFAULT NULL,
+    queue           text DEFAULT NULL,
+    OUT job_id      text,
+    OUT duplicate   boolean,
+    OUT result      text,
+    OUT token       text
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    due CONSTANT timestamptz := clock_timestamp() + within;
+BEGIN
+    IF (octet_length(callback) BETWEEN 1 AND 64 AND within > interval '0' AND within <= interval '10 years') IS NOT TRUE THEN
+        RAISE EXCEPTION 'a callback must have a name of 1 to 64 bytes, and some time to come, 10 years at most' USING ERRCODE = 'DB010';
+    END IF;
+    SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
+      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, false, queue) e;
+    IF duplicate THEN
+        RETURN;
+    END IF;
+    -- Three random UUIDs have 366 random bits; they are strong ones.
+    token := translate(rtrim(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '='), '+/', '-_');
+    INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due);
+    UPDATE daybook.jobs j
+       SET last_error_code = 'AWAITING_CALLBACK', last_error = format('waiting for the callback "%s", until %s at most', callback, to_char(due AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))
+     WHERE j.id = job_id;
+END
+$$;
+COMMENT ON FUNCTION daybook.enqueue_job_with_callback IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
+
 COMMENT ON FUNCTION daybook.complete_callback IS 'Tells a job what it waits for: token is the one that its handler gave away, data a JSON object';
 
 -- +goose StatementEnd
 
 -- +goose Down
 DROP TRIGGER callback_awaited ON daybook.jobs;
-DROP FUNCTION daybook.complete_callback, daybook.find_callback;
+DROP FUNCTION daybook.enqueue_job_with_callback, daybook.complete_callback, daybook.find_callback;
 DROP TRIGGER waiting_goes ON daybook.jobs;
 DROP TRIGGER awaited_goes ON daybook.jobs;
 DROP TRIGGER awaited_ends ON daybook.jobs;

@@ -222,6 +222,38 @@ func ExampleCompleteCallback() {
 	// paid: {"cents": 900}
 }
 
+// A job may wait for another system from the beginning: the token goes into the request that is sent there after the commit.
+func ExampleEnqueueJobWithCallback() {
+	e := pgtest.NewExample()
+	defer e.Close()
+	ctx, pool := e.Context(), e.Pool
+	registry := jobs.NewRegistry()
+	jobs.Register(registry, jobs.Policy{}, func(ctx context.Context, job *jobs.Job[Receipt]) error {
+		paid, err := job.Callback(ctx, "paid")
+		switch {
+		case err != nil:
+			return err
+		case paid.Expired:
+			return jobs.Cancel("not paid within an hour")
+		case paid.Data == nil: // a person has tried the job meanwhile
+			return jobs.AwaitCallback(paid)
+		}
+		fmt.Println("paid:", string(paid.Data))
+		return nil
+	})
+	job, err := queue.EnqueueJobWithCallback(ctx, pool, "acme", Receipt{OrderID: "order-8"}, queue.CallbackOptions{Name: "paid", Within: time.Hour}, queue.JobOptions{})
+	if err != nil {
+		panic(err)
+	}
+	queuetest.DrainJobs(e, pool, registry, queuetest.JobsOptions{}) // nothing is due
+	done, err := queue.CompleteCallback(ctx, pool, job.Token, map[string]int{"cents": 900})
+	fmt.Println(done.Result, err)
+	queuetest.DrainJobs(e, pool, registry, queuetest.JobsOptions{})
+	// Output:
+	// received <nil>
+	// paid: {"cents": 900}
+}
+
 // Jobs with the same sequence are worked one after the other; a job with After begins when those jobs are completed.
 func ExampleJobOptions() {
 	e := pgtest.NewExample()

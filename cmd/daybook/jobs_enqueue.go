@@ -19,6 +19,8 @@ type enqueuedJob struct {
 	OrgID     string `json:"org_id"`
 	JobID     string `json:"job_id"`
 	Duplicate bool   `json:"duplicate"`
+	// CallbackToken is told once.
+	CallbackToken string `json:"callback_token,omitempty"`
 }
 
 func jobsEnqueueCommand(a *app) *cobra.Command {
@@ -26,6 +28,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 	var links []string
 	var delay time.Duration
 	var o queue.JobOptions
+	var callback queue.CallbackOptions
 	command := &cobra.Command{
 		Use:   "enqueue TYPE --org ORG [--payload JSON]",
 		Short: "Enqueue a job",
@@ -69,18 +72,16 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			done, err := queue.EnqueueJob(c.Context(), db.Pool, org, job, o)
+			var done queue.EnqueuedJobWithCallback
+			if c.Flags().Changed("callback") || c.Flags().Changed("callback-within") {
+				done, err = queue.EnqueueJobWithCallback(c.Context(), db.Pool, org, job, callback, o)
+			} else {
+				done.EnqueuedJob, err = queue.EnqueueJob(c.Context(), db.Pool, org, job, o)
+			}
 			if err != nil {
 				return err
 			}
-			return a.emit(enqueuedJob{OrgID: org, JobID: done.ID, Duplicate: done.Duplicate}, func(w io.Writer) error {
-				what := "enqueued"
-				if done.Duplicate {
-					what = "there already"
-				}
-				_, err := fmt.Fprintf(w, "%s (job %s)\n", what, done.ID)
-				return err
-			})
+			return a.emitEnqueued(org, done)
 		},
 	}
 	flags := command.Flags()
@@ -97,9 +98,27 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 	flags.StringVar(&o.Sequence, "sequence", "", "work it after the earlier jobs of the organization with this key")
 	flags.StringArrayVar(&o.After, "after", nil, "the id of a job that must be completed before; may be repeated")
 	flags.BoolVar(&o.AfterAnyEnd, "after-any-end", false, "have it wait until those jobs have ended in any way, also as dead letters, cancelled or removed")
+	flags.StringVar(&callback.Name, "callback", "", "have it begin when another system has called back; the name by which the handler reads the callback")
+	flags.DurationVar(&callback.Within, "callback-within", 24*time.Hour, "how long the callback may take to come; the job begins then in any case")
 	flags.BoolVar(&o.SkipValidation, "skip-validation", false, "leave the check against the type's schema to the worker")
 	_ = command.MarkFlagRequired("org")
 	return command
+}
+
+// emitEnqueued says what a request led to.
+func (a *app) emitEnqueued(org string, done queue.EnqueuedJobWithCallback) error {
+	said := enqueuedJob{OrgID: org, JobID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token}
+	return a.emit(said, func(w io.Writer) error {
+		what := "enqueued"
+		if done.Duplicate {
+			what = "there already"
+		}
+		_, err := fmt.Fprintf(w, "%s (job %s)\n", what, done.ID)
+		if done.Token != "" && err == nil {
+			_, err = fmt.Fprintf(w, "it waits for POST /api/callbacks/%s; the token is not shown again\n", done.Token)
+		}
+		return err
+	})
 }
 
 // readPayload reads a payload from the flag, or from the file that it names. It says where it is no JSON; what is empty is {}.

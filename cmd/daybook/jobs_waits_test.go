@@ -11,6 +11,19 @@ import (
 	"github.com/daybook-dev/daybook/internal/health"
 )
 
+// A job is enqueued with a callback, whose token is shown once.
+func TestEnqueueWithACallback(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var made enqueuedJob
+	b.json(&made, "jobs", "enqueue", "mail", "--org", "acme", "--callback", "paid", "--callback-within", "1h")
+	assert.Len(t, made.CallbackToken, 43)
+	shown := b.ok("jobs", "show", made.JobID)
+	assert.Contains(t, shown, "paid")
+	assert.NotContains(t, shown, made.CallbackToken)
+	assert.Contains(t, b.ok("jobs", "enqueue", "mail", "--org", "acme", "--callback", "paid"), "POST /api/callbacks/")
+}
+
 // A job that waits for others is shown as one that waits, and not as one that is due in thousands of years; the status counts it.
 func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 	t.Parallel()

@@ -74,3 +74,24 @@ func TestCallbacksBeyondTheRate(t *testing.T) {
 		return b.send("", http.MethodPost, "/api/callbacks/right", object{}).status == http.StatusOK
 	}, time.Minute, 100*time.Millisecond)
 }
+
+// A job is enqueued with a callback: its token is answered once, and completes it.
+func TestEnqueueWithACallback(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	request := object{"orgId": "acme", "type": "mail", "payload": object{}, "idempotencyKey": "k", "callback": object{"name": "paid", "within": 3600}}
+	var made struct{ ID, CallbackToken string }
+	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)
+	require.Equal(t, http.StatusCreated, a.status, string(a.body))
+	a.into(t, &made)
+	assert.Len(t, made.CallbackToken, 43)
+	again := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)
+	assert.Equal(t, http.StatusOK, again.status)
+	assert.NotContains(t, string(again.body), "callbackToken")
+	var got struct{ WaitsFor []struct{ What, ID string } }
+	b.get(&got, "/api/jobs/"+made.ID)
+	assert.Equal(t, []struct{ What, ID string }{{"callback", "paid"}}, got.WaitsFor)
+	assert.Equal(t, http.StatusOK, b.send("", http.MethodPost, "/api/callbacks/"+made.CallbackToken, object{"paid": true}).status)
+	request["unique"] = true
+	assert.Equal(t, http.StatusUnprocessableEntity, b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request).status)
+}

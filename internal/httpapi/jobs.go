@@ -139,15 +139,20 @@ type enqueueJobInput struct {
 		Sequence       string    `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
 		After          []string  `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
 		AfterAnyEnd    bool      `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
-		SkipValidation bool      `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
+		Callback       *struct {
+			Name   string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
+			Within float64 `json:"within" exclusiveMinimum:"0" maximum:"315360000" doc:"How many seconds it may take to come"`
+		} `json:"callback,omitempty" required:"false" doc:"Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence and after"`
+		SkipValidation bool `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
 	}
 }
 
 // EnqueuedJob is the job that a request led to.
 type EnqueuedJob struct {
-	ID        string `json:"id"`
-	Duplicate bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
-	Result    string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
+	ID            string `json:"id"`
+	Duplicate     bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
+	CallbackToken string `json:"callbackToken,omitempty" doc:"For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate"`
+	Result        string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
 }
 
 type enqueueOutput struct {
@@ -173,14 +178,24 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	for i, l := range b.Links {
 		links[i] = queue.Link(l)
 	}
-	done, err := queue.EnqueueJob(ctx, s.pool, org, queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}, queue.JobOptions{
+	payload := queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}
+	options := queue.JobOptions{
 		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priorities[b.Priority], MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
 		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
-	})
+	}
+	var done queue.EnqueuedJobWithCallback
+	if b.Callback == nil {
+		done.EnqueuedJob, err = queue.EnqueueJob(ctx, s.pool, org, payload, options)
+	} else {
+		within := time.Duration(b.Callback.Within * float64(time.Second))
+		done, err = queue.EnqueueJobWithCallback(ctx, s.pool, org, payload, queue.CallbackOptions{Name: b.Callback.Name, Within: within}, options)
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := &enqueueOutput{Status: http.StatusCreated, Body: EnqueuedJob{ID: done.ID, Duplicate: done.Duplicate, Result: string(done.Result)}}
+	out := &enqueueOutput{Status: http.StatusCreated, Body: EnqueuedJob{
+		ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result),
+	}}
 	if done.Duplicate {
 		out.Status = http.StatusOK
 	}

@@ -81,6 +81,20 @@ SELECT data::text, called_at, extract(epoch FROM deadline - clock_timestamp())::
 	return c, err == nil, Wrap("read the callback", err)
 }
 
+// EnqueueJobWithCallback asks for a job that waits for a callback of that name, for so long at most. The token is empty when the job existed before.
+func EnqueueJobWithCallback(ctx context.Context, q Querier, j NewJob, name string, within time.Duration) (r EnqueuedJob, token string, err error) {
+	const stmt = `
+SELECT job_id, duplicate, result, coalesce(token, '')
+  FROM daybook.enqueue_job_with_callback(@org, @type, @payload::text::jsonb, @name, make_interval(secs => @within), NULLIF(@key::text, ''),
+                                         NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0), @links::text::jsonb, NULLIF(@queue::text, ''))`
+	text, args := traced(ctx, stmt, Args{
+		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "name": name, "within": within.Seconds(), "key": j.IdempotencyKey,
+		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "queue": j.Queue,
+	})
+	err = queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Duplicate, &r.Result, &token)
+	return r, token, Wrap("enqueue the job", err)
+}
+
 // CompleteCallback tells a job what it waits for.
 func CompleteCallback(ctx context.Context, q Querier, token string, data json.RawMessage) (Requested, error) {
 	const stmt = `SELECT job_id, result FROM daybook.complete_callback($1, $2::text::jsonb)`
