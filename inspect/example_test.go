@@ -117,3 +117,16 @@ func ExampleReader_Tasks() {
 	// 1 true email <nil>
 	// {"to": "ann@example.com"} <nil>
 }
+
+func ExampleReader_TaskHistory() {
+	e, r := greeted()
+	defer e.Close()
+
+	id, err := queue.EnqueueTask(e.Context(), e.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
+	if err != nil {
+		panic(err)
+	}
+	h, err := r.TaskHistory(e.Context(), id, inspect.Page{})
+	fmt.Println(len(h.Events), h.Events[0].Event, err)
+	// Output: 1 enqueued <nil>
+}

@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,4 +70,47 @@ func TestWrongPages(t *testing.T) {
 	require.ErrorIs(t, err, inspect.ErrJobNotFound)
 	_, err = r.Task(t.Context(), 1)
 	require.ErrorIs(t, err, inspect.ErrTaskNotFound)
+}
+
+// Jobs are found by their queue and by what they wait for, and the history of a task has its facts.
+func TestWhatWaits(t *testing.T) {
+	t.Parallel()
+	db, r := setup(t)
+	require.NoError(t, queue.SetQueue(t.Context(), db.Pool, queue.NamedQueue{Name: "slow"}))
+	enqueue := func(o queue.JobOptions) string {
+		j, err := queue.EnqueueJob(t.Context(), db.Pool, "o", queue.RawPayload{Type: "mail"}, o)
+		require.NoError(t, err)
+		return j.ID
+	}
+	first := enqueue(queue.JobOptions{Queue: "slow", Sequence: "s"})
+	next := enqueue(queue.JobOptions{Sequence: "s"})
+	after := enqueue(queue.JobOptions{After: []string{first}})
+	called, err := queue.EnqueueJobWithCallback(t.Context(), db.Pool, "o", queue.RawPayload{Type: "mail"}, queue.CallbackOptions{Name: "paid", Within: time.Hour}, queue.JobOptions{})
+	require.NoError(t, err)
+	_, err = db.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
+	require.NoError(t, err)
+	for want, f := range map[string]inspect.JobFilter{
+		first: {Queue: "slow"}, next: {Waits: inspect.WaitsForTurn}, after: {Waits: inspect.WaitsForJobs, Queue: "default"}, called.ID: {Waits: inspect.WaitsForCallback},
+	} {
+		page, err := r.Jobs(t.Context(), f, inspect.Page{})
+		require.NoError(t, err)
+		require.Len(t, page.Jobs, 1, f)
+		assert.Equal(t, want, page.Jobs[0].ID, f)
+	}
+	_, err = r.Jobs(t.Context(), inspect.JobFilter{Waits: "perhaps"}, inspect.Page{})
+	require.ErrorIs(t, err, inspect.ErrInvalid)
+	d, err := r.Job(t.Context(), "o", after)
+	require.NoError(t, err)
+	assert.Equal(t, []inspect.WaitsFor{{What: "job", ID: first, State: models.JobPending}}, d.WaitsFor)
+
+	id, err := queue.EnqueueTask(t.Context(), db.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
+	require.NoError(t, err)
+	h, err := r.TaskHistory(t.Context(), id, inspect.Page{})
+	require.NoError(t, err)
+	require.Len(t, h.Events, 1)
+	assert.Equal(t, "enqueued", h.Events[0].Event)
+	_, err = r.TaskHistory(t.Context(), id+1, inspect.Page{})
+	require.ErrorIs(t, err, inspect.ErrTaskNotFound)
+	_, err = r.TaskHistory(t.Context(), id, inspect.Page{Limit: -1})
+	require.ErrorIs(t, err, inspect.ErrInvalid)
 }

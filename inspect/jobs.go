@@ -21,6 +21,34 @@ type JobFilter struct {
 	LinkKind, LinkID string
 	// Key is the idempotency key.
 	Key string
+	// Queue is the named queue; "default" is the one that jobs without a queue are in.
+	Queue string
+	// Waits is what the job waits for.
+	Waits Waits
+}
+
+// Waits says what a job waits for that is not due.
+type Waits string
+
+const (
+	// WaitsForTurn: an earlier job of its sequence has not ended.
+	WaitsForTurn Waits = listing.WaitsForTurn
+	// WaitsForJobs: jobs that it was enqueued after (queue.JobOptions.After) have not ended.
+	WaitsForJobs Waits = listing.WaitsForJobs
+	// WaitsForCallback: an answer from outside has not come.
+	WaitsForCallback Waits = listing.WaitsForCallback
+)
+
+// WaitsFor is one thing that a job waits for.
+type WaitsFor struct {
+	// What is "turn", "job" or "callback".
+	What string
+	// ID is that of the other job, for a turn that of the job which has it, or the name of the callback.
+	ID string
+	// State is that of the other job; empty: it was removed, or there is none.
+	State models.JobState
+	// Until is the deadline of a callback.
+	Until *time.Time
 }
 
 // JobPage is a part of a list of background jobs.
@@ -43,7 +71,7 @@ func (r *Reader) Jobs(ctx context.Context, f JobFilter, p Page) (JobPage, error)
 	}
 	page, err := r.listing.Jobs(ctx, listing.JobFilter{
 		OrgID: f.OrgID, State: f.State, Type: f.Type, Code: f.Code, Since: f.Since, Until: f.Until, Key: f.Key,
-		Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID},
+		Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID}, Queue: f.Queue, Waits: string(f.Waits),
 	}, limit, p.Cursor)
 	return JobPage{Jobs: page.Jobs, Links: page.Links, Next: page.Next}, err
 }
@@ -58,10 +86,16 @@ type JobDetail struct {
 	// several attempts with the same end.
 	Attempts    []models.JobAttempt
 	AttemptRows int64
+	// WaitsFor is what the job waits for, 100 jobs at most.
+	WaitsFor []WaitsFor
 }
 
 // Job reads a background job by its id: of an organization, or of any when org is empty. Errors: ErrJobNotFound.
 func (r *Reader) Job(ctx context.Context, org, id string) (JobDetail, error) {
 	d, err := r.listing.Job(ctx, org, id, listing.HistoryPage{Limit: DefaultLimit})
-	return JobDetail{Job: d.Job, Owner: d.Owner, Links: d.Links, Attempts: d.Attempts, AttemptRows: d.AttemptRows}, err
+	waits := make([]WaitsFor, len(d.WaitsFor))
+	for i, w := range d.WaitsFor {
+		waits[i] = WaitsFor(w)
+	}
+	return JobDetail{Job: d.Job, Owner: d.Owner, Links: d.Links, Attempts: d.Attempts, AttemptRows: d.AttemptRows, WaitsFor: waits}, err
 }

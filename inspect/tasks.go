@@ -81,3 +81,36 @@ func (r *Reader) Task(ctx context.Context, id int64) (TaskDetail, error) {
 	d, err := r.listing.Task(ctx, id)
 	return TaskDetail{Task: task(&d.ListedTask), Payload: d.Payload, Errors: d.Errors, Worker: d.Worker, Stuck: d.Stuck}, err
 }
+
+// TaskEvent is a fact of a task.
+type TaskEvent struct {
+	At time.Time
+	// Event is "enqueued", "leased", "renewed", "failed" (an error was noted) or "completed".
+	Event string
+	// LeaseID and ExpiresAt are those of a lease or of its renewal; nil otherwise.
+	LeaseID   *int64
+	ExpiresAt *time.Time
+	// Error is what was noted.
+	Error string
+}
+
+// TaskHistoryPage is a part of the history of a task.
+type TaskHistoryPage struct {
+	Events []TaskEvent
+	// Next is the cursor of the next page, with older facts; empty: this is the last one.
+	Next string
+}
+
+// TaskHistory lists what happened to a task, the newest first. Errors: ErrTaskNotFound, ErrInvalid.
+func (r *Reader) TaskHistory(ctx context.Context, id int64, p Page) (TaskHistoryPage, error) {
+	limit, err := p.limit()
+	if err != nil {
+		return TaskHistoryPage{}, err
+	}
+	found, err := r.listing.TaskHistory(ctx, id, limit, p.Cursor)
+	page := TaskHistoryPage{Next: found.Next, Events: make([]TaskEvent, len(found.Events))}
+	for i, e := range found.Events {
+		page.Events[i] = TaskEvent{At: e.At, Event: e.Event, LeaseID: e.LeaseID, ExpiresAt: e.ExpiresAt, Error: e.Error}
+	}
+	return page, err
+}

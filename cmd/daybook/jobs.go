@@ -39,6 +39,8 @@ func (f *jobsFlags) add(flags *pflag.FlagSet, states string) {
 	flags.StringVar(&f.code, "code", "", "only with this error code, such as UPSTREAM_5XX")
 	flags.StringVar(&f.since, "since", "", "only enqueued, or with failed jobs failed, since: a duration such as 24h, or a time as RFC 3339")
 	flags.StringVar(&f.until, "until", "", "only enqueued, or with failed jobs failed, before: the same")
+	flags.StringVar(&f.filter.Queue, "queue", "", "only of this named queue; default: of the one that jobs without a queue are in")
+	flags.StringVar(&f.filter.Waits, "waits", "", "only those that wait for: turn (in their sequence), jobs or callback")
 	flags.StringVar(&f.about, "link", "", "only with a link, such as order=17")
 }
 

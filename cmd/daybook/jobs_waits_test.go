@@ -34,6 +34,8 @@ func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
 	require.NoError(t, err)
 
+	assert.Contains(t, b.ok("jobs", "list", "--waits", "jobs"), after)
+	assert.NotContains(t, b.ok("jobs", "list", "--waits", "jobs", "--queue", "default"), first)
 	list := b.ok("jobs", "list")
 	assert.Contains(t, list, "waits for its turn or for other jobs")
 	assert.Contains(t, list, "waits for other jobs")

@@ -364,6 +364,8 @@ type listJobsInput struct {
 	Type     string    `query:"type" maxLength:"64" doc:"Only of this type"`
 	Code     string    `query:"code" maxLength:"100" doc:"Only with this error code"`
 	Key      string    `query:"idempotencyKey" maxLength:"255" doc:"Only with this idempotency key"`
+	Queue    string    `query:"queue" maxLength:"64" doc:"Only of this named queue; default: the one that jobs without a queue are in"`
+	Waits    string    `query:"waits" enum:"turn,jobs,callback" doc:"Only jobs that wait: for their turn in a sequence, for other jobs, or for a callback"`
 	LinkKind string    `query:"linkKind" maxLength:"64" doc:"Only with a link of this kind"`
 	LinkID   string    `query:"linkId" maxLength:"255" doc:"Only with a link to this id"`
 	Since    time.Time `query:"since" doc:"Only enqueued since; with state failed: only failed since"`
@@ -390,7 +392,7 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 	}
 	page, err := s.Listing.Jobs(ctx, listing.JobFilter{
 		OrgID: org, State: models.JobState(in.State), Type: in.Type, Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until,
-		Link: models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key,
+		Link: models.JobLink{Kind: in.LinkKind, ID: in.LinkID}, Key: in.Key, Queue: in.Queue, Waits: in.Waits,
 	}, in.Limit, in.Cursor)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,11 @@ func TestJobsInOrder(t *testing.T) {
 	assert.Equal(t, "order-7", got.Sequence)
 	assert.WithinDuration(t, time.Now(), got.RunAt, time.Hour)
 	assert.Equal(t, []struct{ What, ID, State string }{{"job", first, "pending"}, {"turn", first, "pending"}}, got.WaitsFor)
+	var page struct{ Jobs []struct{ ID string } }
+	b.get(&page, "/api/jobs?waits=jobs")
+	assert.Equal(t, []struct{ ID string }{{next}}, page.Jobs)
+	b.get(&page, "/api/jobs?queue=slow")
+	assert.Equal(t, []struct{ ID string }{{first}}, page.Jobs)
 	got = found{}
 	b.get(&got, "/api/jobs/"+first)
 	assert.Equal(t, "slow", got.Queue)

@@ -879,6 +879,15 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        CallbackStruct: {
+            /** @description The name by which the handler reads it */
+            name: string;
+            /**
+             * Format: double
+             * @description How many seconds it may take to come
+             */
+            within: number;
+        };
         CancelFilter: {
             /** @description Only with this error code */
             code?: string;
@@ -1036,6 +1045,8 @@ export interface components {
             after?: string[];
             /** @description Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed */
             afterAnyEnd?: boolean;
+            /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence and after */
+            callback?: components["schemas"]["CallbackStruct"];
             /** @description Makes the request repeatable */
             idempotencyKey?: string;
             /** @description What it is about, to find it by */
@@ -1100,6 +1111,8 @@ export interface components {
             [key: string]: unknown;
         };
         EnqueuedJob: {
+            /** @description For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate */
+            callbackToken?: string;
             /** @description It was there already, because of its key or because it is unique */
             duplicate: boolean;
             id: string;
@@ -2992,6 +3005,10 @@ export interface operations {
                 code?: string;
                 /** @description Only with this idempotency key */
                 idempotencyKey?: string;
+                /** @description Only of this named queue; default: the one that jobs without a queue are in */
+                queue?: string;
+                /** @description Only jobs that wait: for their turn in a sequence, for other jobs, or for a callback */
+                waits?: "turn" | "jobs" | "callback";
                 /** @description Only with a link of this kind */
                 linkKind?: string;
                 /** @description Only with a link to this id */

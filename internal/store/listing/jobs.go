@@ -29,6 +29,10 @@ type JobFilter struct {
 	Link models.JobLink
 	// Key is the idempotency key.
 	Key string
+	// Queue is the named queue; "default" is the one without a row.
+	Queue string
+	// Waits is what the job waits for: WaitsForTurn, WaitsForJobs or WaitsForCallback. Any other value is ErrInvalid.
+	Waits string
 }
 
 // bounded reports whether the filter says more than a state.
@@ -213,6 +217,7 @@ func (l *Listing) jobs(ctx context.Context, f JobFilter) *gorm.DB {
 	q = where(q, "type = ?", f.Type)
 	q = where(q, "last_error_code = ?", f.Code)
 	q = where(q, "idempotency_key = ?", f.Key)
+	q = whereWaits(whereQueue(q, f.Queue), f.Waits)
 	switch {
 	case f.Link.Kind != "":
 		q = q.Where("id IN (SELECT l.job_id FROM daybook.job_links l WHERE l.kind = ? AND (? = '' OR l.id = ?))", f.Link.Kind, f.Link.ID, f.Link.ID)

@@ -51,7 +51,7 @@ func (l *Listing) findJobs(ctx context.Context, f JobFilter, limit int, cursor s
 		return FoundJobs{}, err
 	case open:
 		q = q.Where("id IN (WITH open AS MATERIALIZED (SELECT o.id FROM daybook.jobs o WHERE o.state = ?) SELECT id FROM open)", string(f.State))
-	case f.Key != "" || f.Link.ID != "" || kind == "" && f.Type == "" && f.Code == "" && (byFailure || f.OrgID == "" && f.State == ""):
+	case f.Key != "" || f.Link.ID != "" || kind == "" && f.Type == "" && f.Code == "" && f.Queue == "" && f.Waits == "" && (byFailure || f.OrgID == "" && f.State == ""):
 	default:
 		floor, err = l.jobsFloor(ctx, f, cursor)
 		if err != nil {

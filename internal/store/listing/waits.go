@@ -2,8 +2,12 @@ package listing
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -17,6 +21,43 @@ type WaitsFor struct {
 	State models.JobState `gorm:"column:state" json:"state,omitempty"`
 	// Until is the deadline of a callback.
 	Until *time.Time `gorm:"column:until" json:"until,omitempty"`
+}
+
+// What the jobs of a JobFilter wait for.
+const (
+	// WaitsForTurn: another job of its sequence has the turn.
+	WaitsForTurn = "turn"
+	// WaitsForJobs: jobs that it was enqueued after have not ended.
+	WaitsForJobs = "jobs"
+	// WaitsForCallback: its attempt, or the request that enqueued it, has asked for an answer from outside.
+	WaitsForCallback = "callback"
+)
+
+// whereQueue leaves the jobs of a named queue; empty: of any.
+func whereQueue(q *gorm.DB, name string) *gorm.DB {
+	if name == "default" {
+		return q.Where("queue IS NULL")
+	}
+	return where(q, "queue = ?", name)
+}
+
+// whereWaits leaves the jobs that wait for something of that kind; empty: all.
+func whereWaits(q *gorm.DB, what string) *gorm.DB {
+	// Waiting jobs have one time, by which the index of due jobs finds them.
+	const held = "state = 'pending' AND ready_at = '9999-12-31 00:00:00+00'"
+	switch what {
+	case "":
+		return q
+	case WaitsForTurn:
+		return q.Where(held + ` AND sequence IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s
+                                WHERE s.org_id = jobs.org_id AND s.key = jobs.sequence AND s.holder = jobs.id)`)
+	case WaitsForJobs:
+		return q.Where(held + " AND EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = jobs.id AND w.ended_as IS NULL)")
+	case WaitsForCallback:
+		return q.Where("state = 'pending' AND last_error_code = ?", models.CodeAwaitingCallback)
+	}
+	_ = q.AddError(fmt.Errorf("%w: a job waits for a turn, jobs or a callback, not %q", store.ErrInvalid, what))
+	return q
 }
 
 // waitsFor reads what a job waits for, 100 jobs at most.
