@@ -168,6 +168,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 INSERT INTO lean VALUES (1, 'org_a', 'x', 1, 'pending', 'red'), (2, '', 'y', 1, 'pending', ''), (3, 'org_a', 'z', -1, 'failed', ''), (4, 'org_a', 'v', 1, 'odd', '')`)
 	_, err := adopt.NewAccounting(t.Context(), l.Pool, adopt.AccountingOptions{Table: "public.nowhere"})
 	require.ErrorIs(t, err, adopt.ErrNoTable)
+	assert.NotContains(t, err.Error(), "accounting_work_queue", "the error names no table but the one that was asked for")
 	_, err = adopt.Apply(t.Context(), l.adopter(adopt.AccountingOptions{Table: "public.documents"}), nil)
 	require.ErrorIs(t, err, adopt.ErrRefused)
 	require.ErrorContains(t, err, "public.documents lacks document_id, version_hint, state")

@@ -66,7 +66,7 @@ SELECT a.attname::text, format('%I.%I', n.nspname, r.relname)
 	var oid uint32
 	err := q.QueryRow(ctx, table, name).Scan(&oid, &t.Name, &t.View, &t.OwnersMay, &t.MayTrigger)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, fmt.Errorf("%w: %s; name it with its schema, such as public.accounting_work_queue", ErrNoTable, name)
+		return t, fmt.Errorf("%w: %s in this database; if it has another name, give that with its schema, as schema.table", ErrNoTable, name)
 	}
 	if err != nil {
 		return t, store.Wrap("look at "+name, err)
