@@ -29,11 +29,13 @@ CREATE TABLE daybook.queues (
     paused_at    timestamptz,
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    per_process  integer CHECK (per_process > 0),
     CHECK ((rate IS NULL) = (rate_seconds IS NULL)),
     CHECK (rate_burst IS NULL OR rate IS NOT NULL)
 );
 COMMENT ON COLUMN daybook.queues.fleet IS 'The fleet whose workers work it';
 COMMENT ON COLUMN daybook.queues.max_parallel IS 'How many of its jobs may be leased at a time, over all workers; null: any number';
+COMMENT ON COLUMN daybook.queues.per_process IS 'How many of its jobs each worker process may have leased at a time; null: any number';
 COMMENT ON COLUMN daybook.queues.rate IS 'How many attempts may begin in rate_seconds, over all workers; null: any number';
 COMMENT ON COLUMN daybook.queues.rate_burst IS 'How many of them may begin at once; null: what the rate allows in 50 ms, at least one';
 COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empty: it is not said';
@@ -101,7 +103,7 @@ CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
     LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate) = 0 END
+    RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate, u.per_process) = 0 END
               FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
 END
 $$;
@@ -133,7 +135,8 @@ CREATE FUNCTION daybook.set_queue(
     rate         integer DEFAULT NULL,
     rate_seconds double precision DEFAULT NULL,
     rate_burst   integer DEFAULT NULL,
-    owner        text DEFAULT NULL
+    owner        text DEFAULT NULL,
+    per_process  integer DEFAULT NULL
 ) RETURNS daybook.queues
     LANGUAGE plpgsql
 AS $$
@@ -151,20 +154,21 @@ BEGIN
         RAISE EXCEPTION '% cannot be the name of a queue', coalesce(quote_literal(set_queue.name), 'null')
             USING ERRCODE = 'DB010', HINT = 'take a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most';
     END IF;
-    IF set_queue.max_parallel < 1 OR set_queue.rate < 1 OR set_queue.rate_burst < 1 THEN
-        RAISE EXCEPTION 'max_parallel, rate and rate_burst must be at least 1, or null'
+    IF set_queue.max_parallel < 1 OR set_queue.per_process < 1 OR set_queue.rate < 1 OR set_queue.rate_burst < 1 THEN
+        RAISE EXCEPTION 'max_parallel, per_process, rate and rate_burst must be at least 1, or null'
             USING ERRCODE = 'DB010', HINT = 'pause the queue if nothing of it is to be worked';
     END IF;
     IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
         RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
     END IF;
-    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner)
-    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''))
+    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process)
+    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process)
     ON CONFLICT (name) DO UPDATE
        SET fleet = excluded.fleet, max_parallel = excluded.max_parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds,
-           rate_burst = excluded.rate_burst, owner = excluded.owner, updated_at = clock_timestamp()
-     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner)
-           IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner)
+           rate_burst = excluded.rate_burst, owner = excluded.owner, per_process = excluded.per_process, updated_at = clock_timestamp()
+     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner, u.per_process)
+           IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner,
+                             excluded.per_process)
     RETURNING u.* INTO made;
     IF NOT FOUND THEN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;

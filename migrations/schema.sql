@@ -2430,7 +2430,7 @@ CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate) = 0 END
+    RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate, u.per_process) = 0 END
               FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
 END
 $$;
@@ -2895,11 +2895,13 @@ CREATE TABLE daybook.queues (
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    per_process integer,
     CONSTRAINT queues_check CHECK (((rate IS NULL) = (rate_seconds IS NULL))),
     CONSTRAINT queues_check1 CHECK (((rate_burst IS NULL) OR (rate IS NOT NULL))),
     CONSTRAINT queues_max_parallel_check CHECK ((max_parallel > 0)),
     CONSTRAINT queues_name_check CHECK (((name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$'::text) AND (name <> 'default'::text))),
     CONSTRAINT queues_owner_check CHECK ((octet_length(owner) <= 255)),
+    CONSTRAINT queues_per_process_check CHECK ((per_process > 0)),
     CONSTRAINT queues_rate_burst_check CHECK ((rate_burst > 0)),
     CONSTRAINT queues_rate_check CHECK ((rate > 0)),
     CONSTRAINT queues_rate_seconds_check CHECK (((rate_seconds >= (0.001)::double precision) AND (rate_seconds <= (31536000)::double precision)))
@@ -2929,9 +2931,13 @@ COMMENT ON COLUMN daybook.queues.owner IS 'The team or contact responsible; empt
 
 COMMENT ON COLUMN daybook.queues.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
 
--- Name: set_queue(text, text, integer, integer, double precision, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: COLUMN queues.per_process; Type: COMMENT; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text) RETURNS daybook.queues
+COMMENT ON COLUMN daybook.queues.per_process IS 'How many of its jobs each worker process may have leased at a time; null: any number';
+
+-- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text, per_process integer DEFAULT NULL::integer) RETURNS daybook.queues
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -2948,20 +2954,21 @@ BEGIN
         RAISE EXCEPTION '% cannot be the name of a queue', coalesce(quote_literal(set_queue.name), 'null')
             USING ERRCODE = 'DB010', HINT = 'take a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most';
     END IF;
-    IF set_queue.max_parallel < 1 OR set_queue.rate < 1 OR set_queue.rate_burst < 1 THEN
-        RAISE EXCEPTION 'max_parallel, rate and rate_burst must be at least 1, or null'
+    IF set_queue.max_parallel < 1 OR set_queue.per_process < 1 OR set_queue.rate < 1 OR set_queue.rate_burst < 1 THEN
+        RAISE EXCEPTION 'max_parallel, per_process, rate and rate_burst must be at least 1, or null'
             USING ERRCODE = 'DB010', HINT = 'pause the queue if nothing of it is to be worked';
     END IF;
     IF per NOT BETWEEN 0.001 AND 31536000 OR set_queue.rate IS NULL AND num_nonnulls(set_queue.rate_seconds, set_queue.rate_burst) > 0 THEN
         RAISE EXCEPTION 'a rate is a number of jobs in 0.001 to 31536000 seconds, and rate_seconds and rate_burst belong to one' USING ERRCODE = 'DB010';
     END IF;
-    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner)
-    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''))
+    INSERT INTO daybook.queues AS u (name, fleet, max_parallel, rate, rate_seconds, rate_burst, owner, per_process)
+    VALUES (set_queue.name, target, set_queue.max_parallel, set_queue.rate, per, set_queue.rate_burst, coalesce(set_queue.owner, ''), set_queue.per_process)
     ON CONFLICT (name) DO UPDATE
        SET fleet = excluded.fleet, max_parallel = excluded.max_parallel, rate = excluded.rate, rate_seconds = excluded.rate_seconds,
-           rate_burst = excluded.rate_burst, owner = excluded.owner, updated_at = clock_timestamp()
-     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner)
-           IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner)
+           rate_burst = excluded.rate_burst, owner = excluded.owner, per_process = excluded.per_process, updated_at = clock_timestamp()
+     WHERE (u.fleet, u.max_parallel, u.rate, u.rate_seconds, u.rate_burst, u.owner, u.per_process)
+           IS DISTINCT FROM (excluded.fleet, excluded.max_parallel, excluded.rate, excluded.rate_seconds, excluded.rate_burst, excluded.owner,
+                             excluded.per_process)
     RETURNING u.* INTO made;
     IF NOT FOUND THEN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
@@ -2973,9 +2980,9 @@ BEGIN
 END
 $_$;
 
--- Name: FUNCTION set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds';
+COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds';
 
 -- Name: set_source(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -31,6 +31,8 @@ type Queue struct {
 	PausedAt  *time.Time `gorm:"column:paused_at" json:"paused_at,omitempty"`
 	CreatedAt time.Time  `gorm:"column:created_at" json:"created_at"`
 	UpdatedAt time.Time  `gorm:"column:updated_at" json:"updated_at"`
+	// PerProcess is how many of its jobs each worker process may have leased at a time; nil: any number.
+	PerProcess *int `gorm:"column:per_process" json:"per_process,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

@@ -16,6 +16,9 @@ type NamedQueue struct {
 	Fleet string
 	// MaxParallel is how many of its jobs are worked at a time, over all workers.
 	MaxParallel int
+	// PerProcess is how many of its jobs each worker process works at a time, for what a process can bear: memory, a file, a connection. A process is known by the
+	// name of its worker, by default host and process id; workers of one name share the limit.
+	PerProcess int
 	// Rate is how many attempts begin in the time Per, over all workers; Per is a second if it is 0. They are spread evenly: Burst is how many may begin at
 	// once after a pause, by default what the rate allows in 50 ms, at least one. So in any span of Per at most Rate + Burst - 1 attempts begin.
 	Rate  int
@@ -34,7 +37,7 @@ func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 		return err
 	}
 	return store.SetQueue(ctx, q, store.NamedQueue{
-		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, Rate: u.Rate, RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
+		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
 	})
 }
 

@@ -35,6 +35,7 @@ func (f *queueFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.Fleet, "fleet", "", "the fleet whose workers work it (default the fleet without a name)")
 	flags.IntVar(&f.MaxParallel, "max-parallel", 0, "how many of its jobs are worked at a time, over all workers; 0: any number")
+	flags.IntVar(&f.PerProcess, "per-process", 0, "how many of its jobs each worker process works at a time; 0: any number")
 	flags.IntVar(&f.Rate, "rate", 0, "how many attempts begin in the time of --per, over all workers; 0: any number")
 	flags.DurationVar(&f.per, "per", time.Second, "the time of --rate")
 	flags.IntVar(&f.RateBurst, "burst", 0, "how many of the rate may begin at once (default what it allows in 50 ms)")
@@ -49,6 +50,9 @@ func (f *queueFlags) over(command *cobra.Command, u store.NamedQueue) store.Name
 	}
 	if given("max-parallel") {
 		u.MaxParallel = f.MaxParallel
+	}
+	if given("per-process") {
+		u.PerProcess = f.PerProcess
 	}
 	if given("rate") {
 		u.Rate = f.Rate
@@ -113,17 +117,20 @@ func queuesListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printNamedQueues(w io.Writer, queues []store.NamedQueue) error {
-	t := newTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "RATE", "PENDING", "DUE", "LEASED", "FAILED", "PAUSED", "OWNER")
+	t := newTable("QUEUE", "FLEET", "WORKERS", "AT A TIME", "A PROCESS", "RATE", "PENDING", "DUE", "LEASED", "FAILED", "PAUSED", "OWNER")
 	for i := range queues {
 		u := &queues[i]
-		most, rate := "", ""
+		most, process, rate := "", "", ""
 		if u.MaxParallel > 0 {
 			most = strconv.Itoa(u.MaxParallel)
+		}
+		if u.PerProcess > 0 {
+			process = strconv.Itoa(u.PerProcess)
 		}
 		if u.Rate > 0 {
 			rate = fmt.Sprintf("%d in %s", u.Rate, time.Duration(u.RateSeconds*float64(time.Second)))
 		}
-		t.add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due), strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
+		t.add(u.Name, u.Fleet, strconv.Itoa(u.Workers), most, process, rate, strconv.Itoa(u.Pending), strconv.Itoa(u.Due), strconv.Itoa(u.Leased), strconv.Itoa(u.Failed),
 			optionalTime(u.PausedAt), u.Owner)
 	}
 	return a.print(w, t)

@@ -104,6 +104,7 @@ func queueFields(prefix string, u store.NamedQueue) []field {
 	return []field{
 		{Name: "fleet", ID: prefix + "fleet", Label: "Fleet", Value: u.Fleet, Placeholder: "the one without a name"},
 		{Name: "maxParallel", ID: prefix + "parallel", Label: "Jobs at a time", Type: "number", Value: most(u.MaxParallel), Placeholder: "any"},
+		{Name: "perProcess", ID: prefix + "process", Label: "Jobs a process", Type: "number", Value: most(u.PerProcess), Placeholder: "any"},
 		{Name: "rate", ID: prefix + "rate", Label: "Attempts", Type: "number", Value: most(u.Rate), Placeholder: "any"},
 		{Name: "rateSeconds", ID: prefix + "seconds", Label: "in seconds", Value: seconds, Placeholder: "1"},
 		{Name: "rateBurst", ID: prefix + "burst", Label: "of them at once", Type: "number", Value: most(u.RateBurst)},
@@ -142,7 +143,7 @@ func (c *console) queuePage(ctx context.Context, r *request) (*view, error) {
 func queueForm(ctx context.Context, r *request, name string) (store.NamedQueue, error) {
 	u := store.NamedQueue{Name: name, Fleet: strings.TrimSpace(r.PostFormValue("fleet")), Owner: strings.TrimSpace(r.PostFormValue("owner"))}
 	details := map[string]any{"fleet": u.Fleet, "owner": u.Owner}
-	for name, into := range map[string]*int{"maxParallel": &u.MaxParallel, "rate": &u.Rate, "rateBurst": &u.RateBurst} {
+	for name, into := range map[string]*int{"maxParallel": &u.MaxParallel, "perProcess": &u.PerProcess, "rate": &u.Rate, "rateBurst": &u.RateBurst} {
 		n, err := optionalNumber(r.PostFormValue(name))
 		if err != nil {
 			return u, err

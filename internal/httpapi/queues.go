@@ -17,6 +17,7 @@ import (
 type QueueSettings struct {
 	Fleet       string  `json:"fleet,omitempty" required:"false" maxLength:"63" doc:"The fleet whose workers work it; default the fleet without a name" example:"shop"`
 	MaxParallel int     `json:"maxParallel,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of its jobs are worked at a time, over all workers; default any number"`
+	PerProcess  int     `json:"perProcess,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of its jobs each worker process works at a time; default any number"`
 	Rate        int     `json:"rate,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many attempts begin in rateSeconds, over all workers; default any number"`
 	RateSeconds float64 `json:"rateSeconds,omitempty" required:"false" minimum:"0" maximum:"31536000" doc:"The time of rate; default 1"`
 	RateBurst   int     `json:"rateBurst,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of rate may begin at once; default what it allows in 50 ms, at least one"`
@@ -39,14 +40,14 @@ type Queue struct {
 func queueOf(u *store.NamedQueue) Queue {
 	return Queue{
 		Name: u.Name, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due, Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
-		QueueSettings: QueueSettings{Fleet: u.Fleet, MaxParallel: u.MaxParallel, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner},
+		QueueSettings: QueueSettings{Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner},
 	}
 }
 
 // of returns the settings as those of a queue.
 func (q *QueueSettings) of(name string) store.NamedQueue {
 	return store.NamedQueue{
-		Name: name, Fleet: q.Fleet, MaxParallel: q.MaxParallel, Rate: q.Rate, RateSeconds: q.RateSeconds, RateBurst: q.RateBurst, Owner: q.Owner,
+		Name: name, Fleet: q.Fleet, MaxParallel: q.MaxParallel, PerProcess: q.PerProcess, Rate: q.Rate, RateSeconds: q.RateSeconds, RateBurst: q.RateBurst, Owner: q.Owner,
 	}
 }
 
@@ -54,7 +55,7 @@ func (q *QueueSettings) of(name string) store.NamedQueue {
 func (q *QueueSettings) details() map[string]any {
 	given := map[string]any{}
 	for name, value := range map[string]any{
-		"fleet": q.Fleet, "maxParallel": q.MaxParallel, "rate": q.Rate, "rateSeconds": q.RateSeconds, "rateBurst": q.RateBurst, "owner": q.Owner,
+		"fleet": q.Fleet, "maxParallel": q.MaxParallel, "perProcess": q.PerProcess, "rate": q.Rate, "rateSeconds": q.RateSeconds, "rateBurst": q.RateBurst, "owner": q.Owner,
 	} {
 		if value != "" && value != 0 && value != 0.0 {
 			given[name] = value

@@ -27,8 +27,8 @@ func TestQueuesOverHTTP(t *testing.T) {
 	u := call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments"})
 	assert.Equal(t, httpapi.QueueSettings{Fleet: "shop", MaxParallel: 10, Rate: 100, RateSeconds: 60, Owner: "payments"}, u.QueueSettings)
 	assert.NotNil(t, call(http.MethodPost, "/api/queues/bank/pause", nil).PausedAt)
-	u = call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 5})
-	assert.Equal(t, httpapi.QueueSettings{MaxParallel: 5}, u.QueueSettings, "what is left out is at its default")
+	u = call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 5, "perProcess": 2})
+	assert.Equal(t, httpapi.QueueSettings{MaxParallel: 5, PerProcess: 2}, u.QueueSettings, "what is left out is at its default")
 	assert.NotNil(t, u.PausedAt, "a pause stays")
 	assert.Nil(t, call(http.MethodPost, "/api/queues/bank/resume", nil).PausedAt)
 

@@ -178,7 +178,7 @@ WITH due AS MATERIALIZED (
               AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
             ORDER BY q.org_id/* jobs */, daybook.job_slot(q.type, q.queue)/* accounting: */, q.ready_at, q.id
             LIMIT CASE WHEN o.paused_at IS NOT NULL THEN 0
-                       /* queues: WHEN u.paused_at IS NOT NULL OR num_nonnulls(u.max_parallel, u.rate) > 0 AND NOT s.counts THEN 0 */
+                       /* queues: WHEN u.paused_at IS NOT NULL OR num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0 AND NOT s.counts THEN 0 */
                        /* accounting: WHEN NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                                                 AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks) THEN 0 */
                        WHEN o.max_in_flight IS NULL THEN s.quota

@@ -68,7 +68,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 		if shares, full, err = s.withinLimits(ctx, tx, shares, room); err != nil || len(shares) == 0 {
 			return err
 		}
-		if shares, queues, err = s.withinQueues(ctx, tx, shares); err != nil || len(shares) == 0 {
+		if shares, queues, err = s.withinQueues(ctx, tx, turn.Worker, shares); err != nil || len(shares) == 0 {
 			return err
 		}
 		var orgs []string

@@ -14,6 +14,8 @@ type NamedQueue struct {
 	Fleet string `json:"fleet,omitempty"`
 	// MaxParallel is how many of its jobs may be leased at a time, over all workers; 0: any number.
 	MaxParallel int `json:"maxParallel,omitempty"`
+	// PerProcess is how many of its jobs each worker process may have leased at a time; 0: any number. A process is known by its worker's name.
+	PerProcess int `json:"perProcess,omitempty"`
 	// Rate is how many attempts may begin in RateSeconds, over all workers; 0: any number. RateBurst is how many of them may begin at once; 0: what the
 	// rate allows in 50 ms, at least one.
 	Rate        int     `json:"rate,omitempty"`
@@ -38,10 +40,10 @@ type NamedQueue struct {
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	const stmt = `
 SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
-                          nullif(@burst::integer, 0), @owner)).name`
+                          nullif(@burst::integer, 0), @owner, nullif(@process::integer, 0))).name`
 	var name string
 	return Wrap("set the queue "+u.Name, queryRow(ctx, q, stmt, Args{
-		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "rate": u.Rate, "seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner,
+		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "process": u.PerProcess, "rate": u.Rate, "seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner,
 	}).Scan(&name))
 }
 
@@ -85,7 +87,7 @@ type QueuesPage struct {
 // has of open jobs and dead letters: the index of queues is read, and nothing else of the jobs.
 func NamedQueues(ctx context.Context, q Querier, p QueuesPage) ([]NamedQueue, error) {
 	const stmt = `
-SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
+SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
        c.pending, c.due, c.leased, c.failed, c.oldest,
        (SELECT count(*) FROM daybook.job_workers w WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes')
   FROM (SELECT u.*, f.name AS fleet_name

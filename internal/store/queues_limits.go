@@ -32,9 +32,9 @@ func inQueues(shares []share) bool {
 	return slices.ContainsFunc(shares, func(sh share) bool { return slotQueue(sh.key.slot) != "" })
 }
 
-// withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left of both, and divides that among the shares. It leaves
+// withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left of them to the worker, and divides that among the shares. It leaves
 // out those of queues of which nothing is left, or that another worker is leasing from.
-func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, shares []share) ([]share, queueRooms, error) {
+func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []share) ([]share, queueRooms, error) {
 	const lock = `SELECT n FROM unnest($1::text[]) AS n WHERE pg_try_advisory_xact_lock(1684109680, hashtext(n))`
 	rooms := queueRooms{}
 	var names []string
@@ -53,7 +53,7 @@ func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, shares []share) ([]
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := rooms.read(ctx, tx, locked); err != nil {
+	if err := rooms.read(ctx, tx, worker, locked); err != nil {
 		return nil, nil, err
 	}
 	open := shares[:0]
@@ -71,9 +71,10 @@ func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, shares []share) ([]
 }
 
 // read reads what is left of the queues, whose locks the transaction holds: the statement's snapshot is younger than they are.
-func (r queueRooms) read(ctx context.Context, tx pgx.Tx, queues []string) error {
+func (r queueRooms) read(ctx context.Context, tx pgx.Tx, worker string, queues []string) error {
 	const stmt = `
 SELECT u.name, least(coalesce(u.max_parallel - (SELECT count(*) FROM daybook.jobs q WHERE q.queue = u.name AND q.state = 'leased'), 1000000),
+                     coalesce(u.per_process - (SELECT count(*) FROM daybook.jobs q WHERE q.queue = u.name AND q.state = 'leased' AND q.worker = $2), 1000000),
                      CASE WHEN u.rate IS NOT NULL THEN floor(x.starts) ELSE 1000000 END)::integer,
        u.rate IS NOT NULL, coalesce(x.starts, 0)::float8, x.at, coalesce(u.rate_seconds / u.rate, 0)::float8
   FROM daybook.queues u
@@ -99,7 +100,7 @@ SELECT u.name, least(coalesce(u.max_parallel - (SELECT count(*) FROM daybook.job
 		of := room
 		r[name] = &of
 		return struct{}{}, err
-	}, stmt, queues)
+	}, stmt, queues, worker)
 	return err
 }
 

@@ -193,7 +193,7 @@ UPDATE daybook.jobs q
  WHERE q.id = held.id
 RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text, q.priority, q.org_id, /* jobs */daybook.job_slot(q.type, q.queue)/* accounting: '' */,
           q.ready_at, q.id, EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.max_in_flight IS NOT NULL),
-          /* jobs */q.queue IS NOT NULL AND EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = q.queue AND num_nonnulls(u.max_parallel, u.rate) > 0)/* accounting: false */,
+          /* jobs */q.queue IS NOT NULL AND EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = q.queue AND num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0)/* accounting: false */,
           /* jobs */q.fleet = @fleet/* accounting: true */`
 	got := Reclaimed{Jobs: len(rows.ids)}
 	var err error

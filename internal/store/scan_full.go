@@ -190,7 +190,7 @@ WITH RECURSIVE parts AS (
             LIMIT 1) next
      WHERE parts.n < @partitions
 )
-SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate) > 0/* accounting: false */,
+SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */,
        o.paused_at IS NULL AND p.ready_at <= statement_timestamp()/* jobs */ AND u.paused_at IS NULL/* accounting: */
        /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                       AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */

@@ -1488,6 +1488,11 @@ export interface components {
             pending: number;
             /**
              * Format: int64
+             * @description How many of its jobs each worker process works at a time; default any number
+             */
+            perProcess?: number;
+            /**
+             * Format: int64
              * @description How many attempts begin in rateSeconds, over all workers; default any number
              */
             rate?: number;
@@ -1522,6 +1527,11 @@ export interface components {
             maxParallel?: number;
             /** @description The team or contact responsible */
             owner?: string;
+            /**
+             * Format: int64
+             * @description How many of its jobs each worker process works at a time; default any number
+             */
+            perProcess?: number;
             /**
              * Format: int64
              * @description How many attempts begin in rateSeconds, over all workers; default any number
