@@ -177,16 +177,42 @@ func textOrNil(raw json.RawMessage) *string {
 
 // RetryJob tries a background job again: mode is now, later or reset. A delay of 0 is the mode's own.
 func RetryJob(ctx context.Context, q Querier, id, mode string, delay time.Duration) (Requested, error) {
-	const stmt = `SELECT job_id, result FROM daybook.retry_job($1, $2, NULLIF($3::float8, 0))`
+	const stmt = `
+WITH found AS MATERIALIZED (SELECT j.id, j.state = 'completed' AS completed FROM daybook.jobs j WHERE j.id = $1 FOR NO KEY UPDATE)
+SELECT r.job_id, r.result FROM found f CROSS JOIN LATERAL daybook.retry_job(f.id, $2, NULLIF($3::float8, 0)) r WHERE NOT f.completed
+UNION ALL
+SELECT f.id, 'completed' FROM found f WHERE f.completed
+UNION ALL
+SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, id, mode, delay.Seconds()).Scan(&r.JobID, &r.Result)
-	return r, Wrap("retry the job", err)
+	return changedJob(r, "retry the job", "enqueue a new one", err)
 }
 
 // CancelJob asks that a background job not be worked.
 func CancelJob(ctx context.Context, q Querier, id string) (Requested, error) {
-	const stmt = `SELECT job_id, result FROM daybook.cancel_job($1)`
+	const stmt = `
+WITH found AS MATERIALIZED (SELECT j.id, j.state = 'completed' AS completed FROM daybook.jobs j WHERE j.id = $1 FOR NO KEY UPDATE)
+SELECT c.job_id, c.result FROM found f CROSS JOIN LATERAL daybook.cancel_job(f.id) c WHERE NOT f.completed
+UNION ALL
+SELECT f.id, 'completed' FROM found f WHERE f.completed
+UNION ALL
+SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
 	var r Requested
 	err := q.QueryRow(ctx, stmt, id).Scan(&r.JobID, &r.Result)
-	return r, Wrap("cancel the job", err)
+	return changedJob(r, "cancel the job", "what it did has to be undone elsewhere", err)
+}
+
+// changedJob is the answer, or the error that stands for it.
+func changedJob(r Requested, doing, completedHint string, err error) (Requested, error) {
+	switch {
+	case err != nil:
+		return Requested{}, Wrap(doing, err)
+	case r.Result == absent:
+		return Requested{}, Refuse(ErrJobNotFound, "there is no job "+r.JobID, "it may have been purged")
+	case r.Result == completed:
+		return Requested{}, Refuse(ErrJobCompleted, "job "+r.JobID+" is completed", completedHint)
+	default:
+		return r, nil
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -48,10 +49,35 @@ SELECT k.n, p.document_version, p.next, p.entries, p.posted_on, p.system, p.left
 	return out, store.Wrap("read what is posted elsewhere", err)
 }
 
+// ErrNotPostedElsewhere: no other system has posted the document, as far as is on record.
+var ErrNotPostedElsewhere = failure.New(failure.NotFound, "the document is not posted elsewhere")
+
 // DecideElsewhere decides what Daybook posts of a document that another system has posted: difference, full or nothing. The document's job is
-// tried again.
+// tried again. A document without a job (store.ErrJobNotFound), or that is not posted elsewhere (ErrNotPostedElsewhere), does not end the caller's
+// transaction; a decision that the document does not allow (store.ErrInvalid) does.
 func DecideElsewhere(ctx context.Context, q store.Querier, org, document, post string) (store.Requested, error) {
+	const stmt = `
+WITH job AS MATERIALIZED (
+    SELECT q.org_id, q.document_id FROM daybook.accounting_work_queue q WHERE q.org_id = $1 AND q.document_id = $2 FOR NO KEY UPDATE
+), known AS MATERIALIZED (
+    SELECT j.org_id, j.document_id
+      FROM job j JOIN daybook.posted_elsewhere p ON p.org_id = j.org_id AND p.document_id = j.document_id
+)
+SELECT d.job_id, d.result FROM known k CROSS JOIN LATERAL daybook.decide_posted_elsewhere(k.org_id, k.document_id, $3) d
+UNION ALL
+SELECT '', 'no job' WHERE NOT EXISTS (SELECT FROM job)
+UNION ALL
+SELECT '', 'not elsewhere' WHERE EXISTS (SELECT FROM job) AND NOT EXISTS (SELECT FROM known)`
 	var r store.Requested
-	err := q.QueryRow(ctx, `SELECT job_id, result FROM daybook.decide_posted_elsewhere($1, $2, $3)`, org, document, post).Scan(&r.JobID, &r.Result)
-	return r, store.Wrap("decide", err)
+	if err := q.QueryRow(ctx, stmt, org, document, post).Scan(&r.JobID, &r.Result); err != nil {
+		return store.Requested{}, store.Wrap("decide", err)
+	}
+	switch r.Result {
+	case "no job":
+		return store.Requested{}, store.Refuse(store.ErrJobNotFound, fmt.Sprintf("no accounting job for document %s of organization %s", document, org), "enqueue the document first")
+	case "not elsewhere":
+		return store.Requested{}, store.Refuse(ErrNotPostedElsewhere, fmt.Sprintf("document %s of organization %s is not posted elsewhere", document, org),
+			"retry its job as that of any other document")
+	}
+	return r, nil
 }
