@@ -189,7 +189,7 @@ func MarkDocumentNotReady(ctx context.Context, q Querier, d Document) (Marked, e
 
 // MarkDocumentDeleted marks a document deleted: the version is incremented and enqueued, the job will be cancelled, and
 // what was posted of the document is reversed. A second call changes nothing. The row may have been removed already, if the document
-// has a job. q must be a transaction.
+// has a job. q must be a transaction; it goes on after ErrDocumentNotFound, which is what a document is told by that never came to Daybook.
 //
 // Errors: ErrDocumentNotFound, ErrNoTransaction, and those of EnqueueAccountingJob.
 func MarkDocumentDeleted(ctx context.Context, q Querier, d Document) (Marked, error) {

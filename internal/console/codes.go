@@ -37,7 +37,7 @@ var reasons = map[models.ErrorCode]reason{
 	models.CodeUnbalanced:          {"Debits and credits differ by more than the rounding limit.", "Mend the document in the application that wrote it: its next version is posted. Or mend the rules, then retry.", "Mend the rules", "rules/edit"},
 	models.CodePeriodClosed:        {"The posting date lies in a closed period.", "Open the period, or let the organization post on the first open day: the job comes back by itself.", "Periods", "periods"},
 	models.CodeDocumentInvalid:     {"The document's content cannot be read, or lacks what a rule needs.", "Mend the document in the application that wrote it: its next version is posted.", "", ""},
-	models.CodePostedElsewhere:     {"Another system has posted an earlier version of the document.", "Decide what Daybook posts: `daybook accounting elsewhere`. The job is tried again by the decision.", "", ""},
+	models.CodePostedElsewhere:     {"Another system has posted an earlier version of the document.", "Decide what Daybook posts, on the document's page or by `daybook accounting elsewhere`. The job is tried again by the decision.", "", ""},
 	models.CodeFailedElsewhere:     {"The job had failed in the queue that it was adopted from.", "Read the error, mend its cause, then retry.", "", ""},
 	models.CodeProcessorError:      {"The processor returned an error or panicked.", "Read the error, mend its cause, then retry.", "", ""},
 	models.CodeWorkerLost:          {"The worker ended, or lost its lease, while it worked on the job.", "Find out what in this job ends the process: the worker's own log, its memory. Then retry.", "Workers", "workers"},

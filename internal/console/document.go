@@ -34,6 +34,8 @@ type documentView struct {
 	Compared *comparedImpacts
 	// EntriesElsewhere are what another system has posted of it.
 	EntriesElsewhere []models.EntryElsewhere
+	// Decisions are what a person may decide about it.
+	Decisions []button
 	// Code is the failed job's; it says what to do.
 	Code models.ErrorCode
 }
@@ -71,6 +73,7 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 			return nil, err
 		}
 	}
+	d.Decisions = elsewhereButtons(&e)
 	if len(d.Attempts) > lastAttempts {
 		d.Attempts, d.MoreAttempts = d.Attempts[:lastAttempts], true
 	}

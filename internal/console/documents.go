@@ -20,6 +20,7 @@ var documentsPage = view{Title: "Documents", Template: "documents", Nav: "docume
 // documents adds the list of documents and a document's page.
 func (c *console) documents() {
 	c.addToMenu(menuEntry{Group: "Ledger", Name: "Documents", Path: "documents"})
+	c.documentsElsewhere()
 	c.ledgerPage("GET "+Root+"documents", documentsPage, func(ctx context.Context, r *request, org string) (*view, error) {
 		// A document is a parameter, and not a part of the path: browsers take an id of dots or slashes for folders.
 		if id := r.FormValue("document"); id != "" {

@@ -65,16 +65,17 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	bodies := map[string]string{
-		"/api/jobs/{id}/retry":                     `{"mode":"now"}`,
-		"/api/jobs/{id}/cancel":                    "",
-		"/api/jobs/retry":                          `{"all":true,"mode":"now"}`,
-		"/api/jobs/cancel":                         `{"all":true}`,
-		"/api/accounting/jobs/{documentId}/retry":  "",
-		"/api/accounting/jobs/{documentId}/cancel": "",
-		"/api/jobs/run":                            "-", // it does what a worker does, once a minute
-		"/api/queues/{name}":                       `{}`,
-		"/api/queues/{name}/pause":                 "",
-		"/api/queues/{name}/resume":                "",
+		"/api/jobs/{id}/retry":                        `{"mode":"now"}`,
+		"/api/jobs/{id}/cancel":                       "",
+		"/api/jobs/retry":                             `{"all":true,"mode":"now"}`,
+		"/api/jobs/cancel":                            `{"all":true}`,
+		"/api/accounting/jobs/{documentId}/retry":     "",
+		"/api/accounting/jobs/{documentId}/cancel":    "",
+		"/api/jobs/run":                               "-", // it does what a worker does, once a minute
+		"/api/queues/{name}":                          `{}`,
+		"/api/queues/{name}/pause":                    "",
+		"/api/queues/{name}/resume":                   "",
+		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
 	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])

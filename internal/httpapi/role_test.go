@@ -38,6 +38,8 @@ func TestTheServersRole(t *testing.T) {
 	})
 	fixture.Organization(t, b.Pool, "acme")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "doc", 1000))
+	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next) VALUES ('acme', 'doc', 0, '2027-01-31', 'legacy', 'wait')`)
+	require.NoError(t, err)
 	id := b.enqueue(object{"links": []object{{"kind": "a", "id": "b"}}, "idempotencyKey": "k"})
 	b.fail(id, "TIMEOUT")
 	for _, request := range []struct {
@@ -51,6 +53,8 @@ func TestTheServersRole(t *testing.T) {
 		{http.MethodPost, "/api/accounting/jobs/enqueue", `{"orgId":"acme","documentId":"doc","version":2}`},
 		{http.MethodPost, "/api/accounting/jobs/doc/retry?orgId=acme", nil},
 		{http.MethodPost, "/api/accounting/jobs/doc/cancel?orgId=acme", nil},
+		{http.MethodPost, "/api/accounting/jobs/doc/elsewhere?orgId=acme", `{"post":"full"}`},
+		{http.MethodGet, "/api/accounting/jobs/doc/elsewhere?orgId=acme", nil},
 		{http.MethodGet, "/api/accounting/jobs", nil},
 		{http.MethodGet, "/api/accounting/jobs/doc?orgId=acme", nil},
 		{http.MethodGet, "/api/documents?orgId=acme", nil},

@@ -124,6 +124,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.bulk()
 	s.queues()
 	s.accounting()
+	s.accountingElsewhere()
 	s.tasks()
 	s.ledger()
 	s.stats()

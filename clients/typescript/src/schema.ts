@@ -88,6 +88,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/accounting/jobs/{documentId}/elsewhere": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what another system has posted of a document
+         * @description Scope: `read`.
+         */
+        get: operations["getPostedElsewhere"];
+        put?: never;
+        /**
+         * Decide what Daybook posts of a document that another system has posted
+         * @description `difference` posts the document less what is posted elsewhere; `full` posts all of it, because the other system has taken its posting back; `nothing` leaves the version that is asked for to the other system. The document's job is tried again.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["decidePostedElsewhere"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/accounting/jobs/{documentId}/retry": {
         parameters: {
             query?: never;
@@ -942,6 +968,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        DecidePostedElsewhereRequest: {
+            /**
+             * @description What Daybook posts of the document
+             * @enum {string}
+             */
+            post: "difference" | "full" | "nothing";
+        };
         Document: {
             /** Format: date-time */
             createdAt?: string;
@@ -1165,6 +1198,19 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        EntryElsewhere: {
+            account: string;
+            /**
+             * Format: int64
+             * @description In minor units of the currency
+             */
+            amount: number;
+            currency: string;
+            /** @enum {string} */
+            side: "debit" | "credit";
+        } & {
+            [key: string]: unknown;
+        };
         JobResponse: {
             /**
              * Format: int64
@@ -1376,6 +1422,35 @@ export interface components {
              * @description Those of the completed ones that were sent since midnight in the time zone
              */
             todaysSent: number;
+        } & {
+            [key: string]: unknown;
+        };
+        PostedElsewhere: {
+            documentId: string;
+            /** @description What is posted elsewhere; empty when it is not known */
+            entries: components["schemas"]["EntryElsewhere"][];
+            /**
+             * Format: int64
+             * @description Up to this version a person decided that Daybook posts nothing; absent: no such decision
+             */
+            leftVersion?: number;
+            /**
+             * @description What Daybook does with a newer version: post the difference, wait for a person, or post all of it
+             * @enum {string}
+             */
+            next: "difference" | "wait" | "full";
+            orgId: string;
+            /** Format: date */
+            postedOn: string;
+            /** @description Where it is posted */
+            system: string;
+            /** Format: date-time */
+            updatedAt: string;
+            /**
+             * Format: int64
+             * @description The newest version that is posted elsewhere; -1 is below every version
+             */
+            version: number;
         } & {
             [key: string]: unknown;
         };
@@ -2232,6 +2307,224 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getPostedElsewhere: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The document; a slash in it is written %2F */
+                documentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostedElsewhere"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decidePostedElsewhere: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The document; a slash in it is written %2F */
+                documentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DecidePostedElsewhereRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
