@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -22,27 +23,30 @@ type accountLedger struct {
 	// Balances are of the whole span, a row a currency.
 	Balances []balanceRow          `json:"balances"`
 	Entries  []ledgerdb.LedgerLine `json:"entries"`
-	// More says that there are entries past the limit.
-	More bool `json:"more"`
+	// More says that there are entries past the limit; Next is the cursor of the page with them.
+	More bool   `json:"more"`
+	Next string `json:"next_cursor,omitempty"`
 }
 
 func accountsLedgerCommand(a *app) *cobra.Command {
 	var filter ledgerdb.BalanceFilter
 	var span spanFlags
-	var limit int
+	var page pageFlags
 	command := &cobra.Command{
 		Use:   "ledger CODE --org ORG",
 		Short: "List what was posted to an account, with the running balance",
 		Long: "Lists the entries to an account in the order of their posting dates, with the balance after each: debits less credits,\n" +
-			"a currency at a time. What was posted before the first day makes up the opening balance.",
+			"a currency at a time. What was posted before the first day makes up the opening balance. The opening and the closing balance are those of the\n" +
+			"whole span on every page.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			if filter.From, filter.To, err = span.parse(); err != nil {
 				return err
 			}
-			if limit < 1 {
-				return usagef("--limit must be at least 1")
+			var after ledgerdb.LedgerPlace
+			if _, err = page.read(&after); err != nil {
+				return err
 			}
 			filter.Account = args[0]
 			db, err := a.open(c.Context(), 1)
@@ -54,7 +58,7 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := ledgerdb.ReadAccountLedger(c.Context(), db.Pool, filter, limit)
+			l, err := ledgerdb.ReadAccountLedgerAfter(c.Context(), db.Pool, filter, after, page.limit)
 			if err != nil {
 				return err
 			}
@@ -65,17 +69,15 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 			if out.Entries == nil {
 				out.Entries = []ledgerdb.LedgerLine{}
 			}
+			if out.More {
+				out.Next = cursor.Of(l.Lines[len(l.Lines)-1].Place())
+			}
 			for _, b := range l.Balances {
 				out.Balances = append(out.Balances, newSpanRow(b))
 			}
 			return a.emit(out, func(w io.Writer) error {
-				if err := a.printAccountLedger(w, out); err != nil {
-					return err
-				}
-				if out.More {
-					a.say("There are more than these %d: raise --limit, or name a shorter span.", limit)
-				}
-				return nil
+				defer a.more(out.Next)
+				return a.printAccountLedger(w, out)
 			})
 		},
 	}
@@ -83,7 +85,7 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	span.add(flags)
 	flags.StringVar(&filter.Currency, "currency", "", "only in this currency")
-	flags.IntVar(&limit, "limit", store.DefaultLimit, "how many entries at most")
+	page.add(command, "entries", store.DefaultLimit)
 	return command
 }
 

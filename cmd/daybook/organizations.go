@@ -43,12 +43,12 @@ func organizationsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			list, err := store.ListOrganizations(c.Context(), db.Pool)
+			list, err := store.ListOrganizationsAfter(c.Context(), db.Pool, last, page.limit+1)
 			if err != nil {
 				return err
 			}
 			shown := organizationsPage{}
-			shown.Organizations, shown.Next = cursor.Page(page.limit, after(list, last), func(o store.OrganizationSummary) any { return o.OrgID })
+			shown.Organizations, shown.Next = cursor.Page(page.limit, list, func(o store.OrganizationSummary) any { return o.OrgID })
 			return a.emit(shown, func(w io.Writer) error {
 				header := []string{"ORGANIZATION", "RULE SET", "PAUSED SINCE", "CAP"}
 				for _, q := range store.OrganizationQueues() {
@@ -80,15 +80,6 @@ func organizationsListCommand(a *app) *cobra.Command {
 type organizationsPage struct {
 	Organizations []store.OrganizationSummary `json:"organizations"`
 	Next          string                      `json:"next_cursor,omitempty"`
-}
-
-// after leaves out the organizations up to an id; list is in the order of the ids.
-func after(list []store.OrganizationSummary, id string) []store.OrganizationSummary {
-	from, found := slices.BinarySearchFunc(list, id, func(o store.OrganizationSummary, id string) int { return strings.Compare(o.OrgID, id) })
-	if found {
-		from++
-	}
-	return list[from:]
 }
 
 // openText says how many jobs an organization has in a queue, those states left out in which it has none.

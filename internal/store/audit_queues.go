@@ -12,7 +12,7 @@ import (
 func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFigures, error) {
 	var all []public.QueueFigures
 	for _, q := range Queues() {
-		open, err := q.open(ctx, tx)
+		open, err := q.open(ctx, tx, organizationSpan{})
 		if err != nil {
 			return nil, err
 		}

@@ -27,8 +27,10 @@ type Queue struct {
 type operations interface {
 	// status adds to s how the kind stands: of one organization, or of all.
 	status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error
-	// open counts the pending, leased and failed jobs of each organization.
-	open(ctx context.Context, tx pgx.Tx) (map[string]OpenJobs, error)
+	// open counts the pending, leased and failed jobs of each organization of a span of ids.
+	open(ctx context.Context, tx pgx.Tx, in organizationSpan) (map[string]OpenJobs, error)
+	// withOpenJobs are the first organizations of a span that have such a job, in the order of their ids.
+	withOpenJobs(ctx context.Context, tx pgx.Tx, in organizationSpan, limit int) ([]string, error)
 	// known returns those of the organizations that have a job.
 	known(ctx context.Context, q Querier, orgs []string) ([]string, error)
 	// empty reports that there is no job.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,31 +36,46 @@ type OrganizationSummary struct {
 	Queues []OpenJobs `json:"queues" db:"-"`
 }
 
+// organizationSpan are the ids after one and up to another; the zero value is all of them.
+type organizationSpan struct {
+	after string
+	// last is nil for a span to the end.
+	last *string
+}
+
 // ListOrganizations lists every organization that Daybook knows or has an open or failed job of, in the order of the ids. All figures
 // are of one moment.
 func ListOrganizations(ctx context.Context, db Beginner) ([]OrganizationSummary, error) {
+	return ListOrganizationsAfter(ctx, db, "", 0)
+}
+
+// ListOrganizationsAfter is ListOrganizations for the first limit ones whose ids come after one; limit 0: all of them. Jobs of other organizations are not
+// counted.
+func ListOrganizationsAfter(ctx context.Context, db Beginner, after string, limit int) ([]OrganizationSummary, error) {
 	const stmt = `
 SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight,
        coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks
-  FROM daybook.organizations o
+  FROM (SELECT * FROM daybook.organizations o WHERE o.id > $2 AND ($3::text IS NULL OR o.id <= $3)) o
   FULL JOIN (SELECT DISTINCT id FROM unnest($1::text[]) AS u (id)) k ON k.id = o.id
  ORDER BY 1`
 	var list []OrganizationSummary
 	err := ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
+		in, err := pageOfOrganizations(ctx, tx, after, limit)
+		if err != nil {
+			return err
+		}
 		queues := OrganizationQueues()
 		open := make([]map[string]OpenJobs, len(queues))
 		orgs := []string{}
 		for i, q := range queues {
-			var err error
-			if open[i], err = q.open(ctx, tx); err != nil {
+			if open[i], err = q.open(ctx, tx, in); err != nil {
 				return err
 			}
 			for org := range open[i] {
 				orgs = append(orgs, org)
 			}
 		}
-		var err error
-		if list, err = Collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs); err != nil {
+		if list, err = Collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs, in.after, in.last); err != nil {
 			return err
 		}
 		for i := range list {
@@ -74,8 +90,48 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 	return list, Wrap("list organizations", err)
 }
 
+// pageOfOrganizations is the span of the first limit organizations after one; limit 0: all of them.
+func pageOfOrganizations(ctx context.Context, tx pgx.Tx, after string, limit int) (organizationSpan, error) {
+	in := organizationSpan{after: after}
+	if limit <= 0 {
+		return in, nil
+	}
+	const known = `SELECT o.id FROM daybook.organizations o WHERE o.id > $1 ORDER BY o.id LIMIT $2`
+	ids, err := Collect(ctx, tx, pgx.RowTo[string], known, after, limit)
+	if err != nil {
+		return in, err
+	}
+	for _, q := range OrganizationQueues() {
+		more, err := q.withOpenJobs(ctx, tx, in, limit)
+		if err != nil {
+			return in, err
+		}
+		ids = append(ids, more...)
+	}
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) >= limit {
+		in.last = &ids[limit-1]
+	}
+	return in, nil
+}
+
+// withOpenJobs implements operations.
+func (k *Kind) withOpenJobs(ctx context.Context, tx pgx.Tx, in organizationSpan, limit int) ([]string, error) {
+	const stmt = `
+SELECT DISTINCT org_id
+  FROM (SELECT org_id FROM daybook.jobs WHERE state = 'pending'
+         UNION ALL
+        SELECT org_id FROM daybook.jobs WHERE state = 'leased'
+         UNION ALL
+        SELECT org_id FROM daybook.jobs WHERE state = 'failed') open
+ WHERE org_id > $1 AND ($2::text IS NULL OR org_id <= $2)
+ ORDER BY org_id
+ LIMIT $3`
+	return Collect(ctx, tx, pgx.RowTo[string], k.sql(stmt), in.after, in.last, limit)
+}
+
 // open implements operations. Each state on its own is counted in that state's partial index, however many completed jobs there are.
-func (k *Kind) open(ctx context.Context, tx pgx.Tx) (map[string]OpenJobs, error) {
+func (k *Kind) open(ctx context.Context, tx pgx.Tx, in organizationSpan) (map[string]OpenJobs, error) {
 	const stmt = `
 SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
   FROM (SELECT org_id, count(*) AS pending, 0 AS leased, 0 AS failed FROM daybook.jobs WHERE state = 'pending' GROUP BY org_id
@@ -83,6 +139,7 @@ SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
         SELECT org_id, 0, count(*), 0 FROM daybook.jobs WHERE state = 'leased' GROUP BY org_id
          UNION ALL
         SELECT org_id, 0, 0, count(*) FROM daybook.jobs WHERE state = 'failed' GROUP BY org_id) counted
+ WHERE org_id > $1 AND ($2::text IS NULL OR org_id <= $2)
  GROUP BY org_id`
 	all := map[string]OpenJobs{}
 	var org string
@@ -90,6 +147,6 @@ SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
 	err := Each(ctx, tx, []any{&org, &jobs.Pending, &jobs.Leased, &jobs.Failed}, func() error {
 		all[org] = jobs
 		return nil
-	}, k.sql(stmt))
+	}, k.sql(stmt), in.after, in.last)
 	return all, err
 }

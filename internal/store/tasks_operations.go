@@ -52,8 +52,13 @@ SELECT o.task_id::text, '', t.scheduled_at, o.scheduled_at, extract(epoch FROM t
 	return err
 }
 
+// withOpenJobs implements operations: tasks have no organization.
+func (tasksQueue) withOpenJobs(context.Context, pgx.Tx, organizationSpan, int) ([]string, error) {
+	return nil, nil
+}
+
 // open implements operations: all tasks are counted under the empty id, which is no organization's.
-func (tasksQueue) open(ctx context.Context, tx pgx.Tx) (map[string]OpenJobs, error) {
+func (tasksQueue) open(ctx context.Context, tx pgx.Tx, _ organizationSpan) (map[string]OpenJobs, error) {
 	const stmt = `
 SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leased_until IS NOT NULL),
        (SELECT count(DISTINCT e.task_id) FROM queues.error e)

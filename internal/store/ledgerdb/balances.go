@@ -104,19 +104,51 @@ type AccountLedger struct {
 	More bool
 }
 
-// ReadAccountLedger reads what was posted to one account of one organization, at most limit lines (0: DefaultLimit), with
-// the running balance. All of it is of one moment.
+// LedgerPlace is the place of a line in an account's ledger: a page begins behind it. The zero value is before the first line.
+type LedgerPlace struct {
+	PostingDate models.Date `json:"d"`
+	ImpactID    int64       `json:"i"`
+	LineNo      int         `json:"l"`
+}
+
+// args adds the place to the arguments of a statement.
+func (p LedgerPlace) args(a store.Args) store.Args {
+	a["day"], a["impact"], a["line"] = timeOf(p.PostingDate), p.ImpactID, p.LineNo
+	return a
+}
+
+// Place is the line's.
+func (l *LedgerLine) Place() LedgerPlace {
+	return LedgerPlace{PostingDate: l.PostingDate, ImpactID: l.ImpactID, LineNo: l.LineNo}
+}
+
+// ReadAccountLedger is ReadAccountLedgerAfter from the first line on.
 func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, limit int) (AccountLedger, error) {
+	return ReadAccountLedgerAfter(ctx, pool, f, LedgerPlace{}, limit)
+}
+
+// ReadAccountLedgerAfter reads what was posted to one account of one organization behind a place, at most limit lines (0: DefaultLimit), with
+// the running balance. All of it is of one moment: the balance counts what was posted before the place by then.
+func ReadAccountLedgerAfter(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, after LedgerPlace, limit int) (AccountLedger, error) {
 	if limit <= 0 {
 		limit = store.DefaultLimit
 	}
 	var l AccountLedger
+	running := map[string]*big.Int{}
 	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		var err error
 		if l.Balances, err = Balances(ctx, tx, f); err != nil {
 			return err
 		}
-		l.Lines, err = ledgerLines(ctx, tx, f, limit+1)
+		for _, b := range l.Balances {
+			running[b.Currency] = b.Opening
+		}
+		if !after.PostingDate.IsZero() {
+			if err = addBefore(ctx, tx, f, after, running); err != nil {
+				return err
+			}
+		}
+		l.Lines, err = ledgerLines(ctx, tx, f, after, limit+1)
 		return err
 	})
 	if err != nil {
@@ -124,10 +156,6 @@ func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter,
 	}
 	if len(l.Lines) > limit {
 		l.Lines, l.More = l.Lines[:limit], true
-	}
-	running := map[string]*big.Int{}
-	for _, b := range l.Balances {
-		running[b.Currency] = b.Opening
 	}
 	for i := range l.Lines {
 		line := &l.Lines[i]
@@ -141,7 +169,32 @@ func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter,
 	return l, nil
 }
 
-func ledgerLines(ctx context.Context, tx pgx.Tx, f BalanceFilter, limit int) ([]LedgerLine, error) {
+// addBefore adds what was posted in the span up to a place to the running balances.
+func addBefore(ctx context.Context, tx pgx.Tx, f BalanceFilter, after LedgerPlace, running map[string]*big.Int) error {
+	const stmt = `
+SELECT e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)::text
+  FROM daybook.entries e
+  JOIN daybook.impacts i ON i.id = e.impact_id
+ WHERE e.org_id = @org AND e.account_code = @account AND (@currency = '' OR e.currency = @currency)
+   AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
+   AND (i.posting_date, e.impact_id, e.line_no) <= (@day::date, @impact, @line)
+ GROUP BY e.currency`
+	rows, err := tx.Query(ctx, stmt, pgx.NamedArgs(after.args(f.args(store.Args{}))))
+	if err != nil {
+		return err
+	}
+	var currency, text string
+	_, err = pgx.ForEachRow(rows, []any{&currency, &text}, func() error {
+		sum, err := WholeNumber(text)
+		if err == nil {
+			running[currency] = sum.Add(sum, running[currency])
+		}
+		return err
+	})
+	return err
+}
+
+func ledgerLines(ctx context.Context, tx pgx.Tx, f BalanceFilter, after LedgerPlace, limit int) ([]LedgerLine, error) {
 	const stmt = `
 SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line,
        i.document_id, i.document_version, i.kind, i.document_date, i.posting_date, i.rule_set_version, i.rule_id, i.epoch,
@@ -150,6 +203,7 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
   JOIN daybook.impacts i ON i.id = e.impact_id
  WHERE e.org_id = @org AND e.account_code = @account AND (@currency = '' OR e.currency = @currency)
    AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
+   AND (@day::date IS NULL OR (i.posting_date, e.impact_id, e.line_no) > (@day::date, @impact, @line))
  ORDER BY i.posting_date, e.impact_id, e.line_no
  LIMIT @most`
 	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (LedgerLine, error) {
@@ -159,7 +213,7 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
 			&l.DocumentID, &l.DocumentVersion, &l.Kind, &l.DocumentDate, &l.PostingDate, &l.RuleSetVersion, &l.RuleID, &l.Epoch,
 			&l.JobID, &l.Attempt, &l.WorkflowRunID)
 		return l, err
-	}, stmt, f.args(store.Args{"most": limit}))
+	}, stmt, after.args(f.args(store.Args{"most": limit})))
 }
 
 // timeOf returns nil for no date.
