@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/jobs"
@@ -55,7 +56,7 @@ func TestActivityWorksAJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var runs atomic.Int32
-	_, poll := b.activities(patient, FunctionPolicy(time.Minute), func(_ context.Context, p picture) (map[string]any, error) {
+	c, poll := b.activities(patient, FunctionPolicy(time.Minute), func(_ context.Context, p picture) (map[string]any, error) {
 		runs.Add(1)
 		return map[string]any{"name": p.Name, "files": len(p.Sizes)}, nil
 	})
@@ -71,6 +72,7 @@ func TestActivityWorksAJob(t *testing.T) {
 	b.work()
 	assert.Equal(t, want, result[map[string]any](t, b.job(id)))
 	assert.EqualValues(t, 1, runs.Load(), "it runs once")
+	b.record(c, id, "completed")
 }
 
 // Each failure of the activity is one of the job's attempts, with the error's code and details.
@@ -78,7 +80,7 @@ func TestActivityFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var runs atomic.Int32
-	_, poll := b.activities(patient, FunctionPolicy(time.Minute), func(context.Context, picture) error {
+	c, poll := b.activities(patient, FunctionPolicy(time.Minute), func(context.Context, picture) error {
 		if runs.Add(1) == 1 {
 			return temporal.NewApplicationErrorWithOptions("no room", "DISK_FULL", temporal.ApplicationErrorOptions{
 				NextRetryDelay: 30 * time.Second, Details: []any{map[string]int{"needed": 7}},
@@ -101,6 +103,7 @@ func TestActivityFails(t *testing.T) {
 	assert.Equal(t, models.CodeHandlerError, j.Code)
 	assert.Contains(t, j.Error, "ValueError: no such picture")
 	assert.EqualValues(t, 2, runs.Load())
+	b.record(c, id, "failed")
 }
 
 // Temporal tries the activity again within one attempt at the job, if the configuration lets it.
@@ -173,6 +176,44 @@ func TestActivityTellsItsProgress(t *testing.T) {
 	assert.Equal(t, models.JobCancelled, b.job(id).State)
 	assert.Error(t, <-told)
 	b.untilEnded(c, id, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	b.record(c, id, "cancelled")
+}
+
+// The heartbeats of a workflow's activities are the progress of its job.
+func TestWorkflowTellsItsProgress(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	server := temporaltest.Shared(t)
+	c := server.Client(t, server.Namespace(t))
+	h, err := NewTemporal(TemporalConfig{Client: c, Pool: b.Pool, Workflow: "Resize", TaskQueue: workflowQueue, Timeout: time.Minute})
+	require.NoError(t, err)
+	h.watchEvery = 50 * time.Millisecond
+	jobs.RegisterRaw(b.registry, "resize", FunctionPolicy(time.Minute), h.Handle)
+	w := worker.New(c, workflowQueue, worker.Options{})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, p picture) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+		return workflow.ExecuteActivity(ctx, "Scale", p.Sizes).Get(ctx, nil)
+	}, workflow.RegisterOptions{Name: "Resize"})
+	seen := make(chan struct{})
+	w.RegisterActivityWithOptions(func(ctx context.Context, sizes []int) error {
+		activity.RecordHeartbeat(ctx, "scaling", len(sizes))
+		<-seen
+		return nil
+	}, activity.RegisterOptions{Name: "Scale"})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	id := b.enqueue(image())
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		b.work()
+	}()
+	assert.Eventually(t, func() bool {
+		return b.count(`SELECT count(*) FROM daybook.jobs WHERE id = $1 AND progress = '[{"activity": "Scale", "id": "5", "attempt": 1, "heartbeat": ["scaling", 2]}]'`, id) == 1
+	}, time.Minute, 20*time.Millisecond)
+	close(seen)
+	<-worked
+	assert.Equal(t, models.JobCompleted, b.job(id).State, b.job(id).Error)
 }
 
 // untilEnded waits until the workflow of a job has ended so.
