@@ -173,8 +173,17 @@ func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayl
 func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run client.WorkflowRun, err error) (bool, error) {
 	switch outermost(err).(type) { //nolint:errorlint // the workflow itself was ended so, not one of its steps
 	case *temporal.CanceledError, *temporal.TerminatedError:
-		if own, err := endedByDaybook(ctx, h.c.Client, run); own || err != nil {
-			return own, err
+		own, err := endedByDaybook(ctx, h.c.Client, run)
+		if err != nil {
+			return false, err
+		}
+		if own {
+			// The job was tried again, or is to be cancelled, which the workflow has heard of before this attempt.
+			cancelling, err := store.JobIsCancelling(ctx, h.c.Pool, job.ID)
+			if err == nil && cancelling {
+				err = errCancelling
+			}
+			return true, err
 		}
 	}
 	told, err := reported(ctx, job, run.GetRunID())

@@ -132,3 +132,26 @@ func TestRetriedJobKeepsItsWorkflow(t *testing.T) {
 	b.work()
 	assert.Equal(t, "done", result[string](t, b.job(id)))
 }
+
+// The workflow hears that its job is to be cancelled before the attempt that waits for it does: the attempt starts no other run.
+func TestCancelledWorkflowIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	temporal, _ := b.activities(patient, FunctionPolicy(time.Minute), func(context.Context, picture) error { return nil })
+	h, err := NewTemporal(TemporalConfig{Client: temporal, Pool: b.Pool, Activity: "Resize", TaskQueue: workflowQueue, Timeout: time.Minute})
+	require.NoError(t, err)
+	h.watchEvery = time.Hour
+	jobs.RegisterRaw(b.registry, "scale", FunctionPolicy(time.Minute), h.Handle)
+	id := b.enqueue(queue.RawPayload{Type: "scale"})
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		b.work()
+	}()
+	b.untilEnded(temporal, id, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	_, err = queue.CancelJob(t.Context(), b.Pool, id)
+	require.NoError(t, err)
+	<-worked
+	assert.Equal(t, models.JobCancelled, b.job(id).State)
+	b.untilEnded(temporal, id, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+}

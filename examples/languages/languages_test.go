@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue/queuetest"
 )
@@ -25,7 +27,12 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	daybooktest.Main(m, daybooktest.Options{Migrate: daybooktest.SQL(string(schema))})
+	code := daybooktest.Run(m, daybooktest.Options{Migrate: daybooktest.SQL(string(schema))})
+	if err := temporaltest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop Temporal:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // required is set where every program must run, as in CI; elsewhere one whose runtime lacks is skipped.
