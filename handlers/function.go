@@ -172,8 +172,7 @@ func (h *FunctionHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 // refused reports that the function is known not to have taken a request: it has answered it otherwise, or it was not sent. Without an answer, or with one of
 // a gateway that had none, the function may be at work, and may call back.
 func refused(answer reply, err error) bool {
-	var unsent *failure
-	if errors.As(err, &unsent) {
+	if unsent, ok := errors.AsType[*failure](err); ok {
 		return unsent.code == models.CodeAuthenticationFailed || unsent.code == models.CodePayloadInvalid
 	}
 	return err == nil && !slices.Contains([]int{http.StatusAccepted, http.StatusBadGateway, http.StatusGatewayTimeout}, answer.status)

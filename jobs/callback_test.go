@@ -193,7 +193,8 @@ func TestAJobIsEnqueuedWithACallback(t *testing.T) {
 		callback queue.CallbackOptions
 		options  queue.JobOptions
 	}{
-		{callback: queue.CallbackOptions{Within: time.Hour}}, {callback: queue.CallbackOptions{Name: "n"}},
+		{callback: queue.CallbackOptions{Within: time.Hour}},
+		{callback: queue.CallbackOptions{Name: "n"}},
 		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{RunAt: time.Now()}},
 		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{Unique: true}},
 		{queue.CallbackOptions{Name: "n", Within: time.Hour}, queue.JobOptions{Sequence: "s"}},

@@ -90,6 +90,9 @@ func TestDownRestoresExactly(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
 	all, _ := applied(t, db)
+	// The schema itself, which the first command that writes makes, stays.
+	_, err := db.Pool.Exec(t.Context(), `CREATE SCHEMA daybook`)
+	require.NoError(t, err)
 	dumps := []string{db.Dump(t)}
 	for n := 1; n <= all; n++ {
 		require.NoError(t, migrations.UpByOne(t.Context(), db.URL))
