@@ -64,7 +64,7 @@ func installed(t *testing.T, npm, source string) string {
 		return dir
 	}
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o750))
-	partial, err := os.MkdirTemp(filepath.Dir(dir), "node-partial-")
+	partial, err := os.MkdirTemp(filepath.Dir(dir), "node-partial-") //nolint:usetesting // it is renamed, so it has to be in the file system of the cache
 	require.NoError(t, err)
 	defer func() { _ = os.RemoveAll(partial) }() // it is renamed when all went well
 	for name, text := range files {
