@@ -219,7 +219,7 @@ func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayloa
 func (h *TemporalHandler) activity() jobActivity {
 	return jobActivity{
 		Activity: h.c.Activity, TaskQueue: h.c.TaskQueue, StartToClose: h.c.ActivityTimeout.Milliseconds(), Heartbeat: h.c.Heartbeat.Milliseconds(),
-		Attempts: int32(h.c.ActivityAttempts), //nolint:gosec // at most maxActivityAttempts
+		Attempts: int32(h.c.ActivityAttempts), // at most maxActivityAttempts
 	}
 }
 
