@@ -75,12 +75,7 @@ func accountsListCommand(a *app) *cobra.Command {
 		Use:   "list --org ORG",
 		Short: "List an organization's accounts",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			accounts, err := books.Accounts(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
@@ -92,7 +87,7 @@ func accountsListCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "the organization")
 	_ = command.MarkFlagRequired("org")

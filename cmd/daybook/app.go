@@ -13,6 +13,7 @@ import (
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -135,6 +136,18 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 		return nil, err
 	}
 	return &database{Pool: pool, Listing: listing}, nil
+}
+
+// onDatabase is the action of a command that needs one connection to the database: it opens it, and closes it in the end.
+func (a *app) onDatabase(run func(c *cobra.Command, db *database, args []string) error) func(c *cobra.Command, args []string) error {
+	return func(c *cobra.Command, args []string) error {
+		db, err := a.open(c.Context(), 1)
+		if err != nil {
+			return err
+		}
+		defer db.close()
+		return run(c, db, args)
+	}
 }
 
 // pool returns a pool that has not connected yet.

@@ -142,12 +142,7 @@ func archiveListCommand(a *app) *cobra.Command {
 		Use:   "list [--org ORG]",
 		Short: "List the files of the archive that are on record",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			files, err := store.Archives(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
@@ -167,7 +162,7 @@ func archiveListCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "those that hold something of this organization")
 	return command

@@ -156,12 +156,7 @@ func erasuresListCommand(a *app) *cobra.Command {
 		Use:   "list [--org ORG]",
 		Short: "List erasures, the newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			list, err := store.Erasures(c.Context(), db.Pool, "", org)
 			if err != nil {
 				return err
@@ -178,7 +173,7 @@ func erasuresListCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "those of this organization")
 	return command
@@ -190,12 +185,7 @@ func erasuresShowCommand(a *app) *cobra.Command {
 		Use:   "show ID [--link KIND=ID]",
 		Short: "Show the proof of an erasure, and whether it was about a link",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, args []string) error {
 			list, err := store.Erasures(c.Context(), db.Pool, args[0], "")
 			if err != nil {
 				return err
@@ -213,7 +203,7 @@ func erasuresShowCommand(a *app) *cobra.Command {
 				}
 			}
 			return a.emit(list[0], func(w io.Writer) error { return a.showErasure(w, &list[0]) })
-		},
+		}),
 	}
 	command.Flags().StringVar(&link, "link", "", "fail unless the erasure was about this link")
 	return command

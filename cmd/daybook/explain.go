@@ -21,12 +21,7 @@ func explainCommand(a *app) *cobra.Command {
 		Use:   "explain ORG DOCUMENT",
 		Short: "Show how a document was posted: by which rules, job, attempt and workflow run, entry by entry",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, args []string) error {
 			if _, err := db.Organization(c.Context(), args[0]); err != nil {
 				return err
 			}
@@ -35,7 +30,7 @@ func explainCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.emit(e, func(w io.Writer) error { return a.printExplanation(w, &e) })
-		},
+		}),
 	}
 	return command
 }

@@ -271,12 +271,7 @@ func jobsStatsCommand(a *app) *cobra.Command {
 		Use:   "stats",
 		Short: "Count jobs by type and state",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			stats, err := db.JobStats(c.Context(), org)
 			if err != nil {
 				return err
@@ -290,7 +285,7 @@ func jobsStatsCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "only of this organization")
 	return command

@@ -23,12 +23,7 @@ func jobsTypesCommand(a *app) *cobra.Command {
 		Long: "Lists the types of every kind that workers have handlers for, and who owns each. A worker puts its types on record when it\n" +
 			"starts, and every minute; LAST SEEN is when one last did. What no worker has put on record for 90 days is left out.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			types, err := store.TypesOnRecord(c.Context(), db.Pool)
 			if err != nil {
 				return err
@@ -49,7 +44,7 @@ func jobsTypesCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 }
 

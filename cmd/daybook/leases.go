@@ -19,18 +19,13 @@ func leasesCommand(a *app) *cobra.Command {
 			"ten has expired; a lease of a task lasts five minutes, and is renewed when half of them is over. A worker reclaims what has\n" +
 			"expired by itself. Where no worker runs, `daybook leases release` does.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			groups, err := store.Leases(c.Context(), db.Pool)
 			if err != nil {
 				return err
 			}
 			return a.emit(map[string]any{"leases": groups}, func(w io.Writer) error { return a.printLeases(w, groups) })
-		},
+		}),
 	}
 	command.AddCommand(leasesReleaseCommand(a))
 	return command
@@ -70,12 +65,7 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 		Long: "Makes the jobs due again whose lease has expired, of every queue. A job that was being worked is charged with the attempt.\n" +
 			"Leases that are renewed stay.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			reclaimed, err := store.ReclaimExpired(c.Context(), db.Pool)
 			if err != nil {
 				return err
@@ -92,6 +82,6 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 				}
 				return nil
 			})
-		},
+		}),
 	}
 }

@@ -36,12 +36,7 @@ func periodsListCommand(a *app) *cobra.Command {
 		Use:   "list --org ORG",
 		Short: "List an organization's periods, oldest first",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			policy, err := books.ClosedPeriodPolicy(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
@@ -57,7 +52,7 @@ func periodsListCommand(a *app) *cobra.Command {
 				a.say("A date in no period is open. The policy for closed ones: %s.", policy)
 				return nil
 			})
-		},
+		}),
 	}
 	orgFlag(command, &org)
 	return command
@@ -191,12 +186,7 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 			"opened, or they are posted on the first open day after it. Jobs that had failed with PERIOD_CLOSED are pending again.",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{string(models.PolicyFail), string(models.PolicyFirstOpenDay)},
-		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, args []string) error {
 			done, err := books.SetClosedPeriodPolicy(c.Context(), db.Pool, org, models.ClosedPeriodPolicy(args[0]))
 			if err != nil {
 				return err
@@ -205,7 +195,7 @@ func periodsPolicyCommand(a *app) *cobra.Command {
 				_, err := fmt.Fprintf(w, "%s: %s%s\n", org, args[0], returnedText(done.Returned))
 				return err
 			})
-		},
+		}),
 	}
 	orgFlag(command, &org)
 	return command

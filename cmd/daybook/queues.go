@@ -210,12 +210,7 @@ func queuesDeleteCommand(a *app) *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete a named queue that has no open jobs",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, args []string) error {
 			if err := namedqueue.Delete(c.Context(), db.Pool, args[0]); err != nil {
 				return err
 			}
@@ -223,6 +218,6 @@ func queuesDeleteCommand(a *app) *cobra.Command {
 				_, err := fmt.Fprintln(w, args[0]+" is deleted.")
 				return err
 			})
-		},
+		}),
 	}
 }

@@ -45,12 +45,7 @@ func rulesListCommand(a *app) *cobra.Command {
 		Use:   "list --org ORG",
 		Short: "List the versions of an organization's rules, the newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			lines, err := books.RuleSets(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
@@ -67,7 +62,7 @@ func rulesListCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "the organization")
 	_ = command.MarkFlagRequired("org")

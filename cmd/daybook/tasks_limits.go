@@ -151,12 +151,7 @@ func tasksLimitsCommand(a *app) *cobra.Command {
 		Use:   "limits",
 		Short: "List the pauses and caps of tasks",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			limits, err := store.TaskLimits(c.Context(), db.Pool)
 			if err != nil {
 				return err
@@ -172,7 +167,7 @@ func tasksLimitsCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		},
+		}),
 	}
 }
 

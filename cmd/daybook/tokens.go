@@ -106,18 +106,13 @@ func tokensListCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List tokens, the newest first, without their secrets",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
 			tokens, err := tokens.List(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
 			}
 			return a.emit(map[string]any{"tokens": tokens}, func(w io.Writer) error { return a.printTokens(w, tokens) })
-		},
+		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "only of this organization")
 	return command
@@ -161,12 +156,7 @@ func tokensRevokeCommand(a *app) *cobra.Command {
 		Use:   "revoke ID",
 		Short: "Revoke a token: it is refused from now on",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			db, err := a.open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.close()
+		RunE: a.onDatabase(func(c *cobra.Command, db *database, args []string) error {
 			token, err := tokens.Revoke(c.Context(), db.Pool, args[0])
 			if err != nil {
 				return err
@@ -175,6 +165,6 @@ func tokensRevokeCommand(a *app) *cobra.Command {
 				_, err := fmt.Fprintf(w, "revoked %s (%s)\n", token.ID, terminal.OneLine(token.Name))
 				return err
 			})
-		},
+		}),
 	}
 }
