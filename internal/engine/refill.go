@@ -260,7 +260,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	if (l.leaseNext || l.leaseFor > 0) && found == 0 {
 		return nil // it is leased at once
 	}
-	f.dry, f.called, f.again = found == 0 && !f.called && !(l.capped && f.freed), false, time.Time{}
+	f.dry, f.called, f.again = found == 0 && !f.called && (!l.capped || !f.freed), false, time.Time{}
 	f.capped, f.tight, f.unread = l.capped, l.passed, l.unread
 	if l.again > 0 {
 		f.again = time.Now().Add(l.again)
