@@ -1,8 +1,6 @@
 package languages_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -23,57 +21,12 @@ import (
 	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
-// packages installs the packages of a folder, once for each package-lock.json, in the user's cache, and returns the path of node_modules: the SDK's native
-// core alone has more than 100 MB.
-func packages(t *testing.T, source string) string {
-	t.Helper()
-	npm := found(t, "npm")
-	lock, err := os.ReadFile(filepath.Join(source, "package-lock.json"))
-	require.NoError(t, err)
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	sum := sha256.Sum256(lock)
-	dir := filepath.Join(cache, "daybook", "npm", hex.EncodeToString(sum[:8]))
-	modules := filepath.Join(dir, "node_modules")
-	if _, err := os.Stat(modules); err == nil {
-		return modules
-	}
-	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
-	making, err := os.MkdirTemp(filepath.Dir(dir), "making-")
-	require.NoError(t, err)
-	defer func() { _ = os.RemoveAll(making) }()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		content, err := os.ReadFile(filepath.Join(source, name))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(making, name), content, 0o600))
-	}
-	c := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	c.Dir = making
-	out, err := c.CombinedOutput()
-	require.NoError(t, err, "npm ci: %s", out)
-	if err := os.Rename(making, dir); err != nil {
-		_, err = os.Stat(modules) // another test's was there first
-		require.NoError(t, err)
-	}
-	return modules
-}
-
 // typeScriptWorker starts the Temporal worker in TypeScript, which ends with the test.
 func typeScriptWorker(t *testing.T, address, namespace string) {
 	t.Helper()
-	node := found(t, "node")
-	modules := packages(t, "temporal")
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("temporal")))
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, "node_modules")))
-	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
-	c := exec.CommandContext(t.Context(), node, filepath.Join(modules, "typescript", "bin", "tsc"), "-p", ".")
-	c.Dir = dir
-	out, err := c.CombinedOutput()
-	require.NoError(t, err, "tsc: %s", out)
-
+	dir := compiled(t, "temporal")
 	var log strings.Builder
-	worker := exec.CommandContext(t.Context(), node, filepath.Join("dist", "worker.js"))
+	worker := exec.CommandContext(t.Context(), found(t, "node"), filepath.Join("dist", "worker.js"))
 	worker.Dir = dir
 	worker.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+address, "TEMPORAL_NAMESPACE="+namespace)
 	worker.Stdout, worker.Stderr = &log, &log
