@@ -13,14 +13,15 @@ func TestWhatNamedQueuesHoldBack(t *testing.T) {
 	b := setup(t)
 	b.exec(`
 INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
-SELECT daybook.set_queue('reports'), daybook.set_queue('print', 'printers'), daybook.set_queue('narrow', NULL, 1), daybook.set_queue('slow', NULL, NULL, 1, 60), daybook.set_queue('plain');
+SELECT daybook.set_queue('reports'), daybook.set_queue('print', 'printers'), daybook.set_queue('narrow', NULL, 1), daybook.set_queue('slow', NULL, NULL, 1, 60), daybook.set_queue('plain'), daybook.set_queue('shared', per_process => 1);
 SELECT daybook.pause_queue('reports'), daybook.pause_queue('plain');
 INSERT INTO daybook.queue_rates (queue, starts, at) VALUES ('slow', 0, now());
 INSERT INTO daybook.jobs (id, org_id, type, payload, queue, fleet, ready_at) VALUES
   ('a', 'acme', 'mail', '{}', 'reports', 0, now() - interval '1 hour'), ('b', 'acme', 'press', '{}', 'print', daybook.queue_fleet('print'), now() - interval '2 hours'),
-  ('c', 'acme', 'mail', '{}', 'narrow', 0, now() - interval '3 minutes'), ('d', 'acme', 'mail', '{}', 'slow', 0, now());
+  ('c', 'acme', 'mail', '{}', 'narrow', 0, now() - interval '3 minutes'), ('d', 'acme', 'mail', '{}', 'slow', 0, now()),
+  ('e', 'acme', 'mail', '{}', 'shared', 0, now() - interval '30 seconds');
 INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at)
-  VALUES ('held', 'acme', 'mail', '{}', 'narrow', 'leased', 1, 't', 1, 0, now(), now())`)
+  SELECT 'held ' || queue, 'acme', 'mail', '{}', queue, 'leased', 1, 't', 1, 0, now(), now() FROM unnest(ARRAY['narrow', 'shared']) AS queue`)
 	r := b.check()
 	paused := one(t, r, health.QueuePaused)
 	assert.Equal(t, health.Warning, paused.Severity)
@@ -32,11 +33,12 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, queue, state, run_count, tu
 	assert.Contains(t, unworked.Says, "No worker of the fleet printers")
 	assert.Contains(t, unworked.Todo, "DAYBOOK_FLEET=printers daybook worker")
 	caps := of(r, health.CapReached)
-	if assert.Len(t, caps, 2) {
+	if assert.Len(t, caps, 3) {
 		assert.Contains(t, caps[0].Says, "Queue narrow is at its limit of 1 job at a time")
 		assert.Equal(t, health.Warning, caps[0].Severity)
-		assert.Contains(t, caps[1].Says, "Queue slow is at its rate")
-		assert.Equal(t, health.Info, caps[1].Severity)
+		assert.Contains(t, caps[1].Says, "Queue shared is at its limit of 1 job at a time", "of the one process")
+		assert.Contains(t, caps[2].Says, "Queue slow is at its rate")
+		assert.Equal(t, health.Info, caps[2].Severity)
 	}
 	assert.Empty(t, of(r, health.OldestDue), "what a queue holds back is no riddle")
 	assert.Empty(t, of(r, health.HandlerMissing))

@@ -117,12 +117,14 @@ WITH due AS MATERIALIZED (
      WHERE w.last_seen > statement_timestamp() - interval '5 minutes'
      GROUP BY w.fleet
 ), named AS MATERIALIZED (
-    SELECT u.name, f.name AS fleet, u.paused_at,
-           NOT EXISTS (SELECT FROM daybook.job_workers w WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes') AS unworked,
-           CASE WHEN u.max_parallel <= (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.queue = u.name) THEN u.max_parallel END AS cap,
+    SELECT u.name, f.name AS fleet, u.paused_at, w.live = 0 AS unworked,
+           CASE WHEN b.most <= (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.queue = u.name) THEN b.most END AS cap,
            EXISTS (SELECT FROM daybook.queue_rates r
                     WHERE r.queue = u.name AND r.starts < 1 AND r.at > statement_timestamp() - make_interval(secs => 10 + 2 * u.rate_seconds / u.rate)) AS spent
       FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fleet
+     CROSS JOIN LATERAL (SELECT count(DISTINCT w.name) AS live FROM daybook.job_workers w
+                          WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes') w
+     CROSS JOIN LATERAL (SELECT least(u.max_parallel, u.per_process * w.live) AS most) b
      WHERE u.name IN (SELECT due.queue FROM due)
 ), held AS (
     SELECT d.id, d.org_id, d.type, d.ready_at, coalesce(o.paused_at, n.paused_at) AS paused_at, n.name, n.fleet,
