@@ -257,10 +257,11 @@ func TestWorkflowsInTheFile(t *testing.T) {
 			assert.Equal(t, 7, registration.Policy.MaxAttempts)
 		}
 	}
-	builtin, err = Register(jobs.NewRegistry(), Config{Pool: b.Pool, Environment: variables})
+	without, err := Register(jobs.NewRegistry(), Config{Pool: b.Pool, Environment: variables})
 	require.NoError(t, err)
-	assert.NotContains(t, builtin.Types, "resize")
-	assert.Contains(t, builtin.Missing["resize"], "no Temporal client")
+	t.Cleanup(func() { assert.NoError(t, without.Close()) })
+	assert.NotContains(t, without.Types, "resize")
+	assert.Contains(t, without.Missing["resize"], "no Temporal client")
 
 	for content, want := range map[string]string{
 		`[{type: resize, workflow: Resize}]`:                                              "task_queue where",
