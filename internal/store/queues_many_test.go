@@ -24,17 +24,15 @@ func TestFullQueueOfManyOrganizations(t *testing.T) {
 	require.NoError(t, s.Scan(t.Context(), room))
 	room.QueueFull("slow", time.Hour)
 	took := func(n int) time.Duration {
-		least := time.Hour
-		for range 3 {
-			began := time.Now()
-			require.Equal(t, min(n, 2), s.Ask(n, room))
-			least = min(least, time.Since(began))
-		}
-		return least
+		began := time.Now()
+		require.Equal(t, min(n, 2), s.Ask(n, room))
+		return time.Since(began)
 	}
-	one, many := took(1), took(400)
-	t.Logf("one lease is divided in %v, 400 in %v", one, many)
-	assert.Less(t, many, 40*one+10*time.Millisecond)
+	// Two organizations have work beside the queue: for a third job all the others are gone through.
+	few := min(took(3), took(3), took(3))
+	many := min(took(400), took(400), took(400))
+	t.Logf("3 jobs are divided in %v, 400 in %v", few, many)
+	assert.Less(t, many, 40*few+10*time.Millisecond, "a walk for each job would take 398 times as long")
 }
 
 // TestContendedCapClosesNoQueue: a queue of which nothing was leased, because another worker leases jobs of its organization, is not full.
