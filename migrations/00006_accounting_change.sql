@@ -208,7 +208,7 @@ BEGIN
     -- A second deletion changes nothing.
     UPDATE daybook.documents d
        SET accounting_ready_version = d.accounting_ready_version + CASE WHEN d.deleted_at IS NULL THEN 1 ELSE 0 END,
-           deleted_at = coalesce(d.deleted_at, clock_timestamp()), updated_at = clock_timestamp()
+           deleted_at = coalesce(d.deleted_at, clock_timestamp()), updated_at = CASE WHEN d.deleted_at IS NULL THEN clock_timestamp() ELSE d.updated_at END
      WHERE d.org_id = mark_document_deleted.org_id AND d.id = mark_document_deleted.document_id
     RETURNING d.accounting_ready_version INTO version;
     IF NOT FOUND THEN

@@ -140,6 +140,24 @@ func TestBothLedgersTogetherHoldTheDocument(t *testing.T) {
 	})
 }
 
+// TestDeletedTwice deletes a document that is posted elsewhere once more, after its deletion was posted: that changes nothing.
+func TestDeletedTwice(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.elsewhere(org, "doc", 1, models.NextDifference, invoiceElsewhere(1000))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "doc", 1000))
+	b.work()
+	for range 2 {
+		_, err := store.MarkDocumentDeleted(t.Context(), b.Pool, org, "doc")
+		require.NoError(t, err)
+		b.work()
+		assert.Len(t, b.impacts("doc"), 1, "the mirror of what is posted elsewhere")
+	}
+	report, err := ledger.Audit(t.Context(), b.Pool, nil, audit.Options{})
+	require.NoError(t, err)
+	assert.Zero(t, report.Wrong(), "%+v", report.Checks)
+}
+
 // TestTheNextVersionWaits until a person decides, in each of the three ways.
 func TestTheNextVersionWaits(t *testing.T) {
 	t.Parallel()
@@ -176,7 +194,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 	b.elsewhere(org, "both", 0, models.NextWait, invoiceElsewhere(1000))
 	b.elsewhere(org, "unknown", 0, models.NextWait, nil)
 	require.ErrorIs(t, b.decide("nowhere", "full"), store.ErrJobNotFound)
-	require.ErrorIs(t, b.decide("here", "full"), store.ErrDocumentNotFound)
+	require.ErrorIs(t, b.decide("here", "full"), ledgerdb.ErrNotPostedElsewhere)
 	require.ErrorIs(t, b.decide("both", "half"), store.ErrInvalid)
 	require.ErrorIs(t, b.decide("unknown", "difference"), store.ErrInvalid, "its entries are not known")
 	require.ErrorIs(t, b.decide("both", "nothing"), store.ErrInvalid, "Daybook has posted it")
