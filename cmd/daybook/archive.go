@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/internal/archive"
+	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -136,21 +137,35 @@ func countsText(counts map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
+// archivePage is a page of the files of the archive.
+type archivePage struct {
+	Files []store.Archived `json:"files"`
+	Next  string           `json:"next_cursor,omitempty"`
+}
+
 func archiveListCommand(a *app) *cobra.Command {
 	var org string
+	var page pageFlags
 	command := &cobra.Command{
 		Use:   "list [--org ORG]",
-		Short: "List the files of the archive that are on record",
+		Short: "List the files of the archive that are on record, the first one first",
 		Args:  cobra.NoArgs,
 		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
-			files, err := store.Archives(c.Context(), db.Pool, org)
+			var after store.ArchivePlace
+			if _, err := page.read(&after); err != nil {
+				return err
+			}
+			files, err := store.ArchivesAfter(c.Context(), db.Pool, org, after, page.limit+1)
 			if err != nil {
 				return err
 			}
-			return a.emit(files, func(w io.Writer) error {
+			var shown archivePage
+			shown.Files, shown.Next = cursor.Page(page.limit, files, func(f store.Archived) any { return store.ArchivePlace{At: f.ArchivedAt, Key: f.Key} })
+			return a.emit(shown, func(w io.Writer) error {
+				defer a.more(shown.Next)
 				t := newTable("KEY", "ROWS", "ENDED", "UNTIL", "ARCHIVED", "STATE")
-				for i := range files {
-					f := &files[i]
+				for i := range shown.Files {
+					f := &shown.Files[i]
 					state := ""
 					switch {
 					case f.ErasedAt != nil:
@@ -165,6 +180,7 @@ func archiveListCommand(a *app) *cobra.Command {
 		}),
 	}
 	command.Flags().StringVar(&org, "org", "", "those that hold something of this organization")
+	page.add(command, "files", 100)
 	return command
 }
 

@@ -26,8 +26,9 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	dir := filepath.Join(t.TempDir(), "archive")
 	moved := b.run("archive", "move", "--before", "720h", "--archive", dir)
 	assert.Equal(t, "2 jobs, 2 links moved to 1 file\n", moved.out, moved.err)
-	var listed []store.Archived
-	require.NoError(t, json.Unmarshal([]byte(b.run("archive", "list", "--org", "acme", "--json").out), &listed))
+	var page archivePage
+	b.json(&page, "archive", "list", "--org", "acme")
+	listed := page.Files
 	require.Len(t, listed, 1)
 	assert.Contains(t, b.run("archive", "list").out, listed[0].Key)
 	assert.Equal(t, "1 file with 2 lines, 0 damaged, 0 not on record\n", b.run("archive", "verify", "--archive", dir).out)

@@ -17,7 +17,6 @@ import (
 // wholeLists are the commands that list without pages, and why their lists stay short, or are read as a whole.
 var wholeLists = map[string]string{
 	"accounts list":  "a chart of accounts is read as a whole",
-	"archive list":   "a row a file, and a file has up to thousands of jobs",
 	"audit":          "the limit is of the examples of each check",
 	"erasures list":  "a row a request to erase",
 	"periods list":   "a row a month of the books",
@@ -127,4 +126,30 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VA
 	for i, id := range []string{"a", "b", "c", "d", "e"} {
 		assert.Equal(t, id, rows[i].OrgID)
 	}
+}
+
+// The files of the archive come in the order in which they were written.
+func TestArchiveInPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `
+INSERT INTO daybook.archives (key, kind, counts, lines, bytes, sha256, org_ids, first_at, last_at, archived_at)
+SELECT 'file-' || n, 'jobs', '{"jobs": 1}', 1, 1, decode(repeat('00', 32), 'hex'), '{acme}', now(), now(), now() - make_interval(days => n / 2) FROM generate_series(1, 5) n`)
+	require.NoError(t, err)
+	var keys []string
+	for next := ""; ; {
+		args := []string{"archive", "list", "--limit", "2"}
+		if next != "" {
+			args = append(args, "--cursor", next)
+		}
+		var page archivePage
+		b.json(&page, args...)
+		for i := range page.Files {
+			keys = append(keys, page.Files[i].Key)
+		}
+		if next = page.Next; next == "" {
+			break
+		}
+	}
+	assert.Equal(t, []string{"file-4", "file-5", "file-2", "file-3", "file-1"}, keys)
 }

@@ -172,12 +172,24 @@ ON CONFLICT (key) DO NOTHING`
 
 // Archives reads the files that are on record, the first one first. An organization leaves out the files that hold nothing of it; empty: all.
 func Archives(ctx context.Context, q Querier, org string) ([]Archived, error) {
+	return ArchivesAfter(ctx, q, org, ArchivePlace{}, 0)
+}
+
+// ArchivePlace is a file's place among those on record.
+type ArchivePlace struct {
+	At  time.Time `json:"at"`
+	Key string    `json:"key"`
+}
+
+// ArchivesAfter is Archives behind a place, and limit files at most; 0: all.
+func ArchivesAfter(ctx context.Context, q Querier, org string, after ArchivePlace, limit int) ([]Archived, error) {
 	const stmt = `
 SELECT key, kind, counts, lines, bytes, encode(sha256, 'hex'), org_ids, first_at, last_at, archived_at, restored_at, erased_at
   FROM daybook.archives
- WHERE $1 = '' OR org_ids @> ARRAY[$1]
- ORDER BY archived_at, key`
-	files, err := Collect(ctx, q, pgx.RowToStructByPos[Archived], stmt, org)
+ WHERE ($1 = '' OR org_ids @> ARRAY[$1]) AND (archived_at, key) > ($2, $3)
+ ORDER BY archived_at, key
+ LIMIT nullif($4::integer, 0)`
+	files, err := Collect(ctx, q, pgx.RowToStructByPos[Archived], stmt, org, after.At, after.Key, limit)
 	return files, Wrap("read the files of the archive", err)
 }
 
