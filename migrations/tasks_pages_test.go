@@ -73,7 +73,8 @@ COMMIT;`
 			run(rounds(114)...)
 			for call, n := range pagesOf(t, db) {
 				t.Logf("%s: %d pages, then %d", call, few[call], n)
-				assert.LessOrEqual(t, n, few[call]+few[call]/2+40, call)
+				// Of twenty times as many dead rows a call may meet those of the last rounds: while a vacuum runs, a cursor stays behind.
+				assert.LessOrEqual(t, n, 2*few[call]+100, call)
 			}
 		})
 	}
