@@ -150,11 +150,16 @@ func archiveListCommand(a *app) *cobra.Command {
 		Use:   "list [--org ORG]",
 		Short: "List the files of the archive that are on record, the first one first",
 		Args:  cobra.NoArgs,
-		RunE: a.onDatabase(func(c *cobra.Command, db *database, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			var after store.ArchivePlace
 			if _, err := page.read(&after); err != nil {
 				return err
 			}
+			db, err := a.open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.close()
 			files, err := store.ArchivesAfter(c.Context(), db.Pool, org, after, page.limit+1)
 			if err != nil {
 				return err
@@ -177,7 +182,7 @@ func archiveListCommand(a *app) *cobra.Command {
 				}
 				return a.print(w, t)
 			})
-		}),
+		},
 	}
 	command.Flags().StringVar(&org, "org", "", "those that hold something of this organization")
 	page.add(command, "files", 100)

@@ -62,13 +62,7 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 	if err != nil {
 		return nil, err
 	}
-	p := pager{}
-	if r.FormValue("after") != "" {
-		p.First = r.here("after", "")
-	}
-	if page.Next != "" {
-		p.Next = r.here("after", page.Next)
-	}
+	p := pagerBy(r, "after", page.Next)
 	return &view{Data: map[string]any{
 		"Documents": page.Documents,
 		"More":      page.Next != "",

@@ -35,22 +35,21 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 	if f.From, f.To, err = spanParameters(r); err != nil {
 		return nil, err
 	}
-	p := pager{}
 	var place listing.DatedPlace
 	if after := r.FormValue("after"); after != "" {
 		if place, err = readPlace(after); err != nil {
 			return nil, err
 		}
-		p.First = r.here("after", "")
 	}
 	found, err := c.Listing.EntriesByDate(ctx, f, place)
 	if err != nil {
 		return nil, err
 	}
+	next := ""
 	if len(found) > entriesListed {
 		found = found[:entriesListed]
 		last := found[entriesListed-1]
-		p.Next = r.here("after", fmt.Sprintf("%s.%d.%d", last.PostingDate, last.ImpactID, last.LineNo))
+		next = fmt.Sprintf("%s.%d.%d", last.PostingDate, last.ImpactID, last.LineNo)
 	}
 	lines := make([]postedLine, len(found))
 	for i, l := range found {
@@ -58,7 +57,7 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 	}
 	return &view{Data: map[string]any{
 		"Lines": lines,
-		"Pager": p,
+		"Pager": pagerBy(r, "after", next),
 		"Filters": filters{
 			Action: Root + "entries", Hidden: r.keptOrg(), Clear: r.withoutFilters("document", "account", "currency", "from", "to", "after"),
 			Fields: []field{

@@ -200,18 +200,6 @@ func hiddenOrg(r *request) []field {
 	return nil
 }
 
-// pagerOf leads to the next part of the list of this address, and back to its beginning.
-func pagerOf(r *request, next string) pager {
-	var p pager
-	if next != "" {
-		p.Next = r.here("cursor", next)
-	}
-	if r.FormValue("cursor") != "" {
-		p.First = r.here("cursor", "")
-	}
-	return p
-}
-
 // short is the end of an id, which tells jobs apart that were enqueued at about the same time.
 func short(id string) string {
 	if len(id) <= 13 {

@@ -44,15 +44,12 @@ func (c *console) organizationList(ctx context.Context, r *request) (*view, erro
 	if err != nil {
 		return nil, err
 	}
-	var pages pager
-	if p.After != "" {
-		pages.First = r.here("after", "")
-	}
+	next := ""
 	if len(list) > organizationsShown {
 		list = list[:organizationsShown]
-		pages.Next = r.here("after", list[len(list)-1].OrgID)
+		next = list[len(list)-1].OrgID
 	}
-	data := map[string]any{"Organizations": list, "Pager": pages, "Filters": filters{
+	data := map[string]any{"Organizations": list, "Pager": pagerBy(r, "after", next), "Filters": filters{
 		Action: Root + "organizations", Hidden: []field{{Name: "org", Value: r.chosenOrg()}},
 		Fields: []field{
 			{Name: "prefix", Label: "Id begins with", Value: p.Prefix},

@@ -9,6 +9,21 @@ import (
 // pager leads to the next and the first part of a list; an empty address is not shown.
 type pager struct{ First, Next string }
 
+// pagerOf leads to the next part of the list of this address, which begins at the cursor next, and back to its beginning.
+func pagerOf(r *request, next string) pager { return pagerBy(r, "cursor", next) }
+
+// pagerBy is pagerOf for a list whose place in the address has another name.
+func pagerBy(r *request, name, next string) pager {
+	var p pager
+	if next != "" {
+		p.Next = r.here(name, next)
+	}
+	if r.FormValue(name) != "" {
+		p.First = r.here(name, "")
+	}
+	return p
+}
+
 // filters is the form above a list. It is sent by GET, so that what is shown can be shared as a link.
 type filters struct {
 	// Action is the list's address without parameters, Hidden what stays in the address beside the fields.

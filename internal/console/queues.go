@@ -63,13 +63,10 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	var pages pager
-	if p.After != "" {
-		pages.First = r.here("after", "")
-	}
+	next := ""
 	if len(list) > pageRows {
 		list = list[:pageRows]
-		pages.Next = r.here("after", list[len(list)-1].Name)
+		next = list[len(list)-1].Name
 	}
 	lines := make([]queueLine, len(list))
 	for i, u := range list {
@@ -82,7 +79,7 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 	return &view{
 		Title: "Queues", Template: "queues", Nav: "queues", Live: p.After == "", Lead: "Named queues of background jobs: each has limits of its own, and a fleet of workers that works it.",
 		Data: map[string]any{
-			"Queues": lines, "Pager": pages, "Filters": form, "Filtered": form.Clear != "",
+			"Queues": lines, "Pager": pagerBy(r, "after", next), "Filters": form, "Filtered": form.Clear != "",
 			"New": button{Action: Root + "queues", Label: "Make a queue", Tone: "quiet", Confirm: "Jobs can be enqueued in it at once.", Fields: append(
 				[]field{{Name: "name", ID: "new-name", Label: "Name"}}, queueFields("new-", store.NamedQueue{})...)},
 		},

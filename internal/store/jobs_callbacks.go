@@ -77,7 +77,7 @@ SELECT data::text, called_at, extract(epoch FROM deadline - clock_timestamp())::
 	if data != nil {
 		c.Data = json.RawMessage(*data)
 	}
-	c.Left = time.Duration(left * float64(time.Second))
+	c.Left = seconds(left)
 	return c, err == nil, Wrap("read the callback", err)
 }
 

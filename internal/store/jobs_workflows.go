@@ -113,6 +113,3 @@ func SpareLeftWorkflow(ctx context.Context, db DB, w LeftWorkflow) error {
 	_, err := db.Exec(ctx, stmt, w.JobID, w.Claim)
 	return Wrap("let a workflow go on", err)
 }
-
-// seconds is what PostgreSQL's extract(epoch) says.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -93,7 +93,7 @@ SELECT u.name, least(coalesce(u.max_parallel - (SELECT count(*) FROM daybook.job
 	_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
 		room = queueRoom{}
 		err := row.Scan(&name, &room.left, &room.rated, &room.starts, &room.at, &each)
-		room.left, room.each = max(room.left, 0), time.Duration(each*float64(time.Second))
+		room.left, room.each = max(room.left, 0), seconds(each)
 		if room.rated && room.starts < 1 {
 			room.wait = room.after(0)
 		}

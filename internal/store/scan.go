@@ -170,7 +170,7 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 		}
 		if more = f.capped; in > 0 {
 			// A little later, so that it is not asked for too early.
-			due = max(time.Duration(in*float64(time.Second))+time.Millisecond, leastDue)
+			due = max(seconds(in)+time.Millisecond, leastDue)
 		}
 		return struct{}{}, err
 	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": recentRows, "next": next}))

@@ -116,3 +116,6 @@ func (s *Store) Answers(ctx context.Context) bool {
 	defer cancel()
 	return s.pool.Ping(ctx) == nil
 }
+
+// seconds is what PostgreSQL's extract(epoch) says.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -61,7 +61,7 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 	case *due <= 0:
 		got.Locked, got.Again = true, lockedPause
 	default:
-		got.Due = max(time.Duration(min(*due, 1e9)*float64(time.Second)), time.Millisecond)
+		got.Due = max(seconds(min(*due, 1e9)), time.Millisecond)
 	}
 	return got, nil
 }
