@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/handlers"
@@ -82,7 +84,7 @@ func (b *bundle) process(name string, more ...string) *os.Process {
 	self, err := os.Executable()
 	require.NoError(b.t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(b.t.Context()), self)
-	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace, envTemporal+"="+b.server.Address, envDatabase+"="+b.URL)
+	cmd.Env = append(os.Environ(), envWorkerProcess+"="+name, envNamespace+"="+b.namespace, envTemporal+"="+b.server.Address, envDatabase+"="+b.URL+"&application_name="+name)
 	cmd.Env = append(cmd.Env, more...)
 	require.NoError(b.t, cmd.Start())
 	b.t.Cleanup(func() {
@@ -90,6 +92,15 @@ func (b *bundle) process(name string, more ...string) *os.Process {
 		_ = cmd.Wait()
 	})
 	return cmd.Process
+}
+
+// kill kills a process that process started, and waits until the server has ended its sessions: what it was sent before it may still commit.
+func (b *bundle) kill(p *os.Process, name string) {
+	b.t.Helper()
+	require.NoError(b.t, p.Kill())
+	b.eventually("its sessions have ended", time.Minute, func() bool {
+		return fixture.Count(b.t, b.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, name) == 0
+	})
 }
 
 // leasedBy counts the jobs that a worker holds.
@@ -191,9 +202,16 @@ func TestDeadWorkersTurnsAreReplaced(t *testing.T) {
 	b := setup(t)
 	b.ready(backlog)
 	victim := b.process("victim")
-	b.run(`{}`)
+	id := b.run(`{}`)
 	b.inMidTurn("victim")
 	b.start(workers.AccountingOptions{Name: "survivor"})
+	// A workflow task that the victim has in hand is given to another worker after ten seconds, and the lanes wait for it.
+	b.eventually("it has no workflow task in hand, but turns", 60*time.Second, func() bool {
+		run, err := b.client.DescribeWorkflowExecution(t.Context(), id, "")
+		return err == nil && run.GetPendingWorkflowTask() == nil && slices.ContainsFunc(run.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+			return a.GetActivityType().GetName() == "ProcessBatch"
+		})
+	})
 
 	require.NoError(t, victim.Signal(syscall.SIGKILL))
 	killed, crowd := time.Now(), watchCrowd(t)

@@ -337,7 +337,7 @@ func TestTaskOfAKilledWorker(t *testing.T) {
 	b.runTasks(`{}`)
 	b.enqueueTask("db_function", `{"db_function": "app.supervise", "channels": ["sms"]}`)
 	p.waitAsked(t, time.Minute)
-	require.NoError(t, victim.Kill())
+	b.kill(victim, "victim")
 	b.taskProcess("survivor", p.variables())
 	// The five minutes are over.
 	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp(), arrived = pg_current_xact_id() WHERE task_type = 'sms'`)
@@ -360,7 +360,7 @@ func TestTasksOfAKilledTurn(t *testing.T) {
 	victim := b.taskProcess("victim", nil)
 	b.runTasks(`{}`)
 	b.eventually("it is in mid-turn", time.Minute, func() bool { return b.completedTasks() > 200 })
-	require.NoError(t, victim.Kill())
+	b.kill(victim, "victim")
 	left := n - b.completedTasks()
 	require.Positive(t, left)
 	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp(), arrived = pg_current_xact_id() WHERE detached`)
