@@ -15,12 +15,23 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// taskStates are tasks as the tests of all kinds read queues: a task that failed is completed, with an error.
+// taskStates are tasks as the tests of all kinds read queues: a task that failed is completed, with an error. Its leases on record do not tell the attempts
+// of a completed task: one that was given back uncounted has one more.
 const taskStates = `(
 SELECT CASE WHEN o.task_id IS NOT NULL AND o.leased_until IS NULL THEN 'pending' WHEN o.task_id IS NOT NULL THEN 'leased'
             WHEN EXISTS (SELECT FROM queues.error e WHERE e.task_id = t.task_id) THEN 'failed' ELSE 'completed' END AS state,
-       coalesce(o.leases, (SELECT count(*) FROM queues.task_lease l WHERE l.task_id = t.task_id AND l.renews IS NULL)) AS run_count
-  FROM queues.task t LEFT JOIN queues.open_task o USING (task_id)) tasks`
+       coalesce(o.leases, c.leases) AS run_count
+  FROM queues.task t LEFT JOIN queues.open_task o USING (task_id) LEFT JOIN public.closed_tasks c USING (task_id)) tasks`
+
+// noteClosedTasks keeps the attempts of completed tasks for taskStates: their rows of queues.open_task go.
+const noteClosedTasks = `
+CREATE TABLE IF NOT EXISTS public.closed_tasks AS SELECT o.task_id, o.leases FROM queues.open_task o WHERE false;
+CREATE OR REPLACE FUNCTION public.note_closed_task() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    INSERT INTO public.closed_tasks VALUES (OLD.task_id, OLD.leases);
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER note_closed_task AFTER DELETE ON queues.open_task FOR EACH ROW EXECUTE FUNCTION public.note_closed_task()`
 
 // taskLog are their attempts: each is an error or ends with the task's completion.
 const taskLog = `(
@@ -47,6 +58,7 @@ func startTasksOf(b *bundle, pool *pgxpool.Pool, h engine.Handlers, o engine.Opt
 }
 
 func enqueueNamedTasks(b *bundle, n int) {
+	b.exec(noteClosedTasks)
 	_, err := b.Pool.Exec(b.t.Context(), `
 SELECT count(queues.enqueue('named', jsonb_build_object('name', 'doc-' || i), clock_timestamp() - interval '1 minute' + i * interval '1 us')::text) FROM generate_series(1, $1::int) AS i`, n)
 	require.NoError(b.t, err)
