@@ -324,37 +324,41 @@ COMMENT ON FUNCTION daybook.check_waits IS 'Releases jobs that wait for nothing 
 
 -- However a job ends, what waits for it learns of that in the same transaction: a few jobs at once, the others by way of check_waits. A
 -- transaction of another isolation level does not see what was committed after it began, and leaves all to check_waits.
-CREATE FUNCTION daybook.tell_of_ended_job() RETURNS trigger
+CREATE FUNCTION daybook.tell_of_ended_job(job daybook.jobs, ended_as text) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
     sees CONSTANT boolean := current_setting('transaction_isolation') = 'read committed';
-    ended_as CONSTANT text := CASE TG_OP WHEN 'DELETE' THEN 'removed' ELSE NEW.state::text END;
     left_over boolean := false;
 BEGIN
-    IF OLD.sequence IS NOT NULL AND ended_as <> 'failed'
-       AND (NOT sees OR EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = OLD.org_id AND s.key = OLD.sequence AND s.holder = OLD.id))
-       AND (NOT sees OR NOT daybook.check_sequence(OLD.org_id, OLD.sequence)) THEN
-        INSERT INTO daybook.job_wait_checks (org_id, sequence) VALUES (OLD.org_id, OLD.sequence);
+    IF job.sequence IS NOT NULL AND ended_as <> 'failed'
+       AND (NOT sees OR EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = job.org_id AND s.key = job.sequence AND s.holder = job.id))
+       AND (NOT sees OR NOT daybook.check_sequence(job.org_id, job.sequence)) THEN
+        INSERT INTO daybook.job_wait_checks (org_id, sequence) VALUES (job.org_id, job.sequence);
         left_over := true;
     END IF;
-    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = OLD.id AND w.ended_as IS NULL))
-       AND (NOT sees OR NOT daybook.tell_waiting_jobs(OLD.id, ended_as, 100)) THEN
-        INSERT INTO daybook.job_wait_checks (awaits) VALUES (OLD.id);
+    IF (NOT sees OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = job.id AND w.ended_as IS NULL))
+       AND (NOT sees OR NOT daybook.tell_waiting_jobs(job.id, ended_as, 100)) THEN
+        INSERT INTO daybook.job_wait_checks (awaits) VALUES (job.id);
         left_over := true;
     END IF;
     IF left_over THEN
         PERFORM daybook.wake_job_queue();
     END IF;
+END
+$$;
+
+CREATE FUNCTION daybook.awaited_job_removed() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM daybook.tell_of_ended_job(OLD, 'removed');
     RETURN NULL;
 END
 $$;
-CREATE TRIGGER awaited_ends AFTER UPDATE ON daybook.jobs
-    FOR EACH ROW WHEN (NEW.awaited AND NEW.state IN ('completed', 'failed', 'cancelled') AND OLD.state NOT IN ('completed', 'cancelled') AND NEW.state <> OLD.state)
-    EXECUTE FUNCTION daybook.tell_of_ended_job();
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs
     FOR EACH ROW WHEN (OLD.awaited AND OLD.state NOT IN ('completed', 'cancelled'))
-    EXECUTE FUNCTION daybook.tell_of_ended_job();
+    EXECUTE FUNCTION daybook.awaited_job_removed();
 
 -- What a removed job waited for goes with it. As a foreign key would, it needs no right of the caller's.
 CREATE FUNCTION daybook.forget_waits() RETURNS trigger
@@ -372,21 +376,37 @@ CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
 
 -- What came for a job while it was worked is not waited for.
-CREATE FUNCTION daybook.find_callback() RETURNS trigger
+CREATE FUNCTION daybook.find_callback(job_id text) RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = NEW.id AND c.called_at IS NOT NULL AND NOT c.seen)
+    IF EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = find_callback.job_id AND c.called_at IS NOT NULL AND NOT c.seen)
        OR current_setting('transaction_isolation') <> 'read committed' THEN
-        INSERT INTO daybook.job_wait_checks (job_id) VALUES (NEW.id);
+        INSERT INTO daybook.job_wait_checks (job_id) VALUES (find_callback.job_id);
         PERFORM daybook.wake_job_queue();
+    END IF;
+END
+$$;
+
+-- There is one trigger of updates, and its condition is one column: PostgreSQL reads the conditions of all triggers anew for each statement, also for
+-- the jobs that no other one awaits. (Three with longer conditions took 10 µs of each statement, this one takes 4.)
+CREATE FUNCTION daybook.awaited_job_changed() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NEW.state IN ('completed', 'failed', 'cancelled') THEN
+        IF NEW.state <> OLD.state AND OLD.state NOT IN ('completed', 'cancelled') THEN
+            PERFORM daybook.tell_of_ended_job(OLD, NEW.state::text);
+        END IF;
+    ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
+        PERFORM daybook.find_callback(NEW.id);
     END IF;
     RETURN NULL;
 END
 $$;
-CREATE TRIGGER callback_awaited AFTER UPDATE ON daybook.jobs
-    FOR EACH ROW WHEN (NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at)
-    EXECUTE FUNCTION daybook.find_callback();
+CREATE TRIGGER awaited_changed AFTER UPDATE ON daybook.jobs
+    FOR EACH ROW WHEN (NEW.awaited)
+    EXECUTE FUNCTION daybook.awaited_job_changed();
 
 -- Tells a job what it waits for. result: received, or unchanged when the same data came before.
 CREATE FUNCTION daybook.complete_callback(token text, data jsonb, OUT job_id text, OUT result text)
@@ -457,7 +477,7 @@ BEGIN
     token := translate(rtrim(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '='), '+/', '-_');
     INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due);
     UPDATE daybook.jobs j
-       SET last_error_code = 'AWAITING_CALLBACK', last_error = format('waiting for the callback "%s", until %s at most', callback, to_char(due AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))
+       SET awaited = true, last_error_code = 'AWAITING_CALLBACK', last_error = format('waiting for the callback "%s", until %s at most', callback, to_char(due AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))
      WHERE j.id = job_id;
 END
 $$;
@@ -468,12 +488,11 @@ COMMENT ON FUNCTION daybook.complete_callback IS 'Tells a job what it waits for:
 -- +goose StatementEnd
 
 -- +goose Down
-DROP TRIGGER callback_awaited ON daybook.jobs;
-DROP FUNCTION daybook.enqueue_job_with_callback, daybook.complete_callback, daybook.find_callback;
+DROP TRIGGER awaited_changed ON daybook.jobs;
+DROP FUNCTION daybook.enqueue_job_with_callback, daybook.complete_callback, daybook.awaited_job_changed, daybook.find_callback;
 DROP TRIGGER waiting_goes ON daybook.jobs;
 DROP TRIGGER awaited_goes ON daybook.jobs;
-DROP TRIGGER awaited_ends ON daybook.jobs;
-DROP FUNCTION daybook.forget_waits, daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
+DROP FUNCTION daybook.forget_waits, daybook.awaited_job_removed, daybook.tell_of_ended_job, daybook.check_waits, daybook.check_waiting_job, daybook.check_sequence, daybook.check_awaited,
     daybook.tell_waiting_jobs, daybook.ends_wait, daybook.release_jobs, daybook.note_waiting, daybook.hold_jobs, daybook.must_wait, daybook.is_waiting;
 DROP INDEX daybook.jobs_sequence;
 DROP TABLE daybook.job_callbacks, daybook.job_wait_checks, daybook.job_sequences, daybook.job_waits;

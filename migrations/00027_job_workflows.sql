@@ -4,7 +4,8 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- The row is written before Temporal is asked to start the workflow, and goes when the workflow has ended. It may stay when its job is removed.
+-- The row is written before Temporal is asked to start the workflow, and goes when the workflow has ended. It may stay when its job is removed. There are as
+-- many rows as workflows are open: workers look at all of them every few seconds, instead of having each change of each job looked at by a trigger.
 CREATE TABLE daybook.job_workflows (
     job_id        text COLLATE "C" PRIMARY KEY CHECK (job_id <> '' AND octet_length(job_id) <= 255),
     namespace     text NOT NULL CHECK (octet_length(namespace) <= 1000),
@@ -18,30 +19,10 @@ COMMENT ON TABLE daybook.job_workflows IS 'Workflows of Temporal that work jobs 
 COMMENT ON COLUMN daybook.job_workflows.namespace IS 'Temporal''s: workers of another one leave the row alone';
 COMMENT ON COLUMN daybook.job_workflows.asked_at IS 'When the last attempt asked Temporal to start it';
 COMMENT ON COLUMN daybook.job_workflows.grace_seconds IS 'How long after the request to cancel it a workflow may run before it is terminated';
-COMMENT ON COLUMN daybook.job_workflows.due_at IS 'When a worker is to see to its end, because its job has ended; null: the job goes on';
+COMMENT ON COLUMN daybook.job_workflows.due_at IS 'When a worker sees to its end again, because its job has ended; null: no worker has found that';
 COMMENT ON COLUMN daybook.job_workflows.cancelled_at IS 'When Temporal was asked to cancel it';
-CREATE INDEX job_workflows_due ON daybook.job_workflows (due_at) WHERE due_at IS NOT NULL;
-
--- A completed job has no open workflow: its handler removes the row before.
-CREATE FUNCTION daybook.end_job_workflow() RETURNS trigger
-    LANGUAGE plpgsql
-AS $$
-BEGIN
-    UPDATE daybook.job_workflows w SET due_at = clock_timestamp() WHERE w.job_id = OLD.id;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER workflow_ends AFTER UPDATE ON daybook.jobs
-    FOR EACH ROW WHEN (NEW.state IN ('failed', 'cancelled') AND OLD.state <> NEW.state OR NEW.cancel_requested AND NOT OLD.cancel_requested)
-    EXECUTE FUNCTION daybook.end_job_workflow();
-CREATE TRIGGER workflow_goes AFTER DELETE ON daybook.jobs
-    FOR EACH ROW WHEN (OLD.state IN ('pending', 'leased'))
-    EXECUTE FUNCTION daybook.end_job_workflow();
 
 -- +goose StatementEnd
 
 -- +goose Down
-DROP TRIGGER workflow_goes ON daybook.jobs;
-DROP TRIGGER workflow_ends ON daybook.jobs;
-DROP FUNCTION daybook.end_job_workflow;
 DROP TABLE daybook.job_workflows;

@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,7 @@ func TestJobConstraints(t *testing.T) {
 		finished = "finished_has_time"
 		failed   = "failed_has_error"
 	)
+	unleased := slices.DeleteFunc(slices.Clone(times), func(column string) bool { return column == "attempt_started_at" })
 	for _, c := range []struct {
 		name string
 		set  map[string]string
@@ -57,6 +59,19 @@ func TestJobConstraints(t *testing.T) {
 		{"leased without turn", map[string]string{"state": "'leased'", "turn_id": "NULL"}, lease},
 		{"leased without attempt", map[string]string{"state": "'leased'", "run_count": "0"}, lease},
 		{"pending with worker", map[string]string{"worker": "'w'"}, lease},
+		{"pending with turn", map[string]string{"turn_id": "'t'"}, lease},
+		{"pending with fence", map[string]string{"fence": "1"}, lease},
+		{"pending with leased generation", map[string]string{"leased_generation": "1"}, lease},
+		{"pending with start", map[string]string{"attempt_started_at": "now()"}, lease},
+		{"pending and detached", map[string]string{"detached": "true"}, lease},
+		{"completed and working", map[string]string{"state": "'completed'", "finished_at": "now()", "working": "true"}, lease},
+		{"completed, to be cancelled", map[string]string{"state": "'completed'", "finished_at": "now()", "cancel_requested": "true"}, "cancel_only_while_leased"},
+		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
+		{"long queue", map[string]string{"queue": "repeat('q', 65)"}, "jobs_queue_check"},
+		{"no sequence", map[string]string{"sequence": "''"}, "jobs_sequence_check"},
+		{"too many attempts", map[string]string{"run_count": "1000001"}, "jobs_run_count_check"},
+		{"too many reclaims", map[string]string{"reclaims": "1000001"}, "jobs_reclaims_check"},
+		{"priority 0", map[string]string{"priority": "0"}, "jobs_priority_check"},
 		{"pending and working", map[string]string{"working": "true"}, lease},
 		{"completed without time", map[string]string{"state": "'completed'"}, finished},
 		{"pending with time", map[string]string{"finished_at": "now()"}, finished},
@@ -82,10 +97,27 @@ func TestJobConstraints(t *testing.T) {
 		{"negative reclaims", map[string]string{"reclaims": "-1"}, "jobs_reclaims_check"},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, queued(c.set)))
+		if c.set["input_hash"] == "" && c.set["idempotency_key"] == "" && c.set["unique_hash"] == "" {
+			// Plain rows have a condition of their own.
+			plain := map[string]string{"input_hash": "NULL"}
+			maps.Copy(plain, c.set)
+			assertRefused(t, "plain, "+c.name, c.refuses, attempt(t, db, queued(plain)))
+		}
 	}
-	for _, column := range times {
-		for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
-			assertRefused(t, column+" "+at, "times_are_readable", attempt(t, db, queued(map[string]string{"state": "'leased'", column: at})))
+	for _, row := range []struct {
+		set     map[string]string
+		columns []string
+	}{
+		{map[string]string{"state": "'leased'"}, times},
+		{map[string]string{"input_hash": "NULL"}, unleased},
+		{map[string]string{"input_hash": "NULL", "state": "'completed'", "finished_at": "now()"}, append(slices.Clone(unleased), "finished_at")},
+	} {
+		for _, column := range row.columns {
+			for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
+				set := maps.Clone(row.set)
+				set[column] = at
+				assertRefused(t, fmt.Sprint(row.set, column, at), "times_are_readable", attempt(t, db, queued(set)))
+			}
 		}
 	}
 	key := map[string]string{"idempotency_key": "'k'"}

@@ -124,7 +124,7 @@ type Job struct {
 	Queue *string `gorm:"column:queue" json:"queue,omitempty"`
 	// Sequence is the key of its sequence: the jobs of one organization and key are worked one after the other. Nil: it has none.
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
-	// Awaited says that other jobs may wait for its end.
+	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 }
 

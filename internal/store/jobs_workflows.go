@@ -58,18 +58,20 @@ type LeftWorkflow struct {
 func ClaimLeftWorkflows(ctx context.Context, q Querier, namespace string) ([]LeftWorkflow, error) {
 	const stmt = `
 WITH due AS (
-    SELECT job_id FROM daybook.job_workflows
-     WHERE due_at <= clock_timestamp() AND namespace = $1
-     ORDER BY due_at
+    SELECT w.job_id, open.id IS NULL AS over
+      FROM daybook.job_workflows w
+      -- The limit keeps this a lookup by key for each.
+      LEFT JOIN LATERAL (SELECT j.id FROM daybook.jobs j WHERE j.id = w.job_id AND j.state IN ('pending', 'leased') AND NOT j.cancel_requested LIMIT 1) open ON true
+     WHERE w.namespace = $1 AND CASE WHEN w.due_at IS NULL THEN open.id IS NULL ELSE w.due_at <= clock_timestamp() END
+     ORDER BY w.due_at, w.asked_at
      LIMIT 50
-       FOR NO KEY UPDATE SKIP LOCKED
+       FOR NO KEY UPDATE OF w SKIP LOCKED
 )
 UPDATE daybook.job_workflows w
    SET due_at = clock_timestamp() + interval '30 seconds'
   FROM due
  WHERE w.job_id = due.job_id
-RETURNING w.job_id, w.due_at,
-          NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id AND j.state IN ('pending', 'leased') AND NOT j.cancel_requested),
+RETURNING w.job_id, w.due_at, due.over,
           extract(epoch FROM clock_timestamp() - w.asked_at)::float8, extract(epoch FROM clock_timestamp() - w.cancelled_at)::float8,
           w.grace_seconds`
 	rows, err := q.Query(ctx, stmt, namespace)

@@ -100,11 +100,11 @@ SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
  WHERE q.state = 'pending' AND q.ready_at < '9999-12-31 00:00:00+00' AND o.paused_at IS NULL/* jobs */ AND q.fleet = @fleet AND u.paused_at IS NULL/* accounting: */
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
-	var seconds *float64
-	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&seconds); err != nil || seconds == nil {
+	var wait *float64
+	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&wait); err != nil || wait == nil {
 		return 0, false, Wrap("look for what is due next", err)
 	}
-	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
+	return max(0, seconds(*wait)), true, nil
 }
 
 // PassTime moves the time of every waiting job back, as if that much time had passed: that at which it is due, or is to be due when it need not

@@ -43,11 +43,11 @@ SELECT extract(epoch FROM min(o.scheduled_at) - clock_timestamp())::float8
   FROM queues.open_task o
  WHERE o.leased_until IS NULL AND o.task_type = ANY ($1)
    AND NOT EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL)`
-	var seconds *float64
-	if err := q.Pool().QueryRow(ctx, stmt, q.types).Scan(&seconds); err != nil || seconds == nil {
+	var wait *float64
+	if err := q.Pool().QueryRow(ctx, stmt, q.types).Scan(&wait); err != nil || wait == nil {
 		return 0, false, Wrap("look for what is due next", err)
 	}
-	return max(0, time.Duration(*seconds*float64(time.Second))), true, nil
+	return max(0, seconds(*wait)), true, nil
 }
 
 // PassTime moves the time of every waiting task back, as if that much time had passed. The facts keep the times for which tasks were asked.

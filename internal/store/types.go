@@ -37,9 +37,9 @@ func TypesOnRecord(ctx context.Context, q Querier) ([]TypeOnRecord, error) {
 	const stmt = `
 SELECT kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker, first_seen, last_seen FROM daybook.job_types ORDER BY kind, type`
 	types, err := Collect(ctx, q, func(row pgx.CollectableRow) (t TypeOnRecord, err error) {
-		var seconds float64
-		err = row.Scan(&t.Kind, &t.Type, &t.AliasOf, &t.Owner, &t.MaxAttempts, &seconds, &t.Parallel, &t.Bulk, &t.Worker, &t.FirstSeen, &t.LastSeen)
-		t.Timeout = time.Duration(seconds * float64(time.Second))
+		var timeout float64
+		err = row.Scan(&t.Kind, &t.Type, &t.AliasOf, &t.Owner, &t.MaxAttempts, &timeout, &t.Parallel, &t.Bulk, &t.Worker, &t.FirstSeen, &t.LastSeen)
+		t.Timeout = seconds(timeout)
 		return t, err
 	}, stmt)
 	return types, Wrap("read the types on record", err)

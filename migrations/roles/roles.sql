@@ -46,8 +46,7 @@ GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, dayboo
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks TO daybook_domain, daybook_worker;
--- Who cancels a job has its workflow cancelled by a worker, which keeps the record of open workflows.
-GRANT UPDATE ON daybook.job_workflows TO daybook_domain;
+-- A worker keeps the record of open workflows, and cancels those whose jobs have ended.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_workflows TO daybook_worker;
 -- It makes the named queues that it enqueues in. A worker makes the record of its fleet, and counts what begins of a queue with a rate.
 GRANT INSERT, UPDATE ON daybook.queues TO daybook_domain;
