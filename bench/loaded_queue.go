@@ -24,6 +24,8 @@ type loadedQueue struct {
 	patience time.Duration
 	// open counts what is not finished, held lists the numbers of the jobs that a worker holds, found lists all jobs.
 	open, held, found string
+	// scan reads the whole table of jobs.
+	scan string
 	// completed lists the numbers of the completed jobs and when the transaction that completed each was committed.
 	completed string
 }
@@ -34,6 +36,7 @@ func daybookLoaded(patience time.Duration) loadedQueue {
 		open:  `SELECT count(*) FROM daybook.jobs WHERE state IN ('pending', 'leased')`,
 		held:  `SELECT (payload->>'number')::bigint FROM daybook.jobs WHERE state = 'leased' AND worker = $1`,
 		found: `SELECT (payload->>'number')::bigint, state NOT IN ('pending', 'leased'), run_count > 1 FROM daybook.jobs`,
+		scan:  `SELECT count(*) FROM daybook.jobs WHERE payload->>'number' = '-1'`,
 
 		completed: `SELECT (payload->>'number')::bigint, pg_xact_commit_timestamp(xmin) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`,
 	}
@@ -45,6 +48,7 @@ func riverLoaded(name string, s riverSettings, patience time.Duration) loadedQue
 		open:  `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`,
 		held:  `SELECT (args->>'number')::bigint FROM river_job WHERE state = 'running' AND attempted_by[array_upper(attempted_by, 1)] = $1`,
 		found: `SELECT (args->>'number')::bigint, finalized_at IS NOT NULL, attempt > 1 FROM river_job`,
+		scan:  `SELECT count(*) FROM river_job WHERE args->>'number' = '-1'`,
 
 		completed: `SELECT (args->>'number')::bigint, pg_xact_commit_timestamp(xmin) FROM river_job WHERE state = 'completed' AND attempt = 1`,
 	}
