@@ -25,8 +25,10 @@ const (
 	recentLag  = 250 * time.Millisecond
 	recentLong = 500 * time.Millisecond
 	longLag    = 3 * time.Second
-	// recentRows is how many rows a recent scan reads, the youngest; what is older is left to the full scan.
+	// recentRows is how many rows a recent scan reads, the youngest; what is older is left to the full scan. An idle worker reads as many as
+	// idleRows: without them it would make a full scan, which costs more where a snapshot keeps dead rows.
 	recentRows = 1000
+	idleRows   = 5000
 	// longest is as far back as the first recent scan reaches.
 	longest = 24 * time.Hour
 	// capTries is how many partitions of capped organizations are tried again after a scan.
@@ -149,13 +151,17 @@ SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most, false,
 // idle worker would scan again and again for those.
 const leastDue = 5 * time.Millisecond
 
-// scanRecent finds what has fallen due since the last recent scan. With next it returns how long it is until the next job
+// scanRecent finds what has fallen due since the last recent scan. With next, for an idle worker, it returns how long it is until the next job
 // falls due. more says that it has not read all.
 func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room Room) (due time.Duration, more bool, err error) {
 	l := &s.scans
 	since := min(now.Sub(l.recent), longest) + recentLag
 	if long := min(now.Sub(l.longAgo), longest); long > recentLong {
 		since = long + longLag
+	}
+	most := recentRows
+	if next {
+		most = idleRows
 	}
 	var all []seen
 	_, err = inOrder(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
@@ -173,7 +179,7 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 			due = max(seconds(in)+time.Millisecond, leastDue)
 		}
 		return struct{}{}, err
-	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": recentRows, "next": next}))
+	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": most, "next": next}))
 	if err != nil {
 		return 0, false, err
 	}

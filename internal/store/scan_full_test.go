@@ -110,3 +110,51 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 		return assert.NoError(t, err) && assert.Empty(t, leased.Jobs) && leased.Wait() == 0
 	}, time.Minute, 10*time.Millisecond)
 }
+
+// TestBurstNeedsNoFullScan: an idle worker finds what falls due at once by a recent scan, also where a full scan has just turned out to be slow.
+func TestBurstNeedsNoFullScan(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	slow := &slowScan{begun: make(chan struct{}), opened: make(chan struct{})}
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	config.ConnConfig.Tracer = slow
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s, turn := store.New(pool), b.turn("run/0/1")
+	for wait := time.Duration(1); wait > 0; time.Sleep(wait) {
+		leased, err := s.Lease(t.Context(), turn, 10)
+		require.NoError(t, err)
+		wait = leased.Wait()
+	}
+	var begun, ended atomic.Int32
+	ctx := t.Context()
+	go func() {
+		for {
+			select {
+			case <-slow.begun:
+			case <-ctx.Done():
+				return
+			}
+			begun.Add(1)
+			time.Sleep(500 * time.Millisecond) // another one is allowed after 49 times that
+			slow.opened <- struct{}{}
+			ended.Add(1)
+		}
+	}()
+	slow.closed.Store(true)
+	require.Eventually(t, func() bool {
+		_, err := s.Lease(t.Context(), turn, 10)
+		return assert.NoError(t, err) && ended.Load() == 1
+	}, time.Minute, 10*time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // it was sent, and is answered by now
+
+	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) SELECT 'org_1', 'd_' || i, 1, clock_timestamp() FROM generate_series(1, 2000) AS i`)
+	for n := 0; n < 2000; {
+		leased, err := s.Lease(ctx, turn, 500)
+		require.NoError(t, err)
+		n += len(leased.Jobs)
+	}
+	assert.EqualValues(t, 1, begun.Load())
+}
