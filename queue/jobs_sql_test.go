@@ -58,6 +58,7 @@ func TestSQLRequestsThatAreWrong(t *testing.T) {
 		{"empty key", "DB010", `'o', 'mail', '{}', idempotency_key => ''`},
 		{"long key", "DB010", `'o', 'mail', '{}', idempotency_key => repeat('€', 86)`},
 		{"priority 0", "DB010", `'o', 'mail', '{}', priority => 0`},
+		{"priority that is no smallint", "DB010", `'o', 'mail', '{}', priority => 40000`},
 		{"no attempts", "DB010", `'o', 'mail', '{}', max_attempts => 0`},
 		{"1001 attempts", "DB010", `'o', 'mail', '{}', max_attempts => 1001`},
 		{"never", "DB010", `'o', 'mail', '{}', ready_at => 'infinity'`},

@@ -227,7 +227,7 @@ WITH v AS (
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
 
-// completePlainly is completeStmt for attempts of which none is rescheduled.
+// completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback.
 var completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
 
 func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
@@ -260,7 +260,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	}
 	var again int
 	stmt := k.sql(completePlainly)
-	if counts[models.OutcomeRescheduled] > 0 {
+	if counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }) {
 		stmt = k.sql(completeStmt)
 	}
 	batch.Queue(stmt, turn.args(Args{

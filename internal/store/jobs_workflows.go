@@ -54,24 +54,38 @@ type LeftWorkflow struct {
 	Grace time.Duration
 }
 
-// ClaimLeftWorkflows returns workflows of a namespace whose jobs have ended, 50 at most, each to one worker: another one finds it half a minute later.
+// ClaimLeftWorkflows returns workflows of a namespace whose jobs have ended, each to one worker: another one finds it half a minute later. At most 25 are
+// claimed for the first time, and 25 again, so that neither keep the others waiting.
+//
+// A record is left alone for a second after an attempt has asked for its workflow. The statement may have read the job before it was tried again: where the
+// record changes meanwhile, PostgreSQL looks at the new record and not at the job again.
 func ClaimLeftWorkflows(ctx context.Context, q Querier, namespace string) ([]LeftWorkflow, error) {
 	const stmt = `
-WITH due AS (
-    SELECT w.job_id, open.id IS NULL AS over
+WITH again AS (
+    SELECT w.job_id
+      FROM daybook.job_workflows w
+     WHERE w.namespace = $1 AND w.due_at <= clock_timestamp()
+     ORDER BY w.due_at
+     LIMIT 25
+       FOR NO KEY UPDATE SKIP LOCKED
+), ended AS (
+    SELECT w.job_id
       FROM daybook.job_workflows w
       -- The limit keeps this a lookup by key for each.
       LEFT JOIN LATERAL (SELECT j.id FROM daybook.jobs j WHERE j.id = w.job_id AND j.state IN ('pending', 'leased') AND NOT j.cancel_requested LIMIT 1) open ON true
-     WHERE w.namespace = $1 AND CASE WHEN w.due_at IS NULL THEN open.id IS NULL ELSE w.due_at <= clock_timestamp() END
-     ORDER BY w.due_at, w.asked_at
-     LIMIT 50
+     WHERE w.namespace = $1 AND w.due_at IS NULL AND open.id IS NULL AND w.asked_at < statement_timestamp() - interval '1 second'
+     ORDER BY w.asked_at
+     LIMIT 25
        FOR NO KEY UPDATE OF w SKIP LOCKED
+), due AS (
+    SELECT job_id FROM again UNION ALL SELECT job_id FROM ended
 )
 UPDATE daybook.job_workflows w
    SET due_at = clock_timestamp() + interval '30 seconds'
   FROM due
  WHERE w.job_id = due.job_id
-RETURNING w.job_id, w.due_at, due.over,
+RETURNING w.job_id, w.due_at,
+          NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id AND j.state IN ('pending', 'leased') AND NOT j.cancel_requested),
           extract(epoch FROM clock_timestamp() - w.asked_at)::float8, extract(epoch FROM clock_timestamp() - w.cancelled_at)::float8,
           w.grace_seconds`
 	rows, err := q.Query(ctx, stmt, namespace)
