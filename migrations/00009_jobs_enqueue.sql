@@ -250,7 +250,7 @@ DECLARE
 BEGIN
     -- Most requests ask for no more than this. One statement checks and serves them, because PL/pgSQL prepares each expression that it comes by anew in
     -- each transaction: the rest of this function takes a fifth of what an enqueue costs then.
-    -- The planner may cast a priority that is known to it before it looks at what the request is.
+    -- A priority out of range is left to the checks below: the planner may cast it to smallint, and fail, before the statement's condition is looked at.
     IF num_nonnulls(enqueue_job.idempotency_key, enqueue_job.queue, enqueue_job.sequence, enqueue_job.after) = 0 AND NOT unique_payload
        AND coalesce(enqueue_job.priority, 2) BETWEEN 1 AND 3 THEN
         INSERT INTO daybook.jobs (org_id, type, payload, ready_at, first_ready_at, priority, max_attempts)

@@ -46,18 +46,25 @@ func (s *slowScan) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 
 func (s *slowScan) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+// withSlowScan returns a store whose full scans can be kept from being sent.
+func (b *bundle) withSlowScan() (*store.Store, *slowScan) {
+	b.t.Helper()
+	slow := &slowScan{begun: make(chan struct{}), opened: make(chan struct{})}
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(b.t, err)
+	config.ConnConfig.Tracer = slow
+	pool, err := pgxpool.NewWithConfig(b.t.Context(), config)
+	require.NoError(b.t, err)
+	b.t.Cleanup(pool.Close)
+	return store.New(pool), slow
+}
+
 // TestNewWorkDoesNotWaitForASlowScan: an old snapshot that keeps dead rows makes the full scan slow, for as long as seconds.
 func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	slow := &slowScan{begun: make(chan struct{}), opened: make(chan struct{})}
-	config, err := pgxpool.ParseConfig(b.URL)
-	require.NoError(t, err)
-	config.ConnConfig.Tracer = slow
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	s, turn := store.New(pool), b.turn("run/0/1")
+	s, slow := b.withSlowScan()
+	turn := b.turn("run/0/1")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	for wait := time.Duration(1); wait > 0; {
@@ -86,7 +93,7 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 	}
 	for i := range 3 {
 		id := fmt.Sprint("new_", i)
-		_, err = store.EnqueueAccountingJob(ctx, b.Pool, "org_1", id, 1, nil, 0)
+		_, err := store.EnqueueAccountingJob(ctx, b.Pool, "org_1", id, 1, nil, 0)
 		require.NoError(t, err)
 		leased, err := s.Lease(ctx, turn, 10)
 		require.NoError(t, err, "the scan waits for the slow one")
@@ -115,14 +122,8 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 func TestBurstNeedsNoFullScan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	slow := &slowScan{begun: make(chan struct{}), opened: make(chan struct{})}
-	config, err := pgxpool.ParseConfig(b.URL)
-	require.NoError(t, err)
-	config.ConnConfig.Tracer = slow
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	s, turn := store.New(pool), b.turn("run/0/1")
+	s, slow := b.withSlowScan()
+	turn := b.turn("run/0/1")
 	for wait := time.Duration(1); wait > 0; time.Sleep(wait) {
 		leased, err := s.Lease(t.Context(), turn, 10)
 		require.NoError(t, err)
