@@ -316,8 +316,6 @@ func TestWebhookReadsNoMoreOfAnAnswerThanItMust(t *testing.T) {
 
 func TestWebhookNetworkErrors(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	rude := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
@@ -329,7 +327,7 @@ func TestWebhookNetworkErrors(t *testing.T) {
 	foreign.Config.ErrorLog = nil
 	t.Cleanup(foreign.Close)
 	for name, c := range map[string]struct{ url, reason string }{
-		"refused":     {closed.URL, "connection refused"},
+		"refused":     {"http://127.0.0.1:1", "connection refused"}, // no other program gets a port below 1024 by chance
 		"closed":      {rude.URL, "closed the connection without an answer"},
 		"no TLS":      {strings.Replace(plain.URL, "http:", "https:", 1), ""},
 		"certificate": {foreign.URL, "certificate is not trusted"},
