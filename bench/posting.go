@@ -10,21 +10,20 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// attempted is the number that the newest attempt drew. It costs next to nothing to ask for, and is never behind the attempts
-// that are logged.
+// attempted is the number that the newest attempt of the log drew: of those at documents, for a job's row keeps the attempt that completed it. It costs next
+// to nothing to ask for, and is never behind the attempts that are logged.
 func attempted(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
-	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.attempts_id_seq'), 0)`)
+	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.attempt_log_id_seq'), 0)`)
 }
 
-// awaitAttempts returns when ended says so. It does not ask before as many attempts are logged as there are jobs: until
-// then the answer is known, and a queue that is busy is expensive to ask.
-func awaitAttempts(ctx context.Context, pool *pgxpool.Pool, jobs int, ended func(context.Context) (bool, error)) error {
+// awaitEmpty returns when ended says so. It does not ask before near does, which is cheap: a queue that is busy is expensive to ask. near also tells
+// how far the work has come.
+func awaitEmpty(ctx context.Context, near func(context.Context) (bool, int64, error), ended func(context.Context) (bool, error)) error {
 	err := await(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
-		n, err := attempted(ctx, pool)
-		if err != nil || n < int64(jobs) {
-			return false, n, err
+		ready, n, err := near(ctx)
+		if err == nil && ready {
+			ready, err = ended(ctx)
 		}
-		ready, err := ended(ctx)
 		return ready, n, err
 	})
 	if err != nil {
@@ -35,7 +34,10 @@ func awaitAttempts(ctx context.Context, pool *pgxpool.Pool, jobs int, ended func
 
 // awaitEnds returns when no job of the accounting queue is pending or leased any more.
 func awaitEnds(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
-	return awaitAttempts(ctx, pool, jobs, func(ctx context.Context) (bool, error) {
+	return awaitEmpty(ctx, func(ctx context.Context) (bool, int64, error) {
+		n, err := attempted(ctx, pool)
+		return n >= int64(jobs), n, err
+	}, func(ctx context.Context) (bool, error) {
 		open, err := one[bool](ctx, pool, `SELECT EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending')
     OR EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased')`)
 		return !open, err

@@ -44,7 +44,7 @@ UPDATE daybook.jobs SET state = $2::text::daybook.job_state, run_count = 1, fini
        last_error = 'x', last_error_code = 'HANDLER_ERROR'
  WHERE id = ANY ($1)`, ids, string(state), days)
 	b.exec(`
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, started_at, ended_at, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, started_at, ended_at, turn_id, fence)
 SELECT id, org_id, 'jobs', type, 1, 'completed', clock_timestamp() - make_interval(days => $2), clock_timestamp() - make_interval(days => $2), 'run/0/1', 1
   FROM daybook.jobs WHERE id = ANY ($1)`, ids, days)
 	b.exec(`
@@ -107,7 +107,7 @@ func TestCleanupRemovesAttemptsAtAccountingJobs(t *testing.T) {
 	b.exec(`UPDATE daybook.accounting_work_queue SET state = 'completed', finished_at = clock_timestamp() WHERE document_id = 'done'`)
 	b.exec(`UPDATE daybook.accounting_work_queue SET state = 'failed', finished_at = clock_timestamp(), last_error = 'x', last_error_code = 'x' WHERE document_id = 'dead'`)
 	b.exec(`
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, ended_at, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, ended_at, turn_id, fence)
 SELECT id, org_id, document_id, 1, n, 'retried', 'x', clock_timestamp() - interval '100 days', clock_timestamp() - make_interval(days => CASE n WHEN 5 THEN 1 ELSE 100 END), 'run/0/1', 1
   FROM daybook.accounting_work_queue, generate_series(1, 5) n`)
 	impacts, entries := b.left("daybook.impacts"), b.left("daybook.entries")

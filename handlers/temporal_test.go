@@ -74,7 +74,7 @@ func TestWorkflowWorksAJob(t *testing.T) {
 	assert.Equal(t, want, result[map[string]any](t, b.job(id)))
 
 	// As if the worker had ended before the job was completed: the next attempt finds the result.
-	b.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, ready_at = now(), result = NULL WHERE id = $1`, id)
+	b.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL, ready_at = now(), result = NULL WHERE id = $1`, id)
 	b.work()
 	assert.Equal(t, want, result[map[string]any](t, b.job(id)))
 	assert.EqualValues(t, 1, runs.Load(), "it runs once")

@@ -47,7 +47,13 @@ CREATE TABLE daybook.jobs (
     -- Which named queue works it, what it is worked in turn with, and whether what becomes of it concerns others (00023_waits.sql).
     queue             text COLLATE "C",
     sequence          text COLLATE "C",
-    awaited           boolean NOT NULL DEFAULT false
+    awaited           boolean NOT NULL DEFAULT false,
+
+    -- The attempt that completed the job, which is its last: its number is run_count and its end finished_at. It has no row in attempt_log.
+    completed_turn_id    text COLLATE "C",
+    completed_fence      bigint,
+    completed_by         text,
+    completed_started_at timestamptz
 ) WITH (
     -- As accounting_work_queue.
     fillfactor = 75,
@@ -66,6 +72,10 @@ COMMENT ON COLUMN daybook.jobs.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures. While the job waits for something, when it is to be due';
 COMMENT ON COLUMN daybook.jobs.queue IS 'The named queue; null: the queue default';
 COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one organization and key are worked one after the other';
+COMMENT ON COLUMN daybook.jobs.completed_turn_id IS 'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
+COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
+COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the job';
+COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
 COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback: its changes are looked at';
 
 -- What a row of the queue must be, as for accounting_work_queue.
@@ -78,12 +88,15 @@ AS $$
 BEGIN
     IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
-       AND (job.state = 'pending' AND job.finished_at IS NULL OR job.state = 'completed' AND job.finished_at IS NOT NULL)
+       AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
+           = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
        AND octet_length(job.org_id) BETWEEN 1 AND 255 AND octet_length(job.type) <= 64 AND job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-       AND jsonb_typeof(job.payload) = 'object' AND job.priority BETWEEN 1 AND 3 AND job.run_count BETWEEN 0 AND 1000000 AND job.reclaims = 0
+       AND jsonb_typeof(job.payload) = 'object' AND job.priority BETWEEN 1 AND 3 AND job.run_count BETWEEN (job.state = 'completed')::integer AND 1000000 AND job.reclaims = 0
        AND NOT (job.working OR job.detached OR job.cancel_requested)
-       AND least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at) >= '0001-01-01 00:00:00+00'
-       AND greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at) <= '9999-12-31 23:59:59+00' THEN
+       AND least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at, job.completed_started_at)
+               >= '0001-01-01 00:00:00+00'
+       AND greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at, job.completed_started_at)
+               <= '9999-12-31 23:59:59+00' THEN
         RETURN true;
     END IF;
     RETURN CASE
@@ -104,12 +117,17 @@ BEGIN
                   THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
                   ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
              END THEN daybook.refuse_row('jobs', 'leased_has_lease')
+        WHEN num_nonnulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) <> 0
+             AND (job.state <> 'completed' OR job.run_count <= 0
+                  OR num_nulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) > 0)
+             THEN daybook.refuse_row('jobs', 'completed_has_attempt')
         WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('jobs', 'cancel_only_while_leased')
         WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('jobs', 'failed_has_error')
         WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL) THEN daybook.refuse_row('jobs', 'finished_has_time')
-        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
-                 < '0001-01-01 00:00:00+00'
-             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                   job.completed_started_at) < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                         job.completed_started_at)
                  > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('jobs', 'times_are_readable')
         ELSE true END;
 END
@@ -168,6 +186,20 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Each attempt of every kind. A completed job is final, so that what completed it can stay in its row: that saves each job a row of the log and an index entry.
+-- Among the attempts of its job it has the highest id.
+CREATE VIEW daybook.attempts AS
+SELECT id, job_id, org_id, kind, document_id, version, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence,
+       workflow_run_id, times, first_started_at
+  FROM daybook.attempt_log
+UNION ALL
+SELECT 9007199254740991, j.id, j.org_id, 'jobs', NULL::text COLLATE "C", NULL::bigint, j.type, j.run_count, 'completed'::daybook.attempt_outcome, NULL::text, NULL::text,
+       j.completed_started_at, j.finished_at, j.completed_by, j.completed_turn_id, j.completed_fence,
+       split_part(j.completed_turn_id COLLATE "default", '/', 1), 1, NULL::timestamptz
+  FROM daybook.jobs j
+ WHERE j.state = 'completed' AND j.completed_turn_id IS NOT NULL;
+COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed background jobs, which the rows of the jobs keep';
 
 -- What a job is about: pairs of words by which it is found.
 CREATE TABLE daybook.job_links (
@@ -230,7 +262,8 @@ COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls th
 -- +goose StatementEnd
 
 -- +goose Down
-DELETE FROM daybook.attempts WHERE kind = 'jobs';
+DROP VIEW daybook.attempts;
+DELETE FROM daybook.attempt_log WHERE kind = 'jobs';
 DROP TABLE daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
 DROP FUNCTION daybook.wake_job_queue, daybook.jobs_key;
 ALTER TABLE daybook.jobs DROP CONSTRAINT sound;

@@ -31,7 +31,7 @@ SELECT j.id,
        CASE j.state WHEN 'completed' THEN j.finished_at END AS completed_at,
        j.last_error,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('error', a.error, 'error_code', a.error_code, 'timestamp', a.ended_at, 'attempt', a.attempt) ORDER BY a.id), '[]')
-          FROM daybook.attempts a
+          FROM daybook.attempt_log a
          WHERE a.job_id = j.id AND a.outcome IN ('retried', 'failed', 'lost')) AS error_history,
        j.result,
        j.created_at,

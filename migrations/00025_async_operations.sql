@@ -131,9 +131,11 @@ DECLARE
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
                                 WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
 BEGIN
-    INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
-    VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
-            job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
+    IF ends <> 'completed' THEN
+        INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
+        VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
+                job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
+    END IF;
     UPDATE daybook.jobs j
        SET state = ends::daybook.job_state,
            run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
@@ -144,6 +146,9 @@ BEGIN
            last_error = left(end_async_operation.error, 4096), last_error_code = end_async_operation.code,
            last_attempted_at = j.attempt_started_at, updated_at = clock_timestamp(),
            reclaims = CASE WHEN end_async_operation.outcome = 'lost' AND NOT again AND ends = 'pending' THEN least(j.reclaims, 999999) + 1 ELSE 0 END,
+           completed_turn_id = CASE WHEN ends = 'completed' THEN j.turn_id END, completed_fence = CASE WHEN ends = 'completed' THEN j.fence END,
+           completed_by = CASE WHEN ends = 'completed' THEN coalesce(j.worker, '') END,
+           completed_started_at = CASE WHEN ends = 'completed' THEN j.attempt_started_at END,
            cancel_requested = false, working = false,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
      WHERE j.id = job.id;

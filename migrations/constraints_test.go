@@ -138,7 +138,7 @@ func TestOtherConstraints(t *testing.T) {
 	const (
 		organization = `INSERT INTO daybook.organizations (id) VALUES ('o')`
 		document     = `INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date, content) VALUES `
-		attempts     = `INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence) VALUES `
+		attempts     = `INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence) VALUES `
 		accounts     = `INSERT INTO daybook.accounts (org_id, code, type) VALUES `
 		ruleSets     = `INSERT INTO daybook.rule_sets (org_id, version, name, source, sha256) VALUES `
 	)
@@ -151,9 +151,9 @@ func TestOtherConstraints(t *testing.T) {
 		{"document of a long organization", "documents_org_id_check", document + `(repeat('a', 256), 'd', 'invoice', 'in', 'EUR', '2026-03-14', '{}')`},
 
 		{"attempt", "", attempts + `('j', 'o', 'd', 1, 1, 'completed', NULL, now(), 't', 1)`},
-		{"attempt 0", "attempts_attempt_check", attempts + `('j', 'o', 'd', 1, 0, 'completed', NULL, now(), 't', 1)`},
-		{"failed without a code", "attempts_check", attempts + `('j', 'o', 'd', 1, 1, 'failed', NULL, now(), 't', 1)`},
-		{"retried without a code", "attempts_check", attempts + `('j', 'o', 'd', 1, 1, 'retried', NULL, now(), 't', 1)`},
+		{"attempt 0", "attempt_log_attempt_check", attempts + `('j', 'o', 'd', 1, 0, 'completed', NULL, now(), 't', 1)`},
+		{"failed without a code", "attempt_log_check", attempts + `('j', 'o', 'd', 1, 1, 'failed', NULL, now(), 't', 1)`},
+		{"retried without a code", "attempt_log_check", attempts + `('j', 'o', 'd', 1, 1, 'retried', NULL, now(), 't', 1)`},
 		{"retried with a code", "", attempts + `('j', 'o', 'd', 1, 1, 'retried', 'TIMEOUT', now(), 't', 1)`},
 
 		{"organization without an id", "organizations_id_check", `INSERT INTO daybook.organizations (id) VALUES ('')`},

@@ -40,7 +40,17 @@ func TestJobConstraints(t *testing.T) {
 		lease    = "leased_has_lease"
 		finished = "finished_has_time"
 		failed   = "failed_has_error"
+		ended    = "completed_has_attempt"
 	)
+	// by is a completed job that keeps its attempt, but for what set says.
+	by := func(set map[string]string) map[string]string {
+		row := map[string]string{
+			"state": "'completed'", "finished_at": "now()", "run_count": "1",
+			"completed_turn_id": "'t'", "completed_fence": "1", "completed_by": "''", "completed_started_at": "now()",
+		}
+		maps.Copy(row, set)
+		return row
+	}
 	unleased := slices.DeleteFunc(slices.Clone(times), func(column string) bool { return column == "attempt_started_at" })
 	for _, c := range []struct {
 		name string
@@ -52,6 +62,7 @@ func TestJobConstraints(t *testing.T) {
 		{"leased", map[string]string{"state": "'leased'"}, ""},
 		{"leased and working, to be cancelled", map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"}, ""},
 		{"completed", map[string]string{"state": "'completed'", "finished_at": "now()"}, ""},
+		{"completed by an attempt", by(nil), ""},
 		{"failed", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, ""},
 		{"the longest of everything", map[string]string{"org_id": "repeat('o', 255)", "type": "repeat('t', 64)", "idempotency_key": "repeat('k', 255)", "max_attempts": "1000"}, ""},
 		{"a type with all characters", map[string]string{"type": "'Ab_9.c:d-e'"}, ""},
@@ -66,6 +77,13 @@ func TestJobConstraints(t *testing.T) {
 		{"pending and detached", map[string]string{"detached": "true"}, lease},
 		{"completed and working", map[string]string{"state": "'completed'", "finished_at": "now()", "working": "true"}, lease},
 		{"completed, to be cancelled", map[string]string{"state": "'completed'", "finished_at": "now()", "cancel_requested": "true"}, "cancel_only_while_leased"},
+		{"completed by no turn", by(map[string]string{"completed_turn_id": "NULL"}), ended},
+		{"completed by no fence", by(map[string]string{"completed_fence": "NULL"}), ended},
+		{"completed by no worker", by(map[string]string{"completed_by": "NULL"}), ended},
+		{"completed by an attempt that did not begin", by(map[string]string{"completed_started_at": "NULL"}), ended},
+		{"completed by an attempt without a number", by(map[string]string{"run_count": "0"}), ended},
+		{"cancelled, and completed by an attempt", by(map[string]string{"state": "'cancelled'"}), ended},
+		{"pending, and completed by an attempt", by(map[string]string{"state": "'pending'", "finished_at": "NULL"}), ended},
 		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
 		{"long queue", map[string]string{"queue": "repeat('q', 65)"}, "jobs_queue_check"},
 		{"no sequence", map[string]string{"sequence": "''"}, "jobs_sequence_check"},
@@ -111,6 +129,8 @@ func TestJobConstraints(t *testing.T) {
 		{map[string]string{"state": "'leased'"}, times},
 		{map[string]string{"input_hash": "NULL"}, unleased},
 		{map[string]string{"input_hash": "NULL", "state": "'completed'", "finished_at": "now()"}, append(slices.Clone(unleased), "finished_at")},
+		{by(nil), []string{"completed_started_at"}},
+		{by(map[string]string{"input_hash": "NULL"}), []string{"finished_at", "completed_started_at"}},
 	} {
 		for _, column := range row.columns {
 			for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
@@ -132,7 +152,7 @@ func TestConstraintsBesideJobs(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	const (
-		attempts = `INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type, document_id, version)
+		attempts = `INSERT INTO daybook.attempt_log (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type, document_id, version)
 		            VALUES ('j', 'o', 1, 'completed', now(), 't', 1, `
 		tokens     = `INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES `
 		links      = `INSERT INTO daybook.job_links (job_id, kind, id) SELECT id, `
@@ -195,8 +215,8 @@ func TestDownWithJobs(t *testing.T) {
 	db := pgtest.New(t)
 	_, err := db.Pool.Exec(t.Context(), `
 SELECT daybook.enqueue_job('o', 'mail', '{}', links => '[{"kind": "k", "id": "i"}]');
-INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail');
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('a', 'o', 'd', 1, 1, 'completed', now(), 't', 1)`)
+INSERT INTO daybook.attempt_log (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail');
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('a', 'o', 'd', 1, 1, 'completed', now(), 't', 1)`)
 	require.NoError(t, err)
 	for {
 		_, done := applied(t, db)
@@ -205,7 +225,7 @@ INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, out
 		}
 		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
 	}
-	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts`))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempt_log`))
 	require.NoError(t, migrations.Up(t.Context(), db.URL))
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE kind = 'accounting'`))
 }
@@ -233,10 +253,10 @@ func TestRolesAndJobs(t *testing.T) {
 		{"domain code cancels", `SELECT daybook.cancel_job(min(id)) FROM daybook.jobs`, "domain", false},
 		{"the worker retries", `SELECT daybook.retry_job(min(id)) FROM daybook.jobs`, "worker", false},
 		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},
-		{"the worker logs", `INSERT INTO daybook.attempts (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "worker", false},
+		{"the worker logs", `INSERT INTO daybook.attempt_log (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "worker", false},
 		{"the worker keeps a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0) ON CONFLICT (job_id, attempt) DO UPDATE SET ok = excluded.ok`, "worker", false},
 		{"the worker notes a delivery", `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sending', 1, 0) ON CONFLICT (job_id, channel) DO UPDATE SET state = excluded.state`, "worker", false},
-		{"the worker cleans up", `WITH j AS (DELETE FROM daybook.jobs RETURNING id), a AS (DELETE FROM daybook.attempts) DELETE FROM daybook.webhook_deliveries`, "worker", false},
+		{"the worker cleans up", `WITH j AS (DELETE FROM daybook.jobs RETURNING id), a AS (DELETE FROM daybook.attempt_log) DELETE FROM daybook.webhook_deliveries`, "worker", false},
 		{"the reader looks", `SELECT * FROM jobs, job_links, job_status, async_operations, async_operations_status, webhook_deliveries`, "reader", false},
 		{"the reader looks at tokens", `SELECT id, org_id, name, scopes, created_at, last_used_at, revoked_at FROM api_tokens`, "reader", false},
 		{"the server looks for a token", `SELECT * FROM daybook.api_tokens WHERE hash = sha256('1')`, "server", false},
@@ -253,7 +273,7 @@ func TestRolesAndJobs(t *testing.T) {
 		{"domain code removes a job", `DELETE FROM daybook.jobs`, "domain", true},
 		{"domain code writes a delivery", `INSERT INTO daybook.job_deliveries (job_id, channel, state, attempt, generation) VALUES ('j', 'email', 'sent', 1, 0)`, "domain", true},
 		{"domain code writes a receipt", `INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms) VALUES ('j', 1, 'u', true, 0)`, "domain", true},
-		{"the worker changes the log", `UPDATE daybook.attempts SET outcome = 'completed'`, "worker", true},
+		{"the worker changes the log", `UPDATE daybook.attempt_log SET outcome = 'completed'`, "worker", true},
 	} {
 		_, err := pools[c.by].Exec(t.Context(), c.stmt)
 		if c.refused {

@@ -81,7 +81,7 @@ func TestRoles(t *testing.T) {
 	}{
 		"the worker changes what is posted": {worker, `UPDATE daybook.entries SET amount_minor = 1`},
 		"the worker removes what is posted": {worker, `DELETE FROM daybook.impacts`},
-		"the worker empties the log":        {worker, `TRUNCATE daybook.attempts`},
+		"the worker empties the log":        {worker, `TRUNCATE daybook.attempt_log`},
 		"the worker changes the rules":      {worker, `UPDATE daybook.organizations SET active_rule_set = NULL`},
 		"the worker pauses":                 {worker, `UPDATE daybook.organizations SET paused_at = now()`},
 		"domain code lifts a cap":           {domain, `UPDATE daybook.organizations SET max_in_flight = NULL`},

@@ -27,12 +27,12 @@ func TestVerifyRoles(t *testing.T) {
 	require.NoError(t, migrations.Roles(t.Context(), db.URL))
 	assert.Empty(t, lacks())
 	_, err := db.Pool.Exec(t.Context(), `
-REVOKE UPDATE ON daybook.jobs FROM daybook_worker; REVOKE USAGE ON SEQUENCE daybook.fence_seq FROM daybook_worker; REVOKE UPDATE ON daybook.attempts FROM daybook_worker;
+REVOKE UPDATE ON daybook.jobs FROM daybook_worker; REVOKE USAGE ON SEQUENCE daybook.fence_seq FROM daybook_worker; REVOKE UPDATE ON daybook.attempt_log FROM daybook_worker;
 REVOKE SELECT ON daybook.documents FROM daybook_reader; REVOKE EXECUTE ON FUNCTION queues.enqueue FROM daybook_domain, PUBLIC; REVOKE USAGE ON SCHEMA queues FROM daybook_reader;
 REVOKE SELECT (name) ON daybook.api_tokens FROM daybook_reader`)
 	require.NoError(t, err)
 	have := lacks()
 	assert.Equal(t, []string{"SELECT on daybook.documents", "USAGE on queues"}, have["daybook_reader"], "columns are looked at as one")
 	assert.Equal(t, []string{"EXECUTE on queues.enqueue"}, have["daybook_domain"])
-	assert.Equal(t, []string{"UPDATE on daybook.attempts", "UPDATE on daybook.jobs", "USAGE on daybook.fence_seq"}, have["daybook_worker"])
+	assert.Equal(t, []string{"UPDATE on daybook.attempt_log", "UPDATE on daybook.jobs", "USAGE on daybook.fence_seq"}, have["daybook_worker"])
 }

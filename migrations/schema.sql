@@ -167,7 +167,11 @@ CREATE TABLE daybook.jobs (
     traceparent character varying(55) DEFAULT daybook.traceparent(),
     queue text COLLATE pg_catalog."C",
     sequence text COLLATE pg_catalog."C",
-    awaited boolean DEFAULT false NOT NULL
+    awaited boolean DEFAULT false NOT NULL,
+    completed_turn_id text COLLATE pg_catalog."C",
+    completed_fence bigint,
+    completed_by text,
+    completed_started_at timestamp with time zone
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
@@ -222,6 +226,22 @@ COMMENT ON COLUMN daybook.jobs.sequence IS 'The key of its sequence: jobs of one
 -- Name: COLUMN jobs.awaited; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.jobs.awaited IS 'Other jobs may wait for its end, or it for a callback: its changes are looked at';
+
+-- Name: COLUMN jobs.completed_turn_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.completed_turn_id IS 'The turn whose attempt completed the job; null: the job is not completed, or its completion was adopted';
+
+-- Name: COLUMN jobs.completed_fence; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.completed_fence IS 'The fence of that turn';
+
+-- Name: COLUMN jobs.completed_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.completed_by IS 'The worker that completed the job';
+
+-- Name: COLUMN jobs.completed_started_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.jobs.completed_started_at IS 'When the attempt that completed the job began';
 
 -- Name: async_operation_attempts(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1013,9 +1033,11 @@ DECLARE
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
                                 WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
 BEGIN
-    INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
-    VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
-            job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
+    IF ends <> 'completed' THEN
+        INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
+        VALUES (job.id, job.org_id, 'jobs', job.type, job.run_count, end_async_operation.outcome, end_async_operation.code, end_async_operation.error,
+                job.attempt_started_at, coalesce(job.worker, ''), job.turn_id, job.fence);
+    END IF;
     UPDATE daybook.jobs j
        SET state = ends::daybook.job_state,
            run_count = CASE WHEN again THEN 0 ELSE j.run_count END,
@@ -1026,6 +1048,9 @@ BEGIN
            last_error = left(end_async_operation.error, 4096), last_error_code = end_async_operation.code,
            last_attempted_at = j.attempt_started_at, updated_at = clock_timestamp(),
            reclaims = CASE WHEN end_async_operation.outcome = 'lost' AND NOT again AND ends = 'pending' THEN least(j.reclaims, 999999) + 1 ELSE 0 END,
+           completed_turn_id = CASE WHEN ends = 'completed' THEN j.turn_id END, completed_fence = CASE WHEN ends = 'completed' THEN j.fence END,
+           completed_by = CASE WHEN ends = 'completed' THEN coalesce(j.worker, '') END,
+           completed_started_at = CASE WHEN ends = 'completed' THEN j.attempt_started_at END,
            cancel_requested = false, working = false,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL
      WHERE j.id = job.id;
@@ -1890,12 +1915,15 @@ CREATE FUNCTION daybook.is_sound_job(job daybook.jobs) RETURNS boolean
 BEGIN
     IF num_nonnulls(job.input_hash, job.unique_hash, job.idempotency_key, job.max_attempts, job.queue, job.sequence,
                     job.turn_id, job.fence, job.leased_generation, job.worker, job.attempt_started_at) = 0
-       AND (job.state = 'pending' AND job.finished_at IS NULL OR job.state = 'completed' AND job.finished_at IS NOT NULL)
+       AND num_nonnulls(job.finished_at, job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at)
+           = (CASE job.state WHEN 'pending' THEN 0 WHEN 'completed' THEN 5 END)
        AND octet_length(job.org_id) BETWEEN 1 AND 255 AND octet_length(job.type) <= 64 AND job.type ~ '^[A-Za-z][A-Za-z0-9_.:-]*$'
-       AND jsonb_typeof(job.payload) = 'object' AND job.priority BETWEEN 1 AND 3 AND job.run_count BETWEEN 0 AND 1000000 AND job.reclaims = 0
+       AND jsonb_typeof(job.payload) = 'object' AND job.priority BETWEEN 1 AND 3 AND job.run_count BETWEEN (job.state = 'completed')::integer AND 1000000 AND job.reclaims = 0
        AND NOT (job.working OR job.detached OR job.cancel_requested)
-       AND least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at) >= '0001-01-01 00:00:00+00'
-       AND greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at) <= '9999-12-31 23:59:59+00' THEN
+       AND least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at, job.completed_started_at)
+               >= '0001-01-01 00:00:00+00'
+       AND greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.finished_at, job.completed_started_at)
+               <= '9999-12-31 23:59:59+00' THEN
         RETURN true;
     END IF;
     RETURN CASE
@@ -1916,12 +1944,17 @@ BEGIN
                   THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
                   ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
              END THEN daybook.refuse_row('jobs', 'leased_has_lease')
+        WHEN num_nonnulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) <> 0
+             AND (job.state <> 'completed' OR job.run_count <= 0
+                  OR num_nulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) > 0)
+             THEN daybook.refuse_row('jobs', 'completed_has_attempt')
         WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('jobs', 'cancel_only_while_leased')
         WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('jobs', 'failed_has_error')
         WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL) THEN daybook.refuse_row('jobs', 'finished_has_time')
-        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
-                 < '0001-01-01 00:00:00+00'
-             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                   job.completed_started_at) < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                         job.completed_started_at)
                  > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('jobs', 'times_are_readable')
         ELSE true END;
 END
@@ -4870,9 +4903,9 @@ COMMENT ON COLUMN daybook.archives.restored_at IS 'When its rows were last broug
 
 COMMENT ON COLUMN daybook.archives.erased_at IS 'An erasure replaced the file: it is to be deleted, and its row with it';
 
--- Name: attempts; Type: TABLE; Schema: daybook; Owner: -
+-- Name: attempt_log; Type: TABLE; Schema: daybook; Owner: -
 
-CREATE TABLE daybook.attempts (
+CREATE TABLE daybook.attempt_log (
     id bigint NOT NULL,
     job_id text NOT NULL COLLATE pg_catalog."C",
     org_id text NOT NULL COLLATE pg_catalog."C",
@@ -4892,25 +4925,25 @@ CREATE TABLE daybook.attempts (
     workflow_run_id text DEFAULT ''::text NOT NULL,
     times integer DEFAULT 1 NOT NULL,
     first_started_at timestamp with time zone,
-    CONSTRAINT attempts_attempt_check CHECK ((attempt > 0)),
-    CONSTRAINT attempts_check CHECK (((outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome])) <= (error_code IS NOT NULL))),
-    CONSTRAINT attempts_check1 CHECK (((times > 1) = (first_started_at IS NOT NULL))),
+    CONSTRAINT attempt_log_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT attempt_log_check CHECK (((outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome])) <= (error_code IS NOT NULL))),
+    CONSTRAINT attempt_log_check1 CHECK (((times > 1) = (first_started_at IS NOT NULL))),
+    CONSTRAINT attempt_log_times_check CHECK ((times > 0)),
     CONSTRAINT attempts_kind CHECK (
 CASE kind
     WHEN 'accounting'::text THEN ((document_id IS NOT NULL) AND (version IS NOT NULL) AND (type IS NULL))
     WHEN 'jobs'::text THEN ((document_id IS NULL) AND (version IS NULL) AND (type IS NOT NULL))
     ELSE false
-END),
-    CONSTRAINT attempts_times_check CHECK ((times > 0))
+END)
 );
 
--- Name: COLUMN attempts.times; Type: COMMENT; Schema: daybook; Owner: -
+-- Name: COLUMN attempt_log.times; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.attempts.times IS 'How many attempts the row stands for: rescheduled ones with the same number, version and error code are kept as one row, the last of them';
+COMMENT ON COLUMN daybook.attempt_log.times IS 'How many attempts the row stands for: rescheduled ones with the same number, version and error code are kept as one row, the last of them';
 
--- Name: COLUMN attempts.first_started_at; Type: COMMENT; Schema: daybook; Owner: -
+-- Name: COLUMN attempt_log.first_started_at; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.attempts.first_started_at IS 'When the first of several attempts began; null: it stands for one';
+COMMENT ON COLUMN daybook.attempt_log.first_started_at IS 'When the first of several attempts began; null: it stands for one';
 
 -- Name: job_links; Type: TABLE; Schema: daybook; Owner: -
 
@@ -4966,7 +4999,7 @@ CREATE VIEW daybook.async_operations AS
         END AS completed_at,
     j.last_error,
     ( SELECT COALESCE(jsonb_agg(jsonb_build_object('error', a.error, 'error_code', a.error_code, 'timestamp', a.ended_at, 'attempt', a.attempt) ORDER BY a.id), '[]'::jsonb) AS "coalesce"
-           FROM daybook.attempts a
+           FROM daybook.attempt_log a
           WHERE ((a.job_id = j.id) AND (a.outcome = ANY (ARRAY['retried'::daybook.attempt_outcome, 'failed'::daybook.attempt_outcome, 'lost'::daybook.attempt_outcome])))) AS error_history,
     j.result,
     j.created_at,
@@ -4989,16 +5022,66 @@ CREATE VIEW daybook.async_operations_status AS
    FROM daybook.async_operations o
   GROUP BY o.operation_type, o.status;
 
--- Name: attempts_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+-- Name: attempt_log_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
 
-ALTER TABLE daybook.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME daybook.attempts_id_seq
+ALTER TABLE daybook.attempt_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME daybook.attempt_log_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
 );
+
+-- Name: attempts; Type: VIEW; Schema: daybook; Owner: -
+
+CREATE VIEW daybook.attempts AS
+ SELECT attempt_log.id,
+    attempt_log.job_id,
+    attempt_log.org_id,
+    attempt_log.kind,
+    attempt_log.document_id,
+    attempt_log.version,
+    attempt_log.type,
+    attempt_log.attempt,
+    attempt_log.outcome,
+    attempt_log.error_code,
+    attempt_log.error,
+    attempt_log.started_at,
+    attempt_log.ended_at,
+    attempt_log.worker,
+    attempt_log.turn_id,
+    attempt_log.fence,
+    attempt_log.workflow_run_id,
+    attempt_log.times,
+    attempt_log.first_started_at
+   FROM daybook.attempt_log
+UNION ALL
+ SELECT '9007199254740991'::bigint AS id,
+    j.id AS job_id,
+    j.org_id,
+    'jobs'::text AS kind,
+    (NULL::text COLLATE "C") AS document_id,
+    NULL::bigint AS version,
+    j.type,
+    j.run_count AS attempt,
+    'completed'::daybook.attempt_outcome AS outcome,
+    NULL::text AS error_code,
+    NULL::text AS error,
+    j.completed_started_at AS started_at,
+    j.finished_at AS ended_at,
+    j.completed_by AS worker,
+    j.completed_turn_id AS turn_id,
+    j.completed_fence AS fence,
+    split_part((j.completed_turn_id COLLATE "default"), '/'::text, 1) AS workflow_run_id,
+    1 AS times,
+    NULL::timestamp with time zone AS first_started_at
+   FROM daybook.jobs j
+  WHERE ((j.state = 'completed'::daybook.job_state) AND (j.completed_turn_id IS NOT NULL));
+
+-- Name: VIEW attempts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed background jobs, which the rows of the jobs keep';
 
 -- Name: bulk_batches; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6127,10 +6210,10 @@ ALTER TABLE ONLY daybook.api_tokens
 ALTER TABLE ONLY daybook.archives
     ADD CONSTRAINT archives_pkey PRIMARY KEY (key);
 
--- Name: attempts attempts_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+-- Name: attempt_log attempt_log_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
-ALTER TABLE ONLY daybook.attempts
-    ADD CONSTRAINT attempts_pkey PRIMARY KEY (job_id, id);
+ALTER TABLE ONLY daybook.attempt_log
+    ADD CONSTRAINT attempt_log_pkey PRIMARY KEY (job_id, id);
 
 -- Name: bulk_batches bulk_batches_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -6394,6 +6477,10 @@ CREATE INDEX archives_archived_at ON daybook.archives USING btree (archived_at, 
 -- Name: archives_org_ids; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
+
+-- Name: attempt_log_ended; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX attempt_log_ended ON daybook.attempt_log USING brin (ended_at) WITH (pages_per_range='32', autosummarize='on');
 
 -- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
 

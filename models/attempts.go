@@ -27,7 +27,7 @@ const (
 	OutcomeLost Outcome = "lost"
 )
 
-// Attempt is one row of daybook.attempts: one try at a job, or several in a row that only put it off (Times). JobAttempt is the same
+// Attempt is one row of the view daybook.attempts: one try at a job, or several in a row that only put it off (Times). JobAttempt is the same
 // for a background job.
 type Attempt struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`

@@ -126,6 +126,12 @@ type Job struct {
 	Sequence *string `gorm:"column:sequence" json:"sequence,omitempty"`
 	// Awaited says that other jobs may wait for its end, or that it has waited for a callback.
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
+	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil unless State is JobCompleted, and of a job that was
+	// adopted as completed. RunCount is its number and FinishedAt its end; JobAttempt has it in one.
+	CompletedTurnID    *string    `gorm:"column:completed_turn_id" json:"completed_turn_id,omitempty"`
+	CompletedFence     *int64     `gorm:"column:completed_fence" json:"-"`
+	CompletedBy        *string    `gorm:"column:completed_by" json:"completed_by,omitempty"`
+	CompletedStartedAt *time.Time `gorm:"column:completed_started_at" json:"completed_started_at,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
@@ -157,7 +163,7 @@ type JobWorker struct {
 // TableName implements GORM's Tabler.
 func (JobWorker) TableName() string { return "daybook.job_workers" }
 
-// JobAttempt is a row of daybook.attempts as a background job has it.
+// JobAttempt is a row of the view daybook.attempts as a background job has it.
 type JobAttempt struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
 	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`

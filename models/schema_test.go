@@ -32,7 +32,7 @@ func tables() map[string]any {
 		"accounting_work_queue": models.AccountingJob{},
 		"accounts":              models.Account{},
 		"api_tokens":            models.APIToken{},
-		"attempts":              models.Attempt{},
+		"attempt_log":           models.Attempt{},
 		"bulk_batches":          models.BulkBatch{},
 		"bulk_operations":       models.BulkOperation{},
 		"confirmations":         models.Confirmation{},
@@ -81,6 +81,9 @@ var own = []string{
 	"queues.open_task", "queues.task_cursor",
 }
 
+// views are the views by which tables are read. A view has the columns of its table.
+var views = map[string]string{"attempt_log": "daybook.attempts"}
+
 type column struct {
 	Name, Type string
 	Nullable   bool
@@ -124,7 +127,7 @@ var kinds = map[reflect.Type][]string{
 // attempts of one kind of job have and those of the other do not.
 var otherwise = map[string]bool{
 	"api_tokens.hash": false, "job_callbacks.token_hash": false, "api_tokens.types": true, "jobs.payload": false, "queues.task.payload": false,
-	"attempts.document_id": true, "attempts.version": true,
+	"attempt_log.document_id": true, "attempt_log.version": true,
 }
 
 func TestModelsAreTheSchema(t *testing.T) {
@@ -133,17 +136,28 @@ func TestModelsAreTheSchema(t *testing.T) {
 	for name, model := range tables() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := db.Pool.Query(t.Context(), `
+			columns := func(of string) []column {
+				rows, err := db.Pool.Query(t.Context(), `
 SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' || udt_name ELSE data_type END, is_nullable = 'YES'
-  FROM information_schema.columns WHERE table_schema || '.' || table_name = $1`, qualified(name))
-			require.NoError(t, err)
-			want, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
-			require.NoError(t, err)
-			require.NotEmpty(t, want)
+  FROM information_schema.columns WHERE table_schema || '.' || table_name = $1 ORDER BY ordinal_position`, of)
+				require.NoError(t, err)
+				list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
+				require.NoError(t, err)
+				require.NotEmpty(t, list)
+				return list
+			}
+			want, table := columns(qualified(name)), cmp.Or(views[name], qualified(name))
+			if table != qualified(name) {
+				shown := columns(table)
+				for i := range shown {
+					shown[i].Nullable = want[i].Nullable // a view does not say
+				}
+				assert.Equal(t, want, shown)
+			}
 
 			s, err := schema.Parse(model, &sync.Map{}, schema.NamingStrategy{})
 			require.NoError(t, err)
-			assert.Equal(t, qualified(name), s.Table)
+			assert.Equal(t, table, s.Table)
 			var have []column
 			for _, f := range s.Fields {
 				typ, nullable := f.FieldType, false
@@ -258,8 +272,8 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 VALUES ('o', 'b', 1, 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');
 UPDATE daybook.accounting_work_queue SET deleted_version = 1 WHERE document_id = 'b';
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at) VALUES ('o', 'c', 1, 'completed', now());
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'completed', now(), 't', 1);
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'failed', 'TIMEOUT', 'e', now(), 't', 1);
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'completed', now(), 't', 1);
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence) VALUES ('j', 'o', 'a', 1, 1, 'failed', 'TIMEOUT', 'e', now(), 't', 1);
 WITH posted AS (
     INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt)
     VALUES (1, 'o', 'a', 1, 1, 'post', '2026-03-14', '2026-03-14', 2, 'j', 1))
@@ -285,7 +299,9 @@ UPDATE daybook.jobs SET result = '{"a": 1}', progress = '1' WHERE idempotency_ke
 INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, run_count, last_attempted_at, turn_id, fence, leased_generation, worker, attempt_started_at, last_error, last_error_code)
 VALUES ('o', 'mail', '{}', sha256(''), 'leased', 1, now(), 't', 1, 0, 'w', now(), 'e', 'TIMEOUT');
 INSERT INTO daybook.jobs (org_id, type, payload, input_hash, state, finished_at) VALUES ('o', 'mail', '{}', sha256(''), 'completed', now());
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, started_at, turn_id, fence) VALUES ('k', 'o', 'jobs', 'mail', 1, 'completed', now(), 't', 1);
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, finished_at, run_count, completed_turn_id, completed_fence, completed_by, completed_started_at)
+VALUES ('k', 'o', 'mail', '{}', 'completed', now(), 2, 'run/0/1', 7, 'w', now());
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, started_at, turn_id, fence) VALUES ('k', 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', now(), 't', 1);
 INSERT INTO daybook.api_tokens (org_id, name, scopes, hash, last_used_at, revoked_at) VALUES ('o', 'n', '{read,operate}', sha256('1'), now(), now()), (NULL, 'n', '{read}', sha256('2'), NULL, NULL);
 UPDATE daybook.api_tokens SET types = '{mail,webhook}', requests_per_minute = 1, jobs_per_minute = 2, run_by_get = true WHERE org_id = 'o';
 INSERT INTO daybook.bulk_operations (id, org_id, action, mode, delay_seconds, states, finished_at) VALUES ('b', 'o', 'retry', 'later', 1.5, '{failed}', now()), ('c', NULL, 'cancel', NULL, NULL, '{failed,pending}', NULL);
@@ -324,9 +340,19 @@ VALUES ('k', 'email', 'sending', 1, 0, NULL, NULL, NULL, NULL), ('k', 'sms', 'un
 	var token models.APIToken
 	require.NoError(t, g.WithContext(t.Context()).First(&token, "org_id IS NOT NULL").Error)
 	assert.Equal(t, models.Words{"read", "operate"}, token.Scopes)
-	var attempt models.JobAttempt
-	require.NoError(t, g.WithContext(t.Context()).First(&attempt, "job_id = ?", "k").Error)
-	assert.Equal(t, "mail", attempt.Type)
+	var attempts []models.JobAttempt
+	require.NoError(t, g.WithContext(t.Context()).Order("id").Find(&attempts, "job_id = ?", "k").Error)
+	require.Len(t, attempts, 2, "one of the log, and the one that the job's row keeps")
+	assert.Equal(t, "mail", attempts[0].Type)
+	assert.Equal(t, models.OutcomeRetried, attempts[0].Outcome)
+	last := attempts[1]
+	var kept models.Job
+	require.NoError(t, g.WithContext(t.Context()).First(&kept, "id = ?", "k").Error)
+	want := models.JobAttempt{
+		ID: last.ID, JobID: "k", OrgID: "o", Type: "mail", Attempt: 2, Outcome: models.OutcomeCompleted, StartedAt: *kept.CompletedStartedAt, EndedAt: *kept.FinishedAt,
+		Worker: "w", TurnID: "run/0/1", Fence: 7, WorkflowRunID: "run", Times: 1,
+	}
+	assert.Equal(t, want, last)
 }
 
 // The schema is made by migrations alone.

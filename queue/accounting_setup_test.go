@@ -58,7 +58,7 @@ func (dbs databases) setup(t *testing.T) *bundle {
 	t.Helper()
 	db := <-dbs
 	t.Cleanup(func() {
-		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()), `DELETE FROM daybook.accounting_work_queue; DELETE FROM daybook.attempts`)
+		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()), `DELETE FROM daybook.accounting_work_queue; DELETE FROM daybook.attempt_log`)
 		assert.NoError(t, err)
 		dbs <- db
 	})

@@ -155,7 +155,7 @@ SELECT daybook.enqueue_async_operation(p_operation_type => 'webhook', p_payload 
 	assert.Equal(t, 5, *b.queued(id).MaxAttempts)
 
 	b.exec(`
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
 VALUES ($1, 'o', 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', 'Connection timeout', now(), 't', 1),
        ($1, 'o', 'jobs', 'webhook', 2, 'failed', 'RATE_LIMITED', 'Rate limited', now(), 't', 2),
        ($1, 'o', 'jobs', 'webhook', 3, 'completed', NULL, NULL, now(), 't', 3)`, id)

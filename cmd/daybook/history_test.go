@@ -20,7 +20,7 @@ func TestLongHistoriesComeInPages(t *testing.T) {
 	b.sample("acme")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "sale", 1000))
 	_, err := b.Pool.Exec(t.Context(), `
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence, times, first_started_at)
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence, times, first_started_at)
 SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026-03-14 12:00Z', 't', 1, 96, '2026-03-13 12:00Z'
   FROM daybook.accounting_work_queue, generate_series(1, 250) n`)
 	require.NoError(t, err)

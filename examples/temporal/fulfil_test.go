@@ -55,7 +55,7 @@ func TestAJobWaitsForAWorkflow(t *testing.T) {
 	assert.JSONEq(t, `"parcel-of-7"`, string(status.Result))
 
 	// As if the worker had died before the job was completed: the next attempt meets the result.
-	_, err = db.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, ready_at = now() WHERE id = $1`, job.ID)
+	_, err = db.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL, ready_at = now() WHERE id = $1`, job.ID)
 	require.NoError(t, err)
 	queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{}).RequireCompleted(t)
 }

@@ -116,7 +116,7 @@ func (a *Accounting) restore(ctx context.Context, tx pgx.Tx, jobs []heldJob) err
 		return err
 	}
 	for _, stmt := range []string{
-		`DELETE FROM daybook.attempts WHERE job_id = ANY ($1) AND turn_id = 'adopted'`,
+		`DELETE FROM daybook.attempt_log WHERE job_id = ANY ($1) AND turn_id = 'adopted'`,
 		`DELETE FROM daybook.accounting_work_queue WHERE id = ANY ($1)`,
 	} {
 		if _, err := tx.Exec(ctx, stmt, names); err != nil {

@@ -109,7 +109,7 @@ func (a *Operations) restore(ctx context.Context, tx pgx.Tx, rows []adopted) err
 		return err
 	}
 	for _, stmt := range []string{
-		`DELETE FROM daybook.attempts WHERE job_id = ANY ($1) AND turn_id = 'adopted'`,
+		`DELETE FROM daybook.attempt_log WHERE job_id = ANY ($1) AND turn_id = 'adopted'`,
 		`DELETE FROM daybook.jobs WHERE id = ANY ($1)`,
 	} {
 		if _, err := tx.Exec(ctx, stmt, jobs); err != nil {

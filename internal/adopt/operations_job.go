@@ -58,7 +58,7 @@ WITH r AS MATERIALIZED (
     INSERT INTO daybook.job_links (job_id, kind, id)
     SELECT DISTINCT r.id, l ->> 0, l ->> 1 FROM r CROSS JOIN LATERAL jsonb_array_elements(r.links) l WHERE r.id IN (SELECT id FROM inserted)
 ), logged AS (
-    INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, ended_at, turn_id, fence)
+    INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, ended_at, turn_id, fence)
     SELECT r.id, r.org, 'jobs', r.type, (h ->> 'n')::integer, CASE WHEN (h ->> 'final')::boolean THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
            'HANDLER_ERROR', h ->> 'error', (h ->> 'at')::timestamptz, (h ->> 'at')::timestamptz, 'adopted', 0
       FROM r CROSS JOIN LATERAL jsonb_array_elements(coalesce(nullif(r.history, 'null'), '[]')) WITH ORDINALITY AS x (h, o)

@@ -29,7 +29,7 @@ WITH jobs AS (
       FROM generate_series(1, $2::int) AS i
     RETURNING id, org_id
 ), attempts AS (
-    INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
+    INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
     SELECT id, org_id, 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', E'a\nb', '2026-01-02 03:04:05.678901+02', 'turn', 7 FROM jobs
 ), links AS (
     INSERT INTO daybook.job_links (job_id, kind, id) SELECT id, 'customer', 'ada' FROM jobs
@@ -130,7 +130,7 @@ func TestAttemptsAtAccountingJobsAreArchived(t *testing.T) {
 	_, err := db.Pool.Exec(t.Context(), `
 WITH job AS (INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at)
              VALUES ('org_1', 'd', 1, 'completed', clock_timestamp()) RETURNING id)
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, started_at, ended_at, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, ended_at, turn_id, fence)
 SELECT id, 'org_1', 'd', 1, n, 'completed', '2026-01-01', CASE WHEN n < 4 THEN '2026-01-01'::timestamptz ELSE clock_timestamp() END, 't', 1 FROM job, generate_series(1, 5) AS n`)
 	require.NoError(t, err)
 	before := whole(t, db.Pool)

@@ -51,7 +51,7 @@ WITH failed AS (
     UPDATE daybook.jobs SET state = 'failed', run_count = 3, last_error = $3, last_error_code = $2, finished_at = clock_timestamp(), last_attempted_at = clock_timestamp()
      WHERE id = $1 RETURNING *
 )
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
 SELECT id, org_id, 'jobs', type, n, CASE n WHEN 3 THEN 'failed'::daybook.attempt_outcome ELSE 'retried' END, $2, $3, clock_timestamp() - make_interval(mins => 10 * (4 - n)),
        clock_timestamp() - make_interval(mins => 10 * (4 - n), secs => -2), 'worker-1', 'turn', 1, 'run-1'
   FROM failed, generate_series(1, 3) n`, id, code, text)
@@ -220,7 +220,7 @@ func TestRepeatsThatWereFoldedAreSaid(t *testing.T) {
 	s.signIn("", tokens.ScopeRead)
 	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail"})
 	s.fail("TIMEOUT", "slow", id)
-	s.exec(`UPDATE daybook.attempts SET outcome = 'rescheduled', times = 12, first_started_at = started_at - interval '1 hour' WHERE job_id = $1 AND attempt = 1`, id)
+	s.exec(`UPDATE daybook.attempt_log SET outcome = 'rescheduled', times = 12, first_started_at = started_at - interval '1 hour' WHERE job_id = $1 AND attempt = 1`, id)
 	body := s.see("/console/jobs/" + id)
 	assert.Contains(t, body, "× 12")
 	assert.Contains(t, body, "1 retried, 12 rescheduled, 1 failed")
@@ -294,7 +294,7 @@ func TestHostileFieldsOfJobsAreText(t *testing.T) {
 	s.fail("HANDLER_ERROR", hostile, id)
 	s.exec(`UPDATE daybook.jobs SET result = jsonb_build_object('r', $2::text), progress = jsonb_build_object('p', $2::text) WHERE id = $1`, id, hostile)
 	s.owner("mail", hostile)
-	s.exec(`UPDATE daybook.attempts SET worker = $2, workflow_run_id = $2 WHERE job_id = $1`, id, hostile)
+	s.exec(`UPDATE daybook.attempt_log SET worker = $2, workflow_run_id = $2 WHERE job_id = $1`, id, hostile)
 	bad := url.QueryEscape(hostile)
 	for _, path := range []string{"/console/jobs", "/console/jobs/" + id, "/console/jobs?type=" + bad + "&code=" + bad + "&linkId=" + bad + "&idempotencyKey=" + bad + "&org=" + bad} {
 		body := s.see(path)
@@ -314,7 +314,7 @@ func TestSecretsInErrorsAreMaskedEverywhere(t *testing.T) {
 	id := s.document("acme", "inv-1")
 	s.failAccounting("PROCESSOR_ERROR", failed, id)
 	s.exec(`
-INSERT INTO daybook.attempts (job_id, org_id, kind, document_id, version, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, document_id, version, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
 SELECT id, org_id, 'accounting', document_id, 1, 1, 'failed', last_error_code, last_error, clock_timestamp(), clock_timestamp(), 'w', 't', 1, 'r' FROM daybook.accounting_work_queue`)
 	job := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail"})
 	s.fail("HANDLER_ERROR", failed, job)

@@ -55,7 +55,7 @@ WITH job AS (
     VALUES ($1, $2, 'webhook', jsonb_build_object('name', $3::text), $3 || $4, sha256('x'), $4::text::daybook.job_state, 1, jsonb_build_object('to', $3), jsonb_build_object('at', $3), $3, 'TIMEOUT',
             CASE WHEN $4 <> 'pending' THEN clock_timestamp() - interval '40 days' END)
 ), attempts AS (
-    INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
+    INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
     VALUES ($1, $2, 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', $3, clock_timestamp(), 'turn', 7)
 ), receipts AS (
     INSERT INTO daybook.webhook_deliveries (job_id, attempt, url, ok, duration_ms, org_id) VALUES ($1, 1, 'https://example.com/' || $3, true, 3, $2)
@@ -76,7 +76,7 @@ SELECT`, id, org, mark, state)
 	_, err := pool.Exec(t.Context(), `
 WITH job AS (INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, last_error, last_error_code)
              VALUES ($1, 'doc-' || $2, 1, 'completed', clock_timestamp(), 'MARK-' || $2, 'UNBALANCED') ON CONFLICT (org_id, document_id) DO UPDATE SET state = 'completed', finished_at = clock_timestamp(), last_error = 'MARK-' || $2 RETURNING id)
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence)
 SELECT id, $1, 'doc-' || $2, 1, 1, 'retried', 'UNBALANCED', 'MARK-' || $2, '2026-01-01', 't', 1 FROM job`, org, who)
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), `INSERT INTO daybook.actions (via, action, actor, org_id, subject, details, outcome)
@@ -174,7 +174,7 @@ func TestEraseALink(t *testing.T) {
 	assert.False(t, erasure.About(proof, store.EraseScope{OrgID: "org_1", Kind: "customer", ID: "MARK-adam"}))
 
 	// The link is no document: that is erased by its own id.
-	assert.Equal(t, []string{"daybook.accounting_work_queue: 1", "daybook.actions: 1", "daybook.attempts: 1", "daybook.documents: 1", "daybook.job_links: 6"}, count("ada"))
+	assert.Equal(t, []string{"daybook.accounting_work_queue: 1", "daybook.actions: 1", "daybook.attempt_log: 1", "daybook.documents: 1", "daybook.job_links: 6"}, count("ada"))
 	document := store.EraseScope{OrgID: "org_1", Kind: "document", ID: "doc-ada"}
 	_, err = erasure.Erase(t.Context(), db.Pool, document, erasure.Options{Actor: "operator", Archive: a})
 	require.NoError(t, err)
@@ -319,7 +319,7 @@ var harmless = map[string]string{
 func TestEveryTableIsErasedOrHarmless(t *testing.T) {
 	t.Parallel()
 	erased := []string{
-		"daybook.jobs", "daybook.job_links", "daybook.attempts", "daybook.webhook_deliveries", "daybook.job_deliveries", "daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
+		"daybook.jobs", "daybook.job_links", "daybook.attempt_log", "daybook.webhook_deliveries", "daybook.job_deliveries", "daybook.actions", "daybook.adopted_rows", "daybook.api_tokens",
 		"daybook.console_sessions", "daybook.organizations", "daybook.documents", "daybook.accounting_work_queue",
 	}
 	db := pgtest.New(t)

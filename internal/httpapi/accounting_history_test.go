@@ -16,8 +16,8 @@ func TestHistoryOfADocumentComesInPages(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	_, err := b.Pool.Exec(t.Context(), `
-DELETE FROM daybook.attempts;
-INSERT INTO daybook.attempts (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence, times, first_started_at)
+DELETE FROM daybook.attempt_log;
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence, times, first_started_at)
 SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026-03-14 12:00Z', 't', 1, 96, '2026-03-13 12:00Z'
   FROM daybook.accounting_work_queue, generate_series(1, 250) n WHERE org_id = 'acme' AND document_id = 'a/1'`)
 	require.NoError(t, err)

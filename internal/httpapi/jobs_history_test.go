@@ -17,7 +17,7 @@ func TestHistoryOfAJobComesInPages(t *testing.T) {
 	id := b.enqueue(nil)
 	const all = 20_000
 	_, err := b.Pool.Exec(t.Context(), `
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
 SELECT $1, 'acme', 'jobs', 'webhook', n, 'retried', 'TIMEOUT', 'too slow', now(), 't', 1 FROM generate_series(1, $2::int) n`, id, all)
 	require.NoError(t, err)
 	type page struct {
@@ -40,7 +40,7 @@ SELECT $1, 'acme', 'jobs', 'webhook', n, 'retried', 'TIMEOUT', 'too slow', now()
 		cursor = p.NextCursor
 		require.NotEmpty(t, cursor)
 	}
-	_, err = b.Pool.Exec(t.Context(), `DELETE FROM daybook.attempts WHERE attempt > 5`)
+	_, err = b.Pool.Exec(t.Context(), `DELETE FROM daybook.attempt_log WHERE attempt > 5`)
 	require.NoError(t, err)
 	var last page
 	b.get(&last, "/api/jobs/"+id)

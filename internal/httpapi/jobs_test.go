@@ -435,7 +435,7 @@ func TestHistory(t *testing.T) {
 	b := setup(t)
 	id := b.enqueue(nil)
 	_, err := b.Pool.Exec(t.Context(), `
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
 VALUES ($1, 'acme', 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', 'too slow', '2026-01-01T00:00:00Z', '2026-01-01T00:00:01.5Z', 'w1', 't', 1, 'r')`, id)
 	require.NoError(t, err)
 	history := b.job(id).History

@@ -8,12 +8,12 @@ var oldAccounting = []OldRows{{Name: "attempts", Days: 90, stmt: cleanAttempts}}
 const cleanAttempts = `
 WITH looked AS MATERIALIZED (
     SELECT job_id, id, ended_at, org_id, kind
-      FROM daybook.attempts
+      FROM daybook.attempt_log
      WHERE (job_id, id) > (@id, @n)
      ORDER BY job_id, id
      LIMIT @batch
 ), gone AS (
-    DELETE FROM daybook.attempts a
+    DELETE FROM daybook.attempt_log a
      USING looked l
       JOIN daybook.accounting_work_queue q ON q.id = l.job_id
      WHERE a.job_id = l.job_id AND a.id = l.id AND l.kind = 'accounting' AND l.ended_at < @before AND l.job_id <> @keep

@@ -76,7 +76,7 @@ SELECT e.id, e.org_id, e.finished_at, 0::bigint,
        jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows, 'deliveries', d.rows)::text,
        ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows), jsonb_array_length(d.rows)]::bigint[]
   FROM ended e
- CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.id), '[]') AS rows FROM daybook.attempts x WHERE x.job_id = e.id) a
+ CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.id), '[]') AS rows FROM daybook.attempt_log x WHERE x.job_id = e.id) a
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.kind, x.id), '[]') AS rows FROM daybook.job_links x WHERE x.job_id = e.id) l
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.channel), '[]') AS rows FROM daybook.job_deliveries x WHERE x.job_id = e.id) d
@@ -90,7 +90,7 @@ func ArchivableAttempts(ctx context.Context, tx pgx.Tx, r Retention, behind Arch
 	const stmt = `
 WITH ended AS MATERIALIZED (
     SELECT a.*
-      FROM daybook.attempts a
+      FROM daybook.attempt_log a
       JOIN daybook.accounting_work_queue q ON q.id = a.job_id AND q.state IN ('completed', 'cancelled')
      WHERE a.kind = 'accounting' AND a.ended_at < @before AND (@org = '' OR a.org_id = @org) AND (a.job_id, a.id) > (@id, @n)
      ORDER BY a.job_id, a.id
@@ -133,14 +133,14 @@ func RemoveArchived(ctx context.Context, tx pgx.Tx, file Archived, rows []Archiv
 		}
 	}
 	const jobs = `
-WITH attempts AS (DELETE FROM daybook.attempts WHERE job_id = ANY (@ids) RETURNING 1),
+WITH attempts AS (DELETE FROM daybook.attempt_log WHERE job_id = ANY (@ids) RETURNING 1),
      links AS (SELECT FROM daybook.job_links WHERE job_id = ANY (@ids)), -- they go with their jobs
      receipts AS (DELETE FROM daybook.webhook_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
      deliveries AS (DELETE FROM daybook.job_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
      jobs AS (DELETE FROM daybook.jobs WHERE id = ANY (@ids) RETURNING 1)
 SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)`
 	const attempts = `
-WITH gone AS (DELETE FROM daybook.attempts a USING unnest(@ids::text[], @numbers::bigint[]) AS x (job, n) WHERE a.job_id = x.job AND a.id = x.n RETURNING 1)
+WITH gone AS (DELETE FROM daybook.attempt_log a USING unnest(@ids::text[], @numbers::bigint[]) AS x (job, n) WHERE a.job_id = x.job AND a.id = x.n RETURNING 1)
 SELECT 0::bigint, (SELECT count(*) FROM gone), 0::bigint, 0::bigint, 0::bigint`
 	stmt := jobs
 	if file.Kind == "attempts" {
@@ -211,7 +211,7 @@ WITH lines AS MATERIALIZED (
 ), whole AS MATERIALIZED (
     SELECT line FROM lines WHERE line ->> 'kind' = 'attempts' OR line -> 'jobs' -> 0 ->> 'id' IN (SELECT r FROM jobs)
 ), attempts AS MATERIALIZED (
-    SELECT r FROM daybook.restore_rows('daybook.attempts', 'id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'attempts') AS x)) AS r
+    SELECT r FROM daybook.restore_rows('daybook.attempt_log', 'id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'attempts') AS x)) AS r
 ), links AS MATERIALIZED (
     SELECT r FROM daybook.restore_rows('daybook.job_links', 'id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'links') AS x)) AS r
 ), receipts AS MATERIALIZED (

@@ -142,7 +142,7 @@ type access struct {
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
-// Those rows are named by an array: a join's plan, made while the log was empty, would walk all of it for each completion.
+// Those rows are named by their places: a plan by another way, made while the log was empty, would walk all of it for each completion.
 //
 // What folds is left out of the statement when nothing is rescheduled (completePlainly): to start it takes a fifth of the time of one completion.
 // So is what a job that awaits a callback needs: its trigger looks for what came meanwhile.
@@ -154,7 +154,7 @@ type access struct {
 const completeStmt = `
 WITH v AS (
     SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, started_at,
-           coalesce(old_version, 0) AS old_version
+           coalesce(old_version, 0) AS old_version, outcome = 'completed' AND unlogged IS NOT TRUE AS keeps
       FROM (SELECT unnest(@ids::text[]) AS id, unnest(@outcomes::text[]) AS outcome, unnest(@codes::text[]) AS code, unnest(@errors::text[]) AS error,
                    unnest(@delays::float8[]) AS delay, unnest(@versions::bigint[]) AS version, unnest(@results::text[]) AS result,
                    unnest(@unlogged::boolean[]) AS unlogged, unnest(@attempts::integer[]) AS attempt, unnest(@started::timestamptz[]) AS started_at,
@@ -189,6 +189,11 @@ WITH v AS (
            cancel_requested = false, working = false, reclaims = 0,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
            last_attempted_at = CASE WHEN @picked THEN v.started_at ELSE q.last_attempted_at END,
+           /* jobs */completed_turn_id = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN @turn END,
+           completed_fence = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN @fence::bigint END,
+           completed_by = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN @worker END,
+           completed_started_at = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN v.started_at END,
+           /* accounting: */
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id
@@ -197,38 +202,44 @@ WITH v AS (
     RETURNING q.id AS job_id, q.org_id, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
               /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
               /* accounting: 'accounting' AS kind, NULL::text AS type, q.document_id, v.old_version AS version */,
-              q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again
+              q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again,
+              /* jobs */q.completed_turn_id IS NOT NULL/* accounting: false */ AS kept
 -- folds
 ), again AS (
-    SELECT s.job_id, s.error, s.started_at, a.id AS log_id
+    SELECT s.job_id, s.error, s.started_at, a.place
       FROM completed s
-     CROSS JOIN LATERAL (SELECT * FROM daybook.attempts a WHERE a.job_id = s.job_id ORDER BY a.id DESC LIMIT 1) a
+     CROSS JOIN LATERAL (SELECT *, ctid AS place FROM daybook.attempt_log a WHERE a.job_id = s.job_id ORDER BY a.id DESC LIMIT 1) a
      WHERE s.outcome = 'rescheduled' AND NOT s.unlogged AND a.outcome = 'rescheduled' AND a.attempt = s.attempt
        AND a.error_code IS NOT DISTINCT FROM s.code AND a.version IS NOT DISTINCT FROM s.version
 ), folded AS (
-    UPDATE daybook.attempts a
+    UPDATE daybook.attempt_log a
        SET times = a.times + 1, first_started_at = coalesce(a.first_started_at, a.started_at),
-           error = (SELECT g.error FROM again g WHERE g.log_id = a.id), started_at = (SELECT g.started_at FROM again g WHERE g.log_id = a.id),
+           error = (SELECT g.error FROM again g WHERE g.job_id = a.job_id), started_at = (SELECT g.started_at FROM again g WHERE g.job_id = a.job_id),
            ended_at = clock_timestamp(), worker = @worker, turn_id = @turn, fence = @fence, workflow_run_id = @run
-     WHERE a.id = ANY (ARRAY(SELECT g.log_id FROM again g))
+     WHERE a.ctid = ANY (ARRAY(SELECT g.place FROM again g))
     RETURNING a.job_id
 -- until here
+-- log
 ), logged AS (
-    INSERT INTO daybook.attempts (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
+    INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
                                   worker, turn_id, fence, workflow_run_id)
     SELECT job_id, org_id, kind, type, document_id, version, attempt, outcome::daybook.attempt_outcome, code, error, started_at,
            @worker, @turn, @fence, @run
       FROM completed s
-     WHERE NOT unlogged
+     WHERE NOT unlogged AND NOT kept
 -- folds
        AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
 -- until here
+-- to here
 )
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
 
 // completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback.
 var completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
+
+// completeKept is completePlainly for background jobs that were not leased and are all completed: their rows keep their attempts.
+var completeKept = regexp.MustCompile(`(?s)-- log\n.*?-- to here\n`).ReplaceAllString(completePlainly, "")
 
 func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
 	n := len(completions)
@@ -260,8 +271,11 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	}
 	var again int
 	stmt := k.sql(completePlainly)
-	if counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }) {
+	switch {
+	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
+	case k == Jobs && a.picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
+		stmt = k.sql(completeKept)
 	}
 	batch.Queue(stmt, turn.args(Args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,

@@ -57,7 +57,7 @@ func TestOnlyTheSameIsOneRow(t *testing.T) {
 		"another version": func(b *bundle) { b.exec(`UPDATE daybook.accounting_work_queue SET version_hint = 2`) },
 		"another attempt": func(b *bundle) { b.exec(`UPDATE daybook.accounting_work_queue SET run_count = 1`) },
 		"another code":    func(b *bundle) { b.reschedule(models.CodeVersionMismatch, "between") },
-		"a purged log":    func(b *bundle) { b.exec(`UPDATE daybook.attempts SET job_id = 'other'`) },
+		"a purged log":    func(b *bundle) { b.exec(`UPDATE daybook.attempt_log SET job_id = 'other'`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

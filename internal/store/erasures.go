@@ -145,7 +145,7 @@ WITH doomed AS MATERIALIZED (
      LIMIT @batch
        FOR UPDATE OF j SKIP LOCKED
 ), attempts AS (
-    DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
+    DELETE FROM daybook.attempt_log a USING doomed d WHERE a.job_id = d.id RETURNING 1
 ), receipts AS (
     DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
 ), deliveries AS (
@@ -170,7 +170,7 @@ const eraseRest = `
 WITH receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
 ), attempts AS (
-    DELETE FROM daybook.attempts a WHERE a.org_id = @org AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
+    DELETE FROM daybook.attempt_log a WHERE a.org_id = @org AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
 ), adopted AS (
     UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', @erasure::text) WHERE r.org_id = @org AND r.legacy_row -> 'erased' IS NULL RETURNING 1
 ), sessions AS (
@@ -239,8 +239,8 @@ WITH queue AS (
                      ORDER BY x.id LIMIT @batch FOR UPDATE SKIP LOCKED)
     RETURNING 1
 ), attempts AS (
-    UPDATE daybook.attempts a SET error = '[erased]'
-     WHERE (a.job_id, a.id) IN (SELECT x.job_id, x.id FROM daybook.accounting_work_queue q JOIN daybook.attempts x ON x.job_id = q.id
+    UPDATE daybook.attempt_log a SET error = '[erased]'
+     WHERE (a.job_id, a.id) IN (SELECT x.job_id, x.id FROM daybook.accounting_work_queue q JOIN daybook.attempt_log x ON x.job_id = q.id
                                  WHERE q.org_id = @org AND (@document = '' OR q.document_id = @document) AND x.kind = 'accounting' AND x.error <> '[erased]'
                                  ORDER BY x.job_id, x.id LIMIT @batch)
     RETURNING 1

@@ -19,7 +19,7 @@ WITH looked AS MATERIALIZED (
      WHERE (@org = '' OR j.org_id = @org) AND j.id <> @keep AND j.state IN ('completed', 'cancelled') AND j.finished_at < @before
        FOR UPDATE OF j SKIP LOCKED
 ), attempts AS (
-    DELETE FROM daybook.attempts a USING doomed d WHERE a.job_id = d.id RETURNING 1
+    DELETE FROM daybook.attempt_log a USING doomed d WHERE a.job_id = d.id RETURNING 1
 ), receipts AS (
     DELETE FROM daybook.webhook_deliveries w USING doomed d WHERE w.job_id = d.id RETURNING 1
 ), deliveries AS (

@@ -91,7 +91,7 @@ RETURNING q.id`
 // PutOff says how often an attempt at a job was put off, uncounted, because of the database.
 func (s *Store) PutOff(ctx context.Context, id string, attempt int) (n int, err error) {
 	const stmt = `
-SELECT coalesce(sum(times), 0) FROM daybook.attempts
+SELECT coalesce(sum(times), 0) FROM daybook.attempt_log
  WHERE job_id = $1 AND attempt = $2 AND outcome = 'rescheduled' AND error_code = 'DATABASE_ERROR'`
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()

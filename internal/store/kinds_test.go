@@ -67,7 +67,7 @@ func TestEveryKindMayLogAttempts(t *testing.T) {
 	t.Parallel()
 	var check string
 	require.NoError(t, setup(t).Pool.QueryRow(t.Context(),
-		`SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'daybook.attempts'::regclass AND conname = 'attempts_kind'`).Scan(&check))
+		`SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'daybook.attempt_log'::regclass AND conname = 'attempts_kind'`).Scan(&check))
 	for _, q := range store.Queues() {
 		if lacks[q.Name].attempts != "" {
 			assert.NotContains(t, check, "'"+q.Name+"'", lacks[q.Name].attempts)
@@ -141,7 +141,7 @@ var rowDamages = map[string]damage{
 	"held while pending":      {`UPDATE {table} SET turn_id = 'run/0/1', fence = 1`, "contradictory_row", "a turn holds it"},
 	"failed for no reason":    {`UPDATE {table} SET state = 'failed', finished_at = now()`, "contradictory_row", "nothing says why"},
 	"completed twice": {
-		`INSERT INTO daybook.attempts (kind, job_id, org_id, document_id, version, type, attempt, outcome, started_at, turn_id, fence)
+		`INSERT INTO daybook.attempt_log (kind, job_id, org_id, document_id, version, type, attempt, outcome, started_at, turn_id, fence)
 		 SELECT '{kind}', id, org_id, CASE '{kind}' WHEN 'accounting' THEN 'd' END, CASE '{kind}' WHEN 'accounting' THEN 1 END,
 		        CASE '{kind}' WHEN 'jobs' THEN 'mail' END, 1, 'completed', now(), 'run/0/1', 1
 		   FROM {table}, generate_series(1, 2)`,

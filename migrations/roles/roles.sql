@@ -65,9 +65,9 @@ GRANT INSERT, UPDATE, DELETE ON daybook.jobs TO daybook_worker;
 GRANT INSERT ON daybook.job_links TO daybook_worker;
 GRANT INSERT, UPDATE, DELETE ON daybook.webhook_deliveries, daybook.job_deliveries, daybook.job_workers, daybook.job_types TO daybook_worker;
 GRANT EXECUTE ON FUNCTION daybook.note_job_types TO daybook_worker;
-GRANT INSERT, DELETE ON daybook.attempts TO daybook_worker;
+GRANT INSERT, DELETE ON daybook.attempt_log TO daybook_worker;
 -- An attempt that comes to the same as the one before it shares its row; what an attempt came to stays.
-GRANT UPDATE (times, first_started_at, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id) ON daybook.attempts TO daybook_worker;
+GRANT UPDATE (times, first_started_at, error, started_at, ended_at, worker, turn_id, fence, workflow_run_id) ON daybook.attempt_log TO daybook_worker;
 GRANT INSERT ON daybook.impacts, daybook.entries, daybook.confirmations TO daybook_worker;
 GRANT USAGE ON SEQUENCE daybook.fence_seq, daybook.impact_id_seq TO daybook_worker;
 -- What it cleans up may go to an archive. Archives are restored, and what is erased is erased, by the owner.

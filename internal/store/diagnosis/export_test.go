@@ -2,3 +2,5 @@ package diagnosis
 
 // Statements are those that read jobs, by kind.
 var Statements = map[string]map[string]string{"due": dueStatements, "failed": failedStatements, "retrying": retryingStatements}
+
+const CompletedStatement = completedLately

@@ -163,7 +163,7 @@ func TestQueuedJobWithAllThatIsKnown(t *testing.T) {
 	b := setupJobs(t)
 	id := b.enqueue(store.NewJob{OrgID: "o", Type: "mail", Payload: []byte(`{"to": "a"}`), Links: []byte(`[{"kind": "order", "id": "1"}]`)})
 	b.exec(`
-INSERT INTO daybook.attempts (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
 VALUES ($1, 'o', 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', now(), 'w', 't', 1), ($1, 'o', 'jobs', 'mail', 2, 'completed', NULL, NULL, now(), 'w', 't', 2)`, id)
 	for _, org := range []string{"o", ""} {
 		d, err := b.listing.Job(t.Context(), org, id, listing.HistoryPage{})

@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// attempted is an attempt as daybook.attempts shows it, and whether the log has its row.
+type attempted struct {
+	Attempt int
+	Outcome models.Outcome
+	Worker  string
+	Turn    string
+	Run     string
+	Logged  bool
+}
+
+// attemptsAt are the attempts at a job, in the order of their ids.
+func (b *bundle) attemptsAt(id string) []attempted {
+	b.t.Helper()
+	const stmt = `
+SELECT a.attempt, a.outcome::text, a.worker, a.turn_id, a.workflow_run_id, EXISTS (SELECT FROM daybook.attempt_log l WHERE l.job_id = a.job_id AND l.id = a.id)
+  FROM daybook.attempts a WHERE a.job_id = $1 AND a.started_at <= a.ended_at ORDER BY a.id`
+	list, err := store.Collect(b.t.Context(), b.Pool, pgx.RowToStructByPos[attempted], stmt, id)
+	require.NoError(b.t, err)
+	return list
+}
+
+// leaseJobs leases jobs to a turn, and has them begun.
+func (b *recentBundle) leaseJobs(turn store.Turn) []store.Job {
+	b.t.Helper()
+	leased, err := b.jobs.Lease(b.t.Context(), turn, 10)
+	require.NoError(b.t, err)
+	ids := make([]string, len(leased.Jobs))
+	for i, j := range leased.Jobs {
+		ids[i] = j.ID
+	}
+	_, err = b.jobs.BeginWaiting(b.t.Context(), turn, ids)
+	require.NoError(b.t, err)
+	return leased.Jobs
+}
+
+func (b *recentBundle) completeLeased(turn store.Turn, completions ...store.Completion) (store.Completed, error) {
+	b.t.Helper()
+	var done store.Completed
+	err := pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) (err error) {
+		done, err = store.Jobs.Complete(b.t.Context(), tx, turn, completions)
+		return err
+	})
+	return done, err
+}
+
+// TestACompletedJobKeepsItsAttempt: the attempt that completes a job, whether it was leased or not, stays in the job's row and is the last one that
+// daybook.attempts shows. What did not complete the job is in the log.
+func TestACompletedJobKeepsItsAttempt(t *testing.T) {
+	t.Parallel()
+	b := setupRecent(t)
+	picked := b.enqueue("org_1", "short", 0)
+	b.next()
+	assert.Equal(t, []attempted{{1, models.OutcomeCompleted, "", "run/0/1", "run", false}}, b.attemptsAt(picked))
+
+	id := b.enqueue("org_1", "short", 0)
+	first := b.turn("run/0/2")
+	jobs := b.leaseJobs(first)
+	require.Len(t, jobs, 1)
+	_, err := b.completeLeased(first, store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"})
+	require.NoError(t, err)
+	second := b.turn("run/0/3")
+	jobs = b.leaseJobs(second)
+	require.Len(t, jobs, 1)
+	_, err = b.completeLeased(second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+	require.NoError(t, err)
+	assert.Equal(t, []attempted{
+		{1, models.OutcomeRetried, "test", "run/0/2", "run", true}, {2, models.OutcomeCompleted, "test", "run/0/3", "run", false},
+	}, b.attemptsAt(id))
+
+	// Its turn cannot complete it once more.
+	_, err = b.completeLeased(second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+	require.ErrorIs(t, err, store.ErrLeaseLost)
+	assert.Len(t, b.attemptsAt(id), 2)
+}
+
+// TestAttemptsThatDoNotEndTheirJobAreLogged: a handler that ends well completes nothing when its job was asked for anew, or cancelled, meanwhile.
+func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
+	t.Parallel()
+	b := setupRecent(t)
+	again, cancelled := b.enqueue("org_1", "short", 0), b.enqueue("org_1", "short", 0)
+	turn := b.turn("run/0/2")
+	jobs := b.leaseJobs(turn)
+	require.Len(t, jobs, 2)
+	b.exec(`UPDATE daybook.jobs SET generation = generation + 1 WHERE id = $1`, again)
+	b.exec(`SELECT daybook.cancel_job($1)`, cancelled)
+	done, err := b.completeLeased(turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted}, store.Completion{Job: jobs[1], Outcome: models.OutcomeCompleted})
+	require.NoError(t, err)
+	assert.Equal(t, 1, done[store.Requeued])
+	for id, state := range map[string]models.JobState{again: models.JobPending, cancelled: models.JobCancelled} {
+		assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state::text = $2 AND completed_turn_id IS NULL`, id, string(state)))
+		assert.Equal(t, []attempted{{1, models.OutcomeCompleted, "test", "run/0/2", "run", true}}, b.attemptsAt(id))
+	}
+
+	third := b.turn("run/0/3")
+	jobs = b.leaseJobs(third)
+	require.Len(t, jobs, 1)
+	_, err = b.completeLeased(third, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+	require.NoError(t, err)
+	assert.Equal(t, []bool{true, false}, []bool{b.attemptsAt(again)[0].Logged, b.attemptsAt(again)[1].Logged})
+}
