@@ -123,7 +123,7 @@ COMMENT ON SEQUENCE daybook.fence_seq IS
     'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
 
 -- All kinds share one log of attempts. It is read by job, through the view daybook.attempts, which has those attempts as well that the row of a completed
--- background job keeps. It has no foreign key, because attempts are kept after their job is removed.
+-- background job keeps. It has no foreign key: its rows stay when their job is removed by hand.
 CREATE TABLE daybook.attempt_log (
     id              bigint GENERATED ALWAYS AS IDENTITY,
     job_id          text COLLATE "C" NOT NULL,
@@ -155,8 +155,6 @@ CREATE TABLE daybook.attempt_log (
         WHEN 'jobs' THEN document_id IS NULL AND version IS NULL AND type IS NOT NULL
         ELSE false END)
 );
--- What ended lately, for the figures of the last minute. An entry for each range of pages costs an attempt next to nothing.
-CREATE INDEX attempt_log_ended ON daybook.attempt_log USING brin (ended_at) WITH (pages_per_range = 32, autosummarize = on);
 COMMENT ON COLUMN daybook.attempt_log.times IS
     'How many attempts the row stands for: rescheduled ones with the same number, version and error code are kept as one row, the last of them';
 COMMENT ON COLUMN daybook.attempt_log.first_started_at IS 'When the first of several attempts began; null: it stands for one';

@@ -143,6 +143,9 @@ CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue 
 -- Failed jobs of all organizations by what they failed of, with the newest and the oldest of each.
 CREATE INDEX accounting_work_queue_failed_cause ON daybook.accounting_work_queue (last_error_code, updated_at DESC, id) WHERE state = 'failed';
 
+-- What was completed lately: an entry for 32 pages of rows, which costs a completion next to nothing.
+CREATE INDEX accounting_work_queue_completed ON daybook.accounting_work_queue USING brin (finished_at) WITH (pages_per_range = 32) WHERE state = 'completed';
+
 -- Wakes a waiting worker at commit. NOTIFY takes a global lock at commit, so it is sent only while a worker waits. PostgreSQL refuses
 -- PREPARE TRANSACTION after a NOTIFY: a transaction that is to be prepared sets daybook.notify to off, and its work is found at the
 -- poll interval.

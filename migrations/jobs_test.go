@@ -230,6 +230,15 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE kind = 'accounting'`))
 }
 
+// domainColumns is a statement that writes each column of a job but those that say what completed it, and changes nothing.
+func domainColumns(t *testing.T, db *pgtest.DB) (stmt string) {
+	t.Helper()
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `
+SELECT 'UPDATE daybook.jobs SET ' || string_agg(format('%I = %I', column_name, column_name), ', ') || ' WHERE false'
+  FROM information_schema.columns WHERE table_schema = 'daybook' AND table_name = 'jobs' AND column_name NOT LIKE 'completed%'`).Scan(&stmt))
+	return stmt
+}
+
 // TestRolesAndJobs has each role do its work on background jobs, and refuses it the rest.
 func TestRolesAndJobs(t *testing.T) {
 	t.Parallel()
@@ -239,7 +248,8 @@ func TestRolesAndJobs(t *testing.T) {
 	for _, role := range []string{"domain", "worker", "reader", "server"} {
 		pools[role] = as(t, db, "daybook_"+role)
 	}
-	_, err := db.Pool.Exec(t.Context(), `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('1'))`)
+	_, err := db.Pool.Exec(t.Context(), `INSERT INTO daybook.api_tokens (name, scopes, hash) VALUES ('n', '{read}', sha256('1'));
+SELECT daybook.lease_async_operation(daybook.enqueue_async_operation('claimed', '{}'))`)
 	require.NoError(t, err)
 
 	for _, c := range []struct {
@@ -251,6 +261,12 @@ func TestRolesAndJobs(t *testing.T) {
 		{"domain code enqueues many", `SELECT daybook.enqueue_jobs('{o,o}', '{mail,mail}', ARRAY['{}', '{}']::jsonb[])`, "domain", false},
 		{"domain code enqueues under another name", `SELECT daybook.enqueue_async_operation('mail', '{}', p_form_id => gen_random_uuid())`, "domain", false},
 		{"domain code cancels", `SELECT daybook.cancel_job(min(id)) FROM daybook.jobs`, "domain", false},
+		{"domain code completes", `SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "domain", true},
+		{"domain code says who completed a job", `UPDATE daybook.jobs SET completed_by = 'w'`, "domain", true},
+		{"domain code forgets who completed a job", `UPDATE daybook.jobs SET completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL`, "domain", true},
+		{"domain code inserts a completed job", `INSERT INTO daybook.jobs (org_id, type, payload, completed_turn_id) VALUES ('o', 'mail', '{}', 't')`, "domain", true},
+		{"domain code writes every other column", domainColumns(t, db), "domain", false},
+		{"the worker completes", `SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "worker", false},
 		{"the worker retries", `SELECT daybook.retry_job(min(id)) FROM daybook.jobs`, "worker", false},
 		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},
 		{"the worker logs", `INSERT INTO daybook.attempt_log (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "worker", false},

@@ -6434,6 +6434,10 @@ ALTER TABLE ONLY queues.task
 
 CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
 
+-- Name: accounting_work_queue_completed; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX accounting_work_queue_completed ON daybook.accounting_work_queue USING brin (finished_at) WITH (pages_per_range='32') WHERE (state = 'completed'::daybook.job_state);
+
 -- Name: accounting_work_queue_due; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue USING btree (priority, org_id, ready_at, id) WHERE (state = 'pending'::daybook.job_state);
@@ -6477,10 +6481,6 @@ CREATE INDEX archives_archived_at ON daybook.archives USING btree (archived_at, 
 -- Name: archives_org_ids; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
-
--- Name: attempt_log_ended; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX attempt_log_ended ON daybook.attempt_log USING brin (ended_at) WITH (pages_per_range='32', autosummarize='on');
 
 -- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
 

@@ -128,10 +128,10 @@ type Job struct {
 	Awaited bool `gorm:"column:awaited" json:"awaited,omitempty"`
 	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil unless State is JobCompleted, and of a job that was
 	// adopted as completed. RunCount is its number and FinishedAt its end; JobAttempt has it in one.
-	CompletedTurnID    *string    `gorm:"column:completed_turn_id" json:"completed_turn_id,omitempty"`
-	CompletedFence     *int64     `gorm:"column:completed_fence" json:"-"`
-	CompletedBy        *string    `gorm:"column:completed_by" json:"completed_by,omitempty"`
-	CompletedStartedAt *time.Time `gorm:"column:completed_started_at" json:"completed_started_at,omitempty"`
+	CompletedTurnID    *string    `gorm:"->;column:completed_turn_id" json:"completed_turn_id,omitempty"`
+	CompletedFence     *int64     `gorm:"->;column:completed_fence" json:"-"`
+	CompletedBy        *string    `gorm:"->;column:completed_by" json:"completed_by,omitempty"`
+	CompletedStartedAt *time.Time `gorm:"->;column:completed_started_at" json:"completed_started_at,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

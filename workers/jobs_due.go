@@ -120,7 +120,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	} else if n > 0 {
 		d.log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
 	}
-	turn := store.Turn{ID: "due/" + strconv.FormatInt(fence, 10), Worker: d.worker}
+	turn := store.Turn{ID: "/due/" + strconv.FormatInt(fence, 10), Worker: d.worker}
 	if _, err := d.engine.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: limit}); err != nil {
 		return DueReport{}, err
 	}

@@ -71,6 +71,9 @@ func TestDueRunIsAnsweredBeforeItsJobsEnd(t *testing.T) {
 		return state == "completed" && runs == 1
 	}, 30*time.Second, 20*time.Millisecond)
 	assert.False(t, cancelled.Load())
+	var run string
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT workflow_run_id FROM daybook.attempts WHERE job_id = $1`, first.ID).Scan(&run))
+	assert.Empty(t, run, "no workflow works it")
 }
 
 // TestDueClosesGracefully: Close waits for what runs.

@@ -58,7 +58,8 @@ func (a *Operations) GiveBack(ctx context.Context, after string) (Step, error) {
 	stmt := `
 SELECT h.legacy_id, h.org_id, h.job_id, h.taken_state, h.legacy_row::text, ` + operationHash("h.legacy_id", "coalesce(q.type, '')", "q.payload") + `,
        EXISTS (SELECT FROM daybook.jobs x WHERE x.id = h.job_id), q.id IS NOT NULL,
-       coalesce(q.state <> 'leased' AND q.generation = h.generation AND NOT EXISTS (SELECT FROM daybook.attempts t WHERE t.job_id = h.job_id AND t.turn_id <> 'adopted'), false)
+       coalesce(q.state <> 'leased' AND q.generation = h.generation AND q.completed_turn_id IS NULL
+                AND NOT EXISTS (SELECT FROM daybook.attempt_log t WHERE t.job_id = h.job_id AND t.turn_id <> 'adopted'), false)
   FROM daybook.adopted_rows h
   LEFT JOIN LATERAL (SELECT * FROM daybook.jobs x WHERE x.id = h.job_id FOR NO KEY UPDATE SKIP LOCKED) q ON true
  WHERE h.legacy_table = $1 AND h.legacy_id > $2

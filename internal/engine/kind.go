@@ -174,7 +174,7 @@ type Reclaimer interface {
 // Completer ends attempts in the caller's transaction, together with what the attempt wrote: all of it is committed, or nothing.
 //
 // The rules are the same for the three ways to complete. A job changes its state only while it is the turn's under its fence. Each attempt
-// is logged; one that is rescheduled for the same reason as the one before is folded into that one's record. A rescheduled attempt is
+// is on record, in the log or in the row of the job that it completed; one that is rescheduled for the same reason as the one before is folded into that one's record. A rescheduled attempt is
 // not counted. A job that was asked for anew meanwhile is pending again, whatever the outcome, and is counted as store.Requeued as well.
 // When one of the jobs is no longer the turn's it fails with store.ErrLeaseLost, for which store.IsTransient holds, and the caller rolls
 // back. An error for which store.IsUnstorable holds says that a result or a message cannot be stored: each is then completed by itself.
@@ -184,7 +184,7 @@ type Completer interface {
 	LockChunk(ctx context.Context, tx pgx.Tx, turn store.Turn, ids []string) ([]store.Job, error)
 	// Complete completes jobs that LockChunk has locked in this transaction.
 	Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
-	// CompletePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are logged
+	// CompletePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are recorded
 	// with the turn's name and fence.
 	CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
 	// CompletePickedAndCommit is CompletePicked as the last step of a transaction that InTx has begun: it commits that, in one round trip. After

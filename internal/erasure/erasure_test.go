@@ -51,9 +51,11 @@ func person(t *testing.T, pool *pgxpool.Pool, org, who string) {
 		id := fmt.Sprintf("%s-%s-%s", org, who, state)
 		_, err := pool.Exec(t.Context(), `
 WITH job AS (
-    INSERT INTO daybook.jobs (id, org_id, type, payload, idempotency_key, input_hash, state, run_count, result, progress, last_error, last_error_code, finished_at)
+    INSERT INTO daybook.jobs (id, org_id, type, payload, idempotency_key, input_hash, state, run_count, result, progress, last_error, last_error_code, finished_at,
+                              completed_turn_id, completed_fence, completed_by, completed_started_at)
     VALUES ($1, $2, 'webhook', jsonb_build_object('name', $3::text), $3 || $4, sha256('x'), $4::text::daybook.job_state, 1, jsonb_build_object('to', $3), jsonb_build_object('at', $3), $3, 'TIMEOUT',
-            CASE WHEN $4 <> 'pending' THEN clock_timestamp() - interval '40 days' END)
+            CASE WHEN $4 <> 'pending' THEN clock_timestamp() - interval '40 days' END,
+            CASE WHEN $4 = 'completed' THEN $3 END, CASE WHEN $4 = 'completed' THEN 8 END, CASE WHEN $4 = 'completed' THEN $3 END, CASE WHEN $4 = 'completed' THEN clock_timestamp() END)
 ), attempts AS (
     INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
     VALUES ($1, $2, 'jobs', 'webhook', 1, 'retried', 'TIMEOUT', $3, clock_timestamp(), 'turn', 7)

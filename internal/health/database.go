@@ -86,14 +86,14 @@ func (p *probe) database(ctx context.Context) {
 	p.once(ctx, checkOwners, p.own)
 }
 
-// done counts what was completed in the last minute. Where that is more than the log is read for, the history has the last whole minute.
+// done counts what was completed in the last minute. Where that is more than is looked at, the history has the last whole minute, of all organizations.
 func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
-	n, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
+	n, more, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
 	if err != nil {
 		return nil, err
 	}
-	p.completed = n
-	if n < diagnosis.Most || p.OrgID != "" {
+	p.completed, p.completedMore = n, more
+	if !more || p.OrgID != "" {
 		return nil, nil
 	}
 	minute := p.clock().Truncate(time.Minute)
@@ -102,7 +102,9 @@ func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	for _, b := range bars {
 		whole += b.Count
 	}
-	p.completed = max(n, whole)
+	if whole >= n {
+		p.completed, p.completedMore = whole, false
+	}
 	return nil, err
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
 // summary is the line that says whether work gets done.
@@ -104,11 +102,11 @@ func (p *probe) working() string {
 	switch {
 	case p.completed < 0:
 		b.WriteString("how much was completed is not known")
-	case p.completed == 0:
+	case p.completed == 0 && !p.completedMore:
 		b.WriteString("nothing was completed in the last minute")
 	default:
 		done := grouped(p.completed)
-		if p.completed == diagnosis.Most {
+		if p.completedMore {
 			done = atLeast(p.completed)
 		}
 		fmt.Fprintf(&b, "%s completed in the last minute", done)

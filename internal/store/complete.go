@@ -101,7 +101,7 @@ type Completed map[models.Outcome]int
 const Requeued models.Outcome = "requeued"
 
 // Complete ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
-// logged. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
+// logged, or kept in the row of the background job that it completed. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
 func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
 	return k.complete(ctx, tx, turn, completions, access{})
 }
@@ -197,7 +197,7 @@ WITH v AS (
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id
-       AND CASE WHEN @picked THEN q.turn_id IS NULL
+       AND CASE WHEN @picked THEN q.turn_id IS NULL AND q.finished_at IS NULL
                 ELSE q.turn_id = @turn AND q.fence = @fence AND q.run_count = v.attempt AND NOT (@unlocked AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
               /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version

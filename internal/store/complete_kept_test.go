@@ -81,7 +81,12 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 		{1, models.OutcomeRetried, "test", "run/0/2", "run", true}, {2, models.OutcomeCompleted, "test", "run/0/3", "run", false},
 	}, b.attemptsAt(id))
 
-	// Its turn cannot complete it once more.
+	// Neither its turn nor one that believes to have picked it can complete it once more.
+	err = b.jobs.InTx(t.Context(), func(tx pgx.Tx) error {
+		_, err := store.Jobs.CompletePicked(t.Context(), tx, second, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}})
+		return err
+	})
+	require.ErrorIs(t, err, store.ErrLeaseLost)
 	_, err = b.completeLeased(second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
 	assert.Len(t, b.attemptsAt(id), 2)

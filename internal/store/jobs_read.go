@@ -20,7 +20,7 @@ func JobLinks(ctx context.Context, q Querier, id string) ([]models.JobLink, erro
 	return links, Wrap("read a job's links", err)
 }
 
-// LoggedAttempt is a row of the log of attempts.
+// LoggedAttempt is an attempt as daybook.attempts shows it.
 type LoggedAttempt struct {
 	Attempt            int
 	Outcome            models.Outcome

@@ -46,7 +46,7 @@ SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''),
        j.unique_hash IS NOT NULL
   FROM daybook.jobs j
  WHERE ($1::text = '' OR j.type = $1::text)
-   AND ($2::text = '' OR EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $2::text)
+   AND ($2::text = '' OR j.completed_turn_id = $2::text OR EXISTS (SELECT FROM daybook.attempt_log a WHERE a.job_id = j.id AND a.turn_id = $2::text)
         OR j.state = 'failed' AND j.last_error_code = 'HANDLER_MISSING')
  ORDER BY j.created_at, j.id`
 	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedRow, error) {
@@ -66,7 +66,7 @@ func AttemptedDocuments(ctx context.Context, q Querier, turn string) ([]models.A
 	const stmt = `
 SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text, j.run_count, j.ready_at, j.last_error_code, j.last_error
   FROM daybook.accounting_work_queue j
- WHERE EXISTS (SELECT FROM daybook.attempts a WHERE a.job_id = j.id AND a.turn_id = $1)
+ WHERE EXISTS (SELECT FROM daybook.attempt_log a WHERE a.job_id = j.id AND a.turn_id = $1)
  ORDER BY j.org_id, j.document_id`
 	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (j models.AccountingJob, err error) {
 		err = row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.VersionHint, &j.State, &j.RunCount, &j.ReadyAt, &j.LastErrorCode, &j.LastError)

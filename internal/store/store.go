@@ -62,7 +62,7 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Turn is who leases: one bounded pass of a lane.
 type Turn struct {
-	// ID is made of the workflow's run, which it begins with, the lane and a counter.
+	// ID is made of the workflow's run, the lane and a counter, with a slash between them: what comes before the first slash is the run, nothing if there is none.
 	ID string
 	// Fence is the number that the running activity drew; it only grows.
 	Fence int64

@@ -5,8 +5,8 @@
 -- (daybook_domain, daybook_worker, daybook_server) find the application's own first: its `documents` is never taken for Daybook's. A search path that an
 -- administrator gave a role in this database is left as it is.
 --
--- No role may change or remove what is posted, and only the worker may add to it. No role may change the log of attempts; the
--- worker removes what is old (the job type cleanup).
+-- No role may change or remove what is posted, and only the worker may add to it. No role may change what an attempt in the log came to, and only the worker
+-- says what completed a job; it removes what is old (the job type cleanup).
 
 DO $$
 DECLARE
@@ -42,7 +42,17 @@ REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_operator, daybo
 GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_minute, run_by_get, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_operator, daybook_domain, daybook_worker;
 
 -- Domain code writes documents and asks for work.
-GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue, daybook.jobs TO daybook_domain;
+GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_domain;
+-- All columns of a job but those that say which attempt completed it.
+GRANT INSERT (
+    id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
+    max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
+    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited
+), UPDATE (
+    id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
+    max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
+    attempt_started_at, working, detached, reclaims, capped, counted, traceparent, queue, sequence, awaited
+) ON daybook.jobs TO daybook_domain;
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks TO daybook_domain, daybook_worker;

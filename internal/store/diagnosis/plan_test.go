@@ -19,13 +19,13 @@ func TestCompletedLately(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	for _, stmt := range []string{
-		`INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, ended_at, turn_id, fence)
-SELECT 'j' || n, 'o', 'd', 1, 1, 'completed', now(), now() - interval '1 day' + n * interval '1 s', 't', 1 FROM generate_series(1, 60000) n`,
+		`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at)
+SELECT 'o', 'd' || n, 1, 'completed', now() - interval '1 day' + n * interval '1 s' FROM generate_series(1, 60000) n`,
 		`INSERT INTO daybook.jobs (org_id, type, payload, state, run_count, finished_at, completed_turn_id, completed_fence, completed_by, completed_started_at)
 SELECT 'o', 'mail', '{}', 'completed', 1, now() - interval '1 day' + n * interval '1 s', 't', 1, '', now() FROM generate_series(1, 20000) n`,
-		`VACUUM ANALYZE daybook.attempt_log`, `VACUUM ANALYZE daybook.jobs`,
-		`INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence)
-VALUES ('a', 'o', 'd', 1, 1, 'completed', NULL, now(), 't', 1), ('b', 'p', 'd', 1, 1, 'completed', NULL, now(), 't', 1), ('c', 'o', 'd', 1, 1, 'failed', 'TIMEOUT', now(), 't', 1)`,
+		`VACUUM ANALYZE daybook.accounting_work_queue`, `VACUUM ANALYZE daybook.jobs`,
+		`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, last_error, last_error_code)
+VALUES ('o', 'a', 1, 'completed', now(), NULL, NULL), ('p', 'b', 1, 'completed', now(), NULL, NULL), ('o', 'c', 1, 'failed', now(), 'e', 'TIMEOUT')`,
 		`INSERT INTO daybook.jobs (org_id, type, payload, state, run_count, finished_at, completed_turn_id, completed_fence, completed_by, completed_started_at)
 VALUES ('o', 'mail', '{}', 'completed', 1, now(), 't', 1, '', now()), ('o', 'mail', '{}', 'cancelled', 1, now(), NULL, NULL, NULL, NULL)`,
 	} {
@@ -33,16 +33,17 @@ VALUES ('o', 'mail', '{}', 'completed', 1, now(), 't', 1, '', now()), ('o', 'mai
 		require.NoError(t, err)
 	}
 	for org, want := range map[string]int64{"": 3, "o": 2, "p": 1} {
-		n, err := diagnosis.CompletedLately(t.Context(), db.Pool, org)
+		n, more, err := diagnosis.CompletedLately(t.Context(), db.Pool, org)
 		require.NoError(t, err)
 		assert.Equal(t, want, n, org)
+		assert.False(t, more)
 	}
 	rows, err := db.Pool.Query(t.Context(), "EXPLAIN "+diagnosis.CompletedStatement, pgx.QueryExecModeSimpleProtocol, "", 100)
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	plan := strings.Join(lines, "\n")
-	assert.Contains(t, plan, "attempt_log_ended")
+	assert.Contains(t, plan, "accounting_work_queue_completed")
 	assert.Contains(t, plan, "jobs_finished")
 }
 
