@@ -28,7 +28,11 @@ func (b *bench) writeDown(ctx context.Context, rows []report.Row) error {
 	for _, s := range scenarios() {
 		order = append(order, s.name)
 	}
-	file.Merge(rows, order, time.Now().UTC().Format(time.DateOnly), b.commit(ctx))
+	flushes, err := flushesPerSecond(b.dir)
+	if err != nil {
+		return err
+	}
+	file.Merge(rows, order, report.Measured{Date: time.Now().UTC().Format(time.DateOnly), Commit: b.commit(ctx), Flushes: flushes})
 	if err := file.Save(performanceFile(b.root, "json")); err != nil {
 		return err
 	}
@@ -63,6 +67,29 @@ func writePage(root string, file report.File) error {
 		return err
 	}
 	return file.WriteMarkdown(performanceFile(root, "md"), "performance.svg", explained)
+}
+
+// flushesPerSecond is how often a second the disk flushes a page that was written, which bounds how many transactions a session commits. A virtual disk may do
+// twice as many on one day as on the next.
+func flushesPerSecond(dir string) (int, error) {
+	f, err := os.CreateTemp(dir, "flush")
+	if err != nil {
+		return 0, fmt.Errorf("measure the disk: %w", err)
+	}
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}()
+	page, n, began := make([]byte, 8192), 0, time.Now()
+	for ; time.Since(began) < time.Second; n++ {
+		if _, err := f.WriteAt(page, 0); err != nil {
+			return 0, fmt.Errorf("measure the disk: %w", err)
+		}
+		if err := f.Sync(); err != nil {
+			return 0, fmt.Errorf("measure the disk: %w", err)
+		}
+	}
+	return int(perSecond(n, time.Since(began))), nil
 }
 
 // facts are what the figures depend on.

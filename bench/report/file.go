@@ -22,8 +22,24 @@ type Record struct {
 	Met      *bool    `json:"met"`
 	Runs     int      `json:"runs"`
 	Note     string   `json:"note,omitempty"`
-	Date     string   `json:"date"`
-	Commit   string   `json:"commit"`
+	Measured
+}
+
+// Measured is when a row was measured, and what may have changed since.
+type Measured struct {
+	Date   string `json:"date"`
+	Commit string `json:"commit"`
+	// Flushes is how often a second the disk flushed one page after the run; 0: that was not measured.
+	Flushes int `json:"flushes,omitempty"`
+}
+
+// String is what the table says.
+func (m Measured) String() string {
+	text := m.Date + ", " + m.Commit
+	if m.Flushes > 0 {
+		text += ", " + Count(m.Flushes) + " flushes/s"
+	}
+	return text
 }
 
 // Fact is something that a reader has to know of the machine.
@@ -68,22 +84,22 @@ func (f File) Save(path string) error {
 
 // Merge puts rows in the place of those of the same groups, and leaves the others as they are. order names the groups in the
 // order in which they are shown; groups that it does not name are dropped.
-func (f *File) Merge(rows []Row, order []string, date, commit string) {
+func (f *File) Merge(rows []Row, order []string, m Measured) {
 	replaced := map[string]bool{}
 	for _, r := range rows {
 		replaced[r.Group] = true
 	}
 	f.Records = slices.DeleteFunc(f.Records, func(r Record) bool { return replaced[r.Group] || !slices.Contains(order, r.Group) })
 	for _, r := range rows {
-		f.Records = append(f.Records, r.record(date, commit))
+		f.Records = append(f.Records, r.record(m))
 	}
 	slices.SortStableFunc(f.Records, func(a, b Record) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
 }
 
-func (r Row) record(date, commit string) Record {
+func (r Row) record(m Measured) Record {
 	return Record{
 		Scenario: r.Scenario(), Group: r.Group, Daybook: rounded(r.Daybook), Peer: roundedOrNil(r.Peer), PeerName: r.PeerName, Unit: r.Unit,
-		Ratio: roundedOrNil(r.Ratio()), Target: r.Target.Text, Met: r.Met(), Runs: r.Runs, Note: r.Note, Date: date, Commit: commit,
+		Ratio: roundedOrNil(r.Ratio()), Target: r.Target.Text, Met: r.Met(), Runs: r.Runs, Note: r.Note, Measured: m,
 	}
 }
 

@@ -44,7 +44,8 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
-	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's.\n")
+	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's. " +
+		"*Flushes* are how often a second the disk made a page durable after the runs: transactions that are committed one by one wait for that, and where it is slow all of them are.\n")
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {
@@ -86,7 +87,7 @@ func (f File) topic(b *strings.Builder, explained []Explained) {
 }
 
 func table(b *strings.Builder, records []Record) {
-	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
+	b.WriteString("| scenario | Daybook | peer | unit | ratio | target | met | runs | date, commit, disk |\n|---|--:|--:|---|--:|---|---|--:|---|\n")
 	noted := false
 	for _, r := range records {
 		peer, ratio, met := "", "", ""
@@ -99,8 +100,8 @@ func table(b *strings.Builder, records []Record) {
 		if r.Met != nil {
 			met = map[bool]string{true: "met", false: "**missed**"}[*r.Met]
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %s, %s |\n",
-			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, r.Date, r.Commit)
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %d | %s |\n",
+			r.Scenario, Figure(r.Daybook), peer, r.Unit, ratio, r.Target, met, r.Runs, r.Measured)
 		noted = noted || r.Note != ""
 	}
 	if noted {

@@ -72,8 +72,8 @@ func TestMergeReplacesOnlyTheGroupsThatRan(t *testing.T) {
 	t.Parallel()
 	var f report.File
 	order := []string{"drain", "idle"}
-	f.Merge([]report.Row{{Group: "idle", Daybook: 1}, {Group: "drain", Name: "best", Daybook: 2}, {Group: "drain", Name: "gone", Daybook: 3}}, order, "2026-01-01", "abc")
-	f.Merge([]report.Row{{Group: "drain", Name: "best", Daybook: 4}}, order, "2026-01-02", "def")
+	f.Merge([]report.Row{{Group: "idle", Daybook: 1}, {Group: "drain", Name: "best", Daybook: 2}, {Group: "drain", Name: "gone", Daybook: 3}}, order, report.Measured{Date: "2026-01-01", Commit: "abc"})
+	f.Merge([]report.Row{{Group: "drain", Name: "best", Daybook: 4}}, order, report.Measured{Date: "2026-01-02", Commit: "def"})
 	require.Len(t, f.Records, 2)
 	assert.Equal(t, "drain: best", f.Records[0].Scenario, "in the order of the scenarios")
 	assert.InDelta(t, 4, f.Records[0].Daybook, 0)
@@ -90,7 +90,7 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	require.NoError(t, err, "there is none yet")
 	f.Facts = []report.Fact{{Name: "processors", Value: "2"}}
 	f.Merge([]report.Row{report.Row{Group: "drain", Name: "<best>", Daybook: 20_000, Unit: "documents/s", Target: report.TimesPeer(8), Note: "a note"}.Beside("River", 2_000)},
-		[]string{"drain"}, "2026-01-01", "abc")
+		[]string{"drain"}, report.Measured{Date: "2026-01-01", Commit: "abc", Flushes: 1_234})
 	require.NoError(t, f.Save(data))
 	read, err := report.Load(data)
 	require.NoError(t, err)
@@ -109,6 +109,7 @@ func TestFilesAreWrittenAndReadBack(t *testing.T) {
 	assert.Contains(t, string(text), "**drain** (`make bench SCENARIO=drain`, about a minute). Documents wait.")
 	assert.Contains(t, string(text), "### Idle\n\n    make bench SCENARIO=idle WRITE=1\n\nNot measured yet.\n")
 	assert.Contains(t, string(text), "| ≥ 8 × peer | met |")
+	assert.Contains(t, string(text), "| 2026-01-01, abc, 1,234 flushes/s |")
 	require.NoError(t, os.WriteFile(markdown, []byte(strings.Replace(string(text), "## What they mean\n", "## What they mean\n\nThis.\n", 1)), 0o600))
 	f.Records[0].Daybook = 30_000
 	require.NoError(t, f.WriteMarkdown(markdown, "performance.svg", explained))
