@@ -69,8 +69,7 @@ func writePage(root string, file report.File) error {
 	return file.WriteMarkdown(performanceFile(root, "md"), "performance.svg", explained)
 }
 
-// flushesPerSecond is how often a second the disk flushes a page that was written, which bounds how many transactions a session commits. A virtual disk may do
-// twice as many on one day as on the next.
+// flushesPerSecond is how often a second the disk flushes a page that was written, which bounds how many transactions a session commits.
 func flushesPerSecond(dir string) (int, error) {
 	f, err := os.CreateTemp(dir, "flush")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -133,7 +134,7 @@ func TestAirtableRepeatsWithoutASecondRecord(t *testing.T) {
 	b.syncs(s.URL, nil)
 	id := b.enqueue(submission())
 	b.work()
-	b.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL, result = NULL, ready_at = now()`)
+	fixture.Uncomplete(t, b.Pool, id)
 	b.work()
 	assert.Equal(t, 1, result[AirtableResult](t, b.job(id)).Updated)
 	assert.Len(t, s.records, 1)

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -74,7 +75,7 @@ func TestWorkflowWorksAJob(t *testing.T) {
 	assert.Equal(t, want, result[map[string]any](t, b.job(id)))
 
 	// As if the worker had ended before the job was completed: the next attempt finds the result.
-	b.exec(`UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL, ready_at = now(), result = NULL WHERE id = $1`, id)
+	fixture.Uncomplete(t, b.Pool, id)
 	b.work()
 	assert.Equal(t, want, result[map[string]any](t, b.job(id)))
 	assert.EqualValues(t, 1, runs.Load(), "it runs once")

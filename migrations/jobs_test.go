@@ -230,11 +230,12 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE kind = 'accounting'`))
 }
 
-// domainColumns is a statement that writes each column of a job but those that say what completed it, and changes nothing.
+// domainColumns is a statement that inserts and updates each column of a job but those that say what completed it, and changes nothing.
 func domainColumns(t *testing.T, db *pgtest.DB) (stmt string) {
 	t.Helper()
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `
-SELECT 'UPDATE daybook.jobs SET ' || string_agg(format('%I = %I', column_name, column_name), ', ') || ' WHERE false'
+SELECT format('WITH updated AS (UPDATE daybook.jobs SET %s WHERE false) INSERT INTO daybook.jobs (%s) SELECT %2$s FROM daybook.jobs WHERE false',
+              string_agg(format('%I = %1$I', column_name), ', '), string_agg(format('%I', column_name), ', '))
   FROM information_schema.columns WHERE table_schema = 'daybook' AND table_name = 'jobs' AND column_name NOT LIKE 'completed%'`).Scan(&stmt))
 	return stmt
 }

@@ -45,7 +45,7 @@ func (f File) WriteMarkdown(path, chart string, explained []Explained) error {
 func (f File) markdown(chart string, explained []Explained) string {
 	var b strings.Builder
 	b.WriteString("\nEach figure is the median of its runs, unless its name says otherwise; the ratio is Daybook's figure divided by the peer's. " +
-		"*Flushes* are how often a second the disk made a page durable after the runs: transactions that are committed one by one wait for that, and where it is slow all of them are.\n")
+		"*Flushes* are how often a second the disk made a page durable after the runs: each transaction that is committed waits for one.\n")
 	for len(explained) > 0 {
 		n := slices.IndexFunc(explained, func(e Explained) bool { return e.Topic != explained[0].Topic })
 		if n < 0 {

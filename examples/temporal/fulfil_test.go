@@ -13,6 +13,7 @@ import (
 	fulfil "github.com/daybook-dev/daybook/examples/temporal"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
@@ -55,8 +56,7 @@ func TestAJobWaitsForAWorkflow(t *testing.T) {
 	assert.JSONEq(t, `"parcel-of-7"`, string(status.Result))
 
 	// As if the worker had died before the job was completed: the next attempt meets the result.
-	_, err = db.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'pending', finished_at = NULL, completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL, ready_at = now() WHERE id = $1`, job.ID)
-	require.NoError(t, err)
+	fixture.Uncomplete(t, db.Pool, job.ID)
 	queuetest.DrainJobs(t, db.Pool, registry, queuetest.JobsOptions{}).RequireCompleted(t)
 }
 

@@ -224,7 +224,7 @@ func mergeJobs(ctx context.Context, tx pgx.Tx, jobs []legacyJob, problems *Probl
 func insertAttempts(ctx context.Context, tx pgx.Tx, jobs []legacyJob) error {
 	const stmt = `
 INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence,
-                              times, first_started_at)
+                                 times, first_started_at)
 SELECT k.job, k.org, k.document, k.version, k.runs, k.outcome::daybook.attempt_outcome,
        CASE WHEN k.outcome IN ('failed', 'retried') THEN 'FAILED_ELSEWHERE' END, k.error, k.started, greatest(k.ended, k.started), 'legacy worker', 'adopted', 0,
        k.times, CASE WHEN k.times > 1 THEN least(k.created, k.started) END

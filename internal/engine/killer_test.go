@@ -109,10 +109,14 @@ func TestSlowProcessor(t *testing.T) {
 	close(g.proceed)
 	completed := (<-done).Completed + (<-successor).Completed
 	// A turn that does not linger leaves to the next one what the lost worker has locked at that moment.
-	for n := 2; completed < 7 && n < 100; n++ {
-		completed += b.work(n).Completed
-		time.Sleep(20 * time.Millisecond)
-	}
+	next := 1
+	require.Eventually(t, func() bool {
+		if completed < 7 {
+			next++
+			completed += b.work(next).Completed
+		}
+		return completed >= 7
+	}, 10*time.Second, 20*time.Millisecond)
 	assert.Equal(t, 7, completed)
 	assert.Equal(t, 3, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'lost'`))
 	assert.Equal(t, 7, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`))

@@ -174,8 +174,8 @@ type Reclaimer interface {
 // Completer ends attempts in the caller's transaction, together with what the attempt wrote: all of it is committed, or nothing.
 //
 // The rules are the same for the three ways to complete. A job changes its state only while it is the turn's under its fence. Each attempt
-// is on record, in the log or in the row of the job that it completed; one that is rescheduled for the same reason as the one before is folded into that one's record. A rescheduled attempt is
-// not counted. A job that was asked for anew meanwhile is pending again, whatever the outcome, and is counted as store.Requeued as well.
+// is on record, in the log or in the row of the job that it completed; one that is rescheduled for the same reason as the one before is folded
+// into that one's record. A rescheduled attempt is not counted. A job that was asked for anew meanwhile is pending again, whatever the outcome, and is counted as store.Requeued as well.
 // When one of the jobs is no longer the turn's it fails with store.ErrLeaseLost, for which store.IsTransient holds, and the caller rolls
 // back. An error for which store.IsUnstorable holds says that a result or a message cannot be stored: each is then completed by itself.
 type Completer interface {

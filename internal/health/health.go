@@ -114,7 +114,8 @@ type probe struct {
 	databaseAnswers bool
 	// open are the kinds that have due or leased jobs, used those that ever had one.
 	open, used map[string]bool
-	// completed counts what was completed in the last minute; -1: that is not known. completedMore: there may have been more. oldest is what free due job has waited longest.
+	// completed counts what was completed in the last minute; -1: that is not known. completedMore: there may have been more.
+	// oldest is what free due job has waited longest.
 	completed     int64
 	completedMore bool
 	oldest        time.Duration

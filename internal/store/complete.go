@@ -138,6 +138,9 @@ type access struct {
 	commit bool
 }
 
+// endsItsJob is whether a background job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile.
+const endsItsJob = `v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)`
+
 // completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no request could change it since it was locked.
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
@@ -189,10 +192,10 @@ WITH v AS (
            cancel_requested = false, working = false, reclaims = 0,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
            last_attempted_at = CASE WHEN @picked THEN v.started_at ELSE q.last_attempted_at END,
-           /* jobs */completed_turn_id = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN @turn END,
-           completed_fence = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN @fence::bigint END,
-           completed_by = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN @worker END,
-           completed_started_at = CASE WHEN v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation) THEN v.started_at END,
+           /* jobs */completed_turn_id = CASE WHEN ` + endsItsJob + ` THEN @turn END,
+           completed_fence = CASE WHEN ` + endsItsJob + ` THEN @fence::bigint END,
+           completed_by = CASE WHEN ` + endsItsJob + ` THEN @worker END,
+           completed_started_at = CASE WHEN ` + endsItsJob + ` THEN v.started_at END,
            /* accounting: */
            updated_at = clock_timestamp()
       FROM v
@@ -222,7 +225,7 @@ WITH v AS (
 -- log
 ), logged AS (
     INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
-                                  worker, turn_id, fence, workflow_run_id)
+                                     worker, turn_id, fence, workflow_run_id)
     SELECT job_id, org_id, kind, type, document_id, version, attempt, outcome::daybook.attempt_outcome, code, error, started_at,
            @worker, @turn, @fence, @run
       FROM completed s

@@ -33,28 +33,13 @@ SELECT a.attempt, a.outcome::text, a.worker, a.turn_id, a.workflow_run_id, EXIST
 	return list
 }
 
-// leaseJobs leases jobs to a turn, and has them begun.
+// leaseJobs leases jobs to a turn, which begins them.
 func (b *recentBundle) leaseJobs(turn store.Turn) []store.Job {
 	b.t.Helper()
+	turn.Begins = true
 	leased, err := b.jobs.Lease(b.t.Context(), turn, 10)
 	require.NoError(b.t, err)
-	ids := make([]string, len(leased.Jobs))
-	for i, j := range leased.Jobs {
-		ids[i] = j.ID
-	}
-	_, err = b.jobs.BeginWaiting(b.t.Context(), turn, ids)
-	require.NoError(b.t, err)
 	return leased.Jobs
-}
-
-func (b *recentBundle) completeLeased(turn store.Turn, completions ...store.Completion) (store.Completed, error) {
-	b.t.Helper()
-	var done store.Completed
-	err := pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) (err error) {
-		done, err = store.Jobs.Complete(b.t.Context(), tx, turn, completions)
-		return err
-	})
-	return done, err
 }
 
 // TestACompletedJobKeepsItsAttempt: the attempt that completes a job, whether it was leased or not, stays in the job's row and is the last one that
@@ -70,12 +55,12 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 	first := b.turn("run/0/2")
 	jobs := b.leaseJobs(first)
 	require.Len(t, jobs, 1)
-	_, err := b.completeLeased(first, store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"})
+	_, err := b.completeLeased(store.Jobs, first, store.Completion{Job: jobs[0], Outcome: models.OutcomeRetried, Code: models.CodeTimeout, Message: "late"})
 	require.NoError(t, err)
 	second := b.turn("run/0/3")
 	jobs = b.leaseJobs(second)
 	require.Len(t, jobs, 1)
-	_, err = b.completeLeased(second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+	_, err = b.completeLeased(store.Jobs, second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
 	require.NoError(t, err)
 	assert.Equal(t, []attempted{
 		{1, models.OutcomeRetried, "test", "run/0/2", "run", true}, {2, models.OutcomeCompleted, "test", "run/0/3", "run", false},
@@ -87,7 +72,7 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
-	_, err = b.completeLeased(second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+	_, err = b.completeLeased(store.Jobs, second, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
 	assert.Len(t, b.attemptsAt(id), 2)
 }
@@ -102,7 +87,7 @@ func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 	require.Len(t, jobs, 2)
 	b.exec(`UPDATE daybook.jobs SET generation = generation + 1 WHERE id = $1`, again)
 	b.exec(`SELECT daybook.cancel_job($1)`, cancelled)
-	done, err := b.completeLeased(turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted}, store.Completion{Job: jobs[1], Outcome: models.OutcomeCompleted})
+	done, err := b.completeLeased(store.Jobs, turn, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted}, store.Completion{Job: jobs[1], Outcome: models.OutcomeCompleted})
 	require.NoError(t, err)
 	assert.Equal(t, 1, done[store.Requeued])
 	for id, state := range map[string]models.JobState{again: models.JobPending, cancelled: models.JobCancelled} {
@@ -113,7 +98,7 @@ func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 	third := b.turn("run/0/3")
 	jobs = b.leaseJobs(third)
 	require.Len(t, jobs, 1)
-	_, err = b.completeLeased(third, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
+	_, err = b.completeLeased(store.Jobs, third, store.Completion{Job: jobs[0], Outcome: models.OutcomeCompleted})
 	require.NoError(t, err)
 	assert.Equal(t, []bool{true, false}, []bool{b.attemptsAt(again)[0].Logged, b.attemptsAt(again)[1].Logged})
 }

@@ -57,13 +57,21 @@ func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
 	return leased.Jobs
 }
 
-// completeAll completes jobs in one transaction.
+// completeAll completes accounting jobs in one transaction.
 func (b *bundle) completeAll(turn store.Turn, completions ...store.Completion) error {
 	b.t.Helper()
-	return pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) error {
-		_, err := store.Accounting.Complete(b.t.Context(), tx, turn, completions)
+	_, err := b.completeLeased(store.Accounting, turn, completions...)
+	return err
+}
+
+// completeLeased completes leased jobs of a kind in one transaction.
+func (b *bundle) completeLeased(kind *store.Kind, turn store.Turn, completions ...store.Completion) (done store.Completed, err error) {
+	b.t.Helper()
+	err = pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) (err error) {
+		done, err = kind.Complete(b.t.Context(), tx, turn, completions)
 		return err
 	})
+	return done, err
 }
 
 // insert makes pending jobs by a query's document, priority and seconds until they are due.

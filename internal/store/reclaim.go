@@ -148,7 +148,7 @@ func (l *locked) lost(code models.ErrorCode) (changes []Change) {
 func (s *Store) logLost(ctx context.Context, tx pgx.Tx, rows locked) (int, error) {
 	const stmt = `
 INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
-                              worker, turn_id, fence, workflow_run_id)
+                                 worker, turn_id, fence, workflow_run_id)
 SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accounting', NULL, q.document_id, q.version_hint */,
        q.run_count, 'lost', @lost_code, 'the worker ended while it worked on this job', q.attempt_started_at,
        coalesce(q.worker, ''), q.turn_id, q.fence, split_part(q.turn_id, '/', 1)

@@ -59,6 +59,16 @@ func (b *bundle) withSlowScan() (*store.Store, *slowScan) {
 	return store.New(pool), slow
 }
 
+// scanAll has a store of an empty queue scan until no scan is due at once.
+func (b *bundle) scanAll(s *store.Store, turn store.Turn) {
+	b.t.Helper()
+	for wait := time.Duration(1); wait > 0; time.Sleep(wait) {
+		leased, err := s.Lease(b.t.Context(), turn, 10)
+		require.NoError(b.t, err)
+		wait = leased.Wait()
+	}
+}
+
 // TestNewWorkDoesNotWaitForASlowScan: an old snapshot that keeps dead rows makes the full scan slow, for as long as seconds.
 func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 	t.Parallel()
@@ -67,12 +77,7 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 	turn := b.turn("run/0/1")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	for wait := time.Duration(1); wait > 0; {
-		leased, err := s.Lease(ctx, turn, 10)
-		require.NoError(t, err)
-		wait = leased.Wait()
-		time.Sleep(wait)
-	}
+	b.scanAll(s, turn)
 
 	slow.closed.Store(true)
 	running := make(chan struct{})
@@ -124,11 +129,7 @@ func TestBurstNeedsNoFullScan(t *testing.T) {
 	b := setup(t)
 	s, slow := b.withSlowScan()
 	turn := b.turn("run/0/1")
-	for wait := time.Duration(1); wait > 0; time.Sleep(wait) {
-		leased, err := s.Lease(t.Context(), turn, 10)
-		require.NoError(t, err)
-		wait = leased.Wait()
-	}
+	b.scanAll(s, turn)
 	var begun, ended atomic.Int32
 	ctx := t.Context()
 	go func() {
