@@ -9,7 +9,7 @@ import (
 func (r *runner) enlarge(work context.Context, o *openPick, n int) {
 	o.crew, o.more = o.crew+n, time.Now().Add(crewFor)
 	for range n {
-		go r.workPicked(work, o)
+		r.spawn(func() { r.workPicked(work, o) })
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 	c := &call{jobType: jobType, picked: true, deadline: time.Now().Add(h.Timeout)}
 	ctx, cancel := r.calls.try(work, c, h.Timeout)
 	r.calls.begin(c)
-	go func() {
+	r.spawn(func() {
 		// That holds if the handler ends its goroutine.
 		l := refilled{leaseFor: pickPause}
 		defer func() {
@@ -52,7 +52,7 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 		if h.Picked == PickedWhenAlone && time.Since(c.began) > pickLimit {
 			l.leaseFor = time.Until(r.ends)
 		}
-	}()
+	})
 }
 
 // pick locks, works and completes the next jobs of a bulk type in one transaction. If some of them may have ended their worker it leases

@@ -215,9 +215,9 @@ func (r *runner) startRefill(work context.Context) {
 	case picksBulk:
 		r.startPick(work, f.pickType, n)
 	case picksShort:
-		go r.openPick(work, n)
+		r.spawn(func() { r.openPick(work, n) })
 	case picksNone:
-		go func() { r.refills <- r.lease(work, n) }()
+		r.spawn(func() { r.refills <- r.lease(work, n) })
 	}
 }
 

@@ -36,8 +36,8 @@ type runner struct {
 	completes chan completed
 	refills   chan refilled
 	closes    chan closedPick
-	// hand passes a call to a goroutine that has ended another one.
-	hand chan *call
+	// hand is spawn's.
+	hand chan func()
 	// hurry gets an open pick that is to end now: all of its jobs have ended, or one needs its lease.
 	hurry chan *openPick
 	// unattended: no activity waits for the turn.
@@ -95,7 +95,7 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
 	return &runner{
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
-		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan *call), completes: make(chan completed, 1),
+		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan func()), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
 		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
 		began: time.Now(), ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),

@@ -10,17 +10,23 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// start works a job in a goroutine that has ended another one, whose stack has grown already, or in a new one.
+// start works a job beside the loop.
 func (r *runner) start(work context.Context, j store.Job) {
 	r.active++
 	r.begun[j.ID] = true
 	c := &call{jobType: j.Type, single: true, open: 1, inHand: []store.Job{j}, cancel: func() {}}
+	r.spawn(func() { r.workAndTell(work, c) })
+}
+
+// spawn runs f beside the loop, which calls it: in a goroutine that has ended another f, whose stack has grown already, or in a new one. To grow
+// their stacks takes new goroutines longer than a short job does.
+func (r *runner) spawn(f func()) {
 	select {
-	case r.hand <- c:
+	case r.hand <- f:
 	default:
 		go func() {
-			for ok := true; ok; c, ok = <-r.hand {
-				r.workAndTell(work, c)
+			for ok := true; ok; f, ok = <-r.hand {
+				f()
 			}
 		}()
 	}
