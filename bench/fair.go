@@ -83,7 +83,8 @@ func (b *bench) fair(ctx context.Context, backlog, samples int) (other, high []f
 			if err := group.Wait(); err != nil {
 				return err
 			}
-			return awaitEnds(ctx, d.pool, total+2*samples)
+			_, err := awaitEnds(ctx, d.pool, total+2*samples)
+			return err
 		})
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -95,13 +96,14 @@ func (b *bench) jobsRate(ctx context.Context, name string, n, rows int, payload 
 		if err := d.quiesce(ctx); err != nil {
 			return err
 		}
-		err := b.withJobs(ctx, d, nil, func(ctx context.Context, start func() error) error {
+		var begun atomic.Int64
+		err := b.withJobs(ctx, d, func(int) { begun.Add(1) }, func(ctx context.Context, start func() error) error {
 			began := time.Now()
 			if err := start(); err != nil {
 				return err
 			}
-			err := awaitJobs(ctx, d.pool)
-			rate = perSecond(n, time.Since(began))
+			ended, err := awaitJobs(ctx, d.pool, n, &begun)
+			rate = perSecond(n, ended.Sub(began))
 			return err
 		})
 		if err == nil {
@@ -134,26 +136,26 @@ func fillJobs(ctx context.Context, pool *pgxpool.Pool, n int, payload func(int) 
 	return nil
 }
 
-// awaitJobs returns when no background job is pending or leased any more, and gives up when one waits for another attempt
-// after an error.
-func awaitJobs(ctx context.Context, pool *pgxpool.Pool) error {
-	// The youngest job of each organization is its last. How much has been written tells that something happens, and costs nothing to ask.
-	near := func(ctx context.Context) (last bool, written int64, err error) {
-		err = pool.QueryRow(ctx, `
-SELECT (SELECT bool_and(j.state = 'completed') FROM (SELECT state FROM daybook.jobs ORDER BY id DESC LIMIT $1) j),
-       pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`,
-			len(organizations())).Scan(&last, &written)
-		return last, written, err
+// awaitJobs waits until no background job is pending or leased any more, of n that handlers count as they begin, and says when that was. It gives
+// up when one waits for another attempt after an error.
+func awaitJobs(ctx context.Context, pool *pgxpool.Pool, n int, begun *atomic.Int64) (time.Time, error) {
+	// The youngest job of each organization is its last.
+	near := func(ctx context.Context) (last bool, progress int64, err error) {
+		progress = begun.Load()
+		if progress >= int64(n) {
+			last, err = one[bool](ctx, pool, `SELECT bool_and(j.state = 'completed') FROM (SELECT state FROM daybook.jobs ORDER BY id DESC LIMIT $1) j`, len(organizations()))
+		}
+		return last, progress, err
 	}
-	return awaitEmpty(ctx, near, func(ctx context.Context) (bool, error) {
+	return awaitEmpty(ctx, time.Millisecond, near, func(ctx context.Context) (at time.Time, empty bool, err error) {
 		var open, again bool
-		err := pool.QueryRow(ctx, `
+		err = pool.QueryRow(ctx, `
 SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'pending') OR EXISTS (SELECT FROM daybook.jobs WHERE state = 'leased'),
-       EXISTS (SELECT FROM daybook.jobs WHERE state = 'pending' AND last_error IS NOT NULL)`).Scan(&open, &again)
+       EXISTS (SELECT FROM daybook.jobs WHERE state = 'pending' AND last_error IS NOT NULL), statement_timestamp()`).Scan(&open, &again, &at)
 		if err == nil && again {
 			err = errors.New("a job is to be tried again")
 		}
-		return !open, err
+		return at, !open, err
 	})
 }
 

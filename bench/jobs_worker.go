@@ -50,21 +50,20 @@ SELECT n, account, amount, 'EUR'
   FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS j (n, net, tax),
        LATERAL (VALUES ('1200', net + tax), ('4400', -net), ('3800', -tax)) v (account, amount)`
 
-// benchRegistry holds the handlers. began is told when one that does nothing begins; it may be nil.
+// benchRegistry holds the handlers. began is told of each job that begins.
 func benchRegistry(began func(number int)) *jobs.Registry {
 	r := jobs.NewRegistry()
 	// As River's MaxWorkers for jobs that do nothing: the room for them bounds how many are picked at a time, over the lanes of the process.
 	policy := jobs.Policy{Owner: "bench", Parallel: 2000}
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[noopJob]) error {
-		if began != nil {
-			began(j.Payload.Number)
-		}
+		began(j.Payload.Number)
 		return nil
 	})
 	policy.Parallel = 500 // in a call
 	jobs.RegisterBulk(r, policy, func(ctx context.Context, tx pgx.Tx, all []*jobs.Job[bulkJob]) ([]error, error) {
 		numbers, nets, taxes := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
 		for i, j := range all {
+			began(j.Payload.Number)
 			numbers[i], nets[i], taxes[i] = int64(j.Payload.Number), j.Payload.Net, j.Payload.Tax
 		}
 		_, err := tx.Exec(ctx, postRows, numbers, nets, taxes)
@@ -72,6 +71,7 @@ func benchRegistry(began func(number int)) *jobs.Registry {
 	})
 	policy.Parallel = 48 // over the lanes of the process
 	jobs.Register(r, policy, func(_ context.Context, j *jobs.Job[singleJob]) error {
+		began(j.Payload.Number)
 		j.InTx(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, postRows, []int64{int64(j.Payload.Number)}, []int64{j.Payload.Net}, []int64{j.Payload.Tax})
 			return err

@@ -117,7 +117,8 @@ func (b *bench) daybookLatency(ctx context.Context, p latencyPlan) (delays []flo
 			if err != nil {
 				return err
 			}
-			return awaitEnds(ctx, d.pool, n)
+			_, err = awaitEnds(ctx, d.pool, n)
+			return err
 		})
 		if err != nil {
 			return err

@@ -58,7 +58,8 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 				if err != nil {
 					return err
 				}
-				return awaitEnds(ctx, d.pool, n)
+				_, err = awaitEnds(ctx, d.pool, n)
+				return err
 			})
 			if err != nil {
 				return err

@@ -156,10 +156,11 @@ func (b *bench) manyOrganizations(ctx context.Context, n, each, large int, c con
 			if err != nil {
 				return err
 			}
-			if err := awaitEnds(ctx, d.pool, documents); err != nil {
+			ended, err := awaitEnds(ctx, d.pool, documents)
+			if err != nil {
 				return err
 			}
-			figures[0] = perSecond(documents, time.Since(began))
+			figures[0] = perSecond(documents, ended.Sub(began))
 			if figures[1], err = longestGap(ctx, d.pool, began); err != nil {
 				return err
 			}

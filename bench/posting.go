@@ -16,31 +16,34 @@ func attempted(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.attempt_log_id_seq'), 0)`)
 }
 
-// awaitEmpty returns when ended says so. It does not ask before near does, which is cheap: a queue that is busy is expensive to ask. near also tells
+// awaitEmpty waits until empty says so, and returns when it was asked for the last time, by PostgreSQL's clock, which is this machine's: what a full queue
+// takes to tell that it is empty is not counted. It does not ask before near does, which is cheap: a queue that is busy is expensive to ask. near also tells
 // how far the work has come.
-func awaitEmpty(ctx context.Context, near func(context.Context) (bool, int64, error), ended func(context.Context) (bool, error)) error {
-	err := await(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
+func awaitEmpty(ctx context.Context, interval time.Duration, near func(context.Context) (bool, int64, error), empty func(context.Context) (time.Time, bool, error)) (at time.Time, err error) {
+	err = await(ctx, interval, func(ctx context.Context) (bool, int64, error) {
 		ready, n, err := near(ctx)
 		if err == nil && ready {
-			ready, err = ended(ctx)
+			at, ready, err = empty(ctx)
 		}
 		return ready, n, err
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the queue to be empty: %w", err)
+		err = fmt.Errorf("wait for the queue to be empty: %w", err)
 	}
-	return nil
+	return at, err
 }
 
-// awaitEnds returns when no job of the accounting queue is pending or leased any more.
-func awaitEnds(ctx context.Context, pool *pgxpool.Pool, jobs int) error {
-	return awaitEmpty(ctx, func(ctx context.Context) (bool, int64, error) {
+// awaitEnds waits until no job of the accounting queue is pending or leased any more, and says when that was.
+func awaitEnds(ctx context.Context, pool *pgxpool.Pool, jobs int) (time.Time, error) {
+	return awaitEmpty(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
 		n, err := attempted(ctx, pool)
 		return n >= int64(jobs), n, err
-	}, func(ctx context.Context) (bool, error) {
-		open, err := one[bool](ctx, pool, `SELECT EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending')
-    OR EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased')`)
-		return !open, err
+	}, func(ctx context.Context) (at time.Time, empty bool, err error) {
+		var open bool
+		err = pool.QueryRow(ctx, `
+SELECT EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending')
+    OR EXISTS (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased'), statement_timestamp()`).Scan(&open, &at)
+		return at, !open, err
 	})
 }
 
@@ -53,10 +56,11 @@ func (b *bench) drainDaybook(ctx context.Context, d *database, s settings, poste
 		if err != nil {
 			return err
 		}
-		if err := awaitEnds(ctx, d.pool, posted); err != nil {
+		ended, err := awaitEnds(ctx, d.pool, posted)
+		if err != nil {
 			return err
 		}
-		took = time.Since(began)
+		took = ended.Sub(began)
 		return b.endWorkflow(ctx, run)
 	})
 	return took, err

@@ -146,7 +146,8 @@ func (b *bench) daybookSnapshot(ctx context.Context, s snapshotRun) (rates snaps
 			if err != nil {
 				return err
 			}
-			return awaitEnds(ctx, d.pool, total)
+			_, err = awaitEnds(ctx, d.pool, total)
+			return err
 		})
 		if err != nil {
 			return err
