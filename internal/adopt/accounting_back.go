@@ -68,8 +68,18 @@ func (a *Accounting) GiveBack(ctx context.Context, after string) (Step, error) {
 	return s, store.Wrap("give rows back to "+a.table.Name, err)
 }
 
-// lockHeld locks the next adopted rows and, of their jobs, those that can be had without waiting.
+// lockHeld locks, of the jobs of the next adopted rows, those that can be had without waiting, and returns the rows.
 func (a *Accounting) lockHeld(ctx context.Context, tx pgx.Tx, after string) ([]heldJob, error) {
+	const next = `
+SELECT * FROM daybook.adopted_rows h
+ WHERE h.legacy_table = $1 AND (cardinality($2::text[]) = 0 OR h.org_id = ANY ($2)) AND h.legacy_id > $3
+ ORDER BY h.legacy_id
+ LIMIT $4`
+	locked, err := lockJobs(ctx, tx, `
+SELECT q.id FROM (`+next+`) h JOIN daybook.accounting_work_queue q ON q.org_id = h.org_id AND q.document_id = h.document_id`, a.table.Name, a.orgs(), after, BatchRows)
+	if err != nil {
+		return nil, err
+	}
 	stmt := `
 SELECT h.legacy_id, h.org_id, h.document_id, coalesce(q.id, h.job_id), h.taken_state, h.version, coalesce(q.version_hint, h.version), coalesce(q.state::text, ''),
        coalesce(q.ready_at, clock_timestamp()), h.legacy_row::text,
@@ -78,15 +88,12 @@ SELECT h.legacy_id, h.org_id, h.document_id, coalesce(q.id, h.job_id), h.taken_s
        EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = h.org_id AND i.document_id = h.document_id),
        coalesce(q.state = 'leased', EXISTS (SELECT FROM daybook.accounting_work_queue x WHERE x.org_id = h.org_id AND x.document_id = h.document_id)),
        ` + hash("h.org_id", "h.document_id", "h.version") + `
-  FROM daybook.adopted_rows h
-  LEFT JOIN LATERAL (SELECT * FROM daybook.accounting_work_queue x
-                      WHERE x.org_id = h.org_id AND x.document_id = h.document_id FOR NO KEY UPDATE SKIP LOCKED) q ON true
- WHERE h.legacy_table = $1 AND (cardinality($2::text[]) = 0 OR h.org_id = ANY ($2)) AND h.legacy_id > $3
- ORDER BY h.legacy_id
- LIMIT $4`
+  FROM (` + next + `) h
+  LEFT JOIN daybook.accounting_work_queue q ON q.org_id = h.org_id AND q.document_id = h.document_id AND q.id = ANY ($5)
+ ORDER BY h.legacy_id`
 	var jobs []heldJob
 	var j heldJob
-	err := store.Each(ctx, tx, []any{
+	err = store.Each(ctx, tx, []any{
 		&j.id, &j.org, &j.document, &j.job, &j.taken, &j.version, &j.hint, &j.state, &j.readyAt, &j.row,
 		&j.untouched, &j.posted, &j.locked, &j.hash,
 	}, func() error {
@@ -94,8 +101,8 @@ SELECT h.legacy_id, h.org_id, h.document_id, coalesce(q.id, h.job_id), h.taken_s
 		one.row = append([]byte(nil), j.row...)
 		jobs = append(jobs, one)
 		return nil
-	}, stmt, a.table.Name, a.orgs(), after, BatchRows)
-	return jobs, store.Wrap("lock adopted rows", err)
+	}, stmt, a.table.Name, a.orgs(), after, BatchRows, locked)
+	return jobs, store.Wrap("read adopted rows", err)
 }
 
 // restore removes the jobs from Daybook, and makes the legacy rows what they were or, if more was asked for since, pending.

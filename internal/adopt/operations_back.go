@@ -55,25 +55,28 @@ type adopted struct {
 
 // GiveBack implements Adopter: jobs that Daybook has not worked, and that no request has changed, return to the legacy table as they were.
 func (a *Operations) GiveBack(ctx context.Context, after string) (Step, error) {
+	const next = `SELECT * FROM daybook.adopted_rows h WHERE h.legacy_table = $1 AND h.legacy_id > $2 ORDER BY h.legacy_id LIMIT $3`
 	stmt := `
 SELECT h.legacy_id, h.org_id, h.job_id, h.taken_state, h.legacy_row::text, ` + operationHash("h.legacy_id", "coalesce(q.type, '')", "q.payload") + `,
        EXISTS (SELECT FROM daybook.jobs x WHERE x.id = h.job_id), q.id IS NOT NULL,
        coalesce(q.state <> 'leased' AND q.generation = h.generation AND q.completed_turn_id IS NULL
                 AND NOT EXISTS (SELECT FROM daybook.attempt_log t WHERE t.job_id = h.job_id AND t.turn_id <> 'adopted'), false)
-  FROM daybook.adopted_rows h
-  LEFT JOIN LATERAL (SELECT * FROM daybook.jobs x WHERE x.id = h.job_id FOR NO KEY UPDATE SKIP LOCKED) q ON true
- WHERE h.legacy_table = $1 AND h.legacy_id > $2
- ORDER BY h.legacy_id
- LIMIT $3`
+  FROM (` + next + `) h
+  LEFT JOIN daybook.jobs q ON q.id = h.job_id AND q.id = ANY ($4)
+ ORDER BY h.legacy_id`
 	var s Step
 	err := store.Begin(ctx, a.pool, func(tx pgx.Tx) error {
 		s = Step{}
 		if err := Lock(ctx, tx, a.table.Name); err != nil {
 			return err
 		}
+		locked, err := lockJobs(ctx, tx, `SELECT q.id FROM (`+next+`) h JOIN daybook.jobs q ON q.id = h.job_id`, a.table.Name, after, BatchRows)
+		if err != nil {
+			return err
+		}
 		var back []adopted
 		var r adopted
-		err := store.Each(ctx, tx, []any{&r.id, &r.org, &r.job, &r.taken, &r.row, &r.hash, &r.there, &r.free, &r.untouched}, func() error {
+		err = store.Each(ctx, tx, []any{&r.id, &r.org, &r.job, &r.taken, &r.row, &r.hash, &r.there, &r.free, &r.untouched}, func() error {
 			s.Next = r.id
 			if r.untouched {
 				s.Done.Add(r.org, r.taken, r.hash)
@@ -90,7 +93,7 @@ SELECT h.legacy_id, h.org_id, h.job_id, h.taken_state, h.legacy_row::text, ` + o
 				s.Problems.Add("WORKED_HERE", "Daybook has worked the job, works it, or was asked for it again: it stays", r.org+"/"+r.id)
 			}
 			return nil
-		}, stmt, a.table.Name, after, BatchRows)
+		}, stmt, a.table.Name, after, BatchRows, locked)
 		if err != nil || len(back) == 0 {
 			return err
 		}

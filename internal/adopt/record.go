@@ -57,3 +57,13 @@ func Forget(ctx context.Context, tx pgx.Tx, table string, ids []string) error {
 	_, err := tx.Exec(ctx, `DELETE FROM daybook.adopted_rows WHERE legacy_table = $1 AND legacy_id = ANY ($2)`, table, ids)
 	return store.Wrap("forget adopted rows", err)
 }
+
+// lockJobs locks, of the jobs that the statement names, those that can be had without waiting, and returns their ids. What has become of them is for the
+// next statement to read: this one sees what was committed before it began, and a worker may have ended its transaction before the lock was had.
+func lockJobs(ctx context.Context, tx pgx.Tx, stmt string, args ...any) ([]string, error) {
+	ids, err := store.Collect(ctx, tx, pgx.RowTo[string], stmt+` FOR NO KEY UPDATE OF q SKIP LOCKED`, args...)
+	if ids == nil {
+		ids = []string{}
+	}
+	return ids, store.Wrap("lock the jobs of adopted rows", err)
+}
