@@ -72,7 +72,8 @@ func (j *Job[P]) Progress(ctx context.Context, v any) error {
 }
 
 // InTx runs f after the handler has returned nil, in the short transaction that completes the job. What f writes commits
-// exactly once: with the completion, or not at all. An error of f rolls the transaction back and ends the attempt with that error. In a
+// exactly once: with the completion, or not at all. An error of f rolls the transaction back and ends the attempt with that error. The transaction's Commit and
+// Rollback are refused; f may begin savepoints. In a
 // bulk handler InTx makes the job a dead letter: the handler has the transaction already.
 func (j *Job[P]) InTx(f func(ctx context.Context, tx pgx.Tx) error) {
 	j.attempt.inTx = append(j.attempt.inTx, f)

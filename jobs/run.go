@@ -88,6 +88,9 @@ func (t *registered) completed(job store.Job, a *attempt) engine.Attempt {
 	if len(a.inTx) > 0 {
 		done.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
 			for _, f := range a.inTx {
+				if f == nil {
+					return nil, Final(errors.New("Job.InTx was given a nil function"))
+				}
 				if err := f(ctx, tx); err != nil {
 					return nil, err
 				}
@@ -176,7 +179,7 @@ func noProgress(context.Context, json.RawMessage) error {
 
 // Failed says how an attempt ends that failed with err.
 func (r working) Failed(job store.Job, err error) engine.Attempt {
-	if errors.Is(err, engine.ErrUnstorable) {
+	if errors.Is(err, engine.ErrUnstorable) || errors.Is(err, store.ErrEnded) {
 		err = Final(err)
 	}
 	return r.types[job.Type].judge(job, err)

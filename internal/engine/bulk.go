@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -35,7 +36,7 @@ func (r *runner) startBulk(work context.Context, jobType string, jobs []store.Jo
 }
 
 // workBulk works jobs of a bulk type in one transaction. When that fails they are halved until the one to blame stands alone, and the
-// others go on. It says so when they are over, even if the handler ends its goroutine: then they are given back at the end of the turn.
+// others go on. It says so when they are over.
 func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []store.Job) {
 	out := returned{call: c, jobs: make([]ended, len(jobs))}
 	place := make(map[string]int, len(jobs))
@@ -65,11 +66,14 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 			r.engine.sayLocked(err)
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), lockedPause})
 			return
-		case len(some) == 1:
-			one := ended{job: some[0], attempt: r.notCompleted(work, some[0], err)}
-			one.attempt.took = time.Since(began)
-			one.attempt = r.engine.review(work, some[0], one.attempt)
-			out.jobs[place[some[0].ID]] = one
+		case len(some) == 1 || errors.Is(err, store.ErrEnded):
+			// A handler that ends the transaction may have committed what it wrote: it is not called again for a part of the jobs.
+			for _, j := range some {
+				one := ended{job: j, attempt: r.notCompleted(work, j, err)}
+				one.attempt.took = time.Since(began)
+				one.attempt = r.engine.review(work, j, one.attempt)
+				out.jobs[place[j.ID]] = one
+			}
 		default:
 			parts = slices.Insert(parts, 0, some[:len(some)/2], some[len(some)/2:])
 		}
@@ -163,10 +167,13 @@ func withContent(locked, leased store.Job) store.Job {
 	return locked
 }
 
-// prepare calls a bulk handler's first phase; its panic is its error.
+// prepare calls a bulk handler's first phase.
 func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
-	defer recovered(&err)
-	return r.engine.handlers.Prepare(ctx, r.request.Turn.WorkflowRunID, jobs)
+	err = apart(func() (err error) {
+		commit, err = r.engine.handlers.Prepare(ctx, r.request.Turn.WorkflowRunID, jobs)
+		return err
+	})
+	return commit, err
 }
 
 // effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It returns how each is completed, and
@@ -184,7 +191,14 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 	if len(going) == 0 {
 		return completions, nil, nil
 	}
-	attempts, err := commit(ctx, tx, going)
+	var attempts []Attempt
+	err = apart(func() (err error) {
+		attempts, err = commit(ctx, tx, going)
+		return err
+	})
+	if err == nil {
+		err = untouched(tx, attempts)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,9 +217,36 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 	return completions, later, nil
 }
 
-// recovered turns a panic into an error that carries the stack.
+// untouched says why a transaction that handlers were lent cannot be committed: what one of them said of its job, if a statement has failed.
+func untouched(tx pgx.Tx, attempts []Attempt) error {
+	err := store.Returned(tx)
+	if err == nil {
+		return nil
+	}
+	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && errors.Is(err, store.ErrAborted) {
+		err = attempts[failed].Cause
+	}
+	return Own(tx, err)
+}
+
+// errEndedGoroutine is the error of a handler that ends its goroutine.
+var errEndedGoroutine = errors.New("the handler ended its goroutine (runtime.Goexit, or t.FailNow of a test) instead of returning")
+
+// apart calls a handler of many jobs in a goroutine of its own: one that ends its goroutine fails as one that panics does.
+func apart(f func() error) error {
+	over := make(chan error, 1)
+	go func() {
+		var err error = &ownError{errEndedGoroutine}
+		defer func() { over <- err }()
+		defer recovered(&err)
+		err = f()
+	}()
+	return <-over
+}
+
+// recovered turns a panic into an error that carries the stack. It is the handler's own.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = models.Errorf(models.CodeProcessorError, "panic: %v\n%s", p, debug.Stack())
+		*err = &ownError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 	}
 }

@@ -136,7 +136,7 @@ func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error
 		if err != nil && store.IsUnstorable(err) {
 			r.engine.options.Log.Error("what a handler said could not be stored", "job", e.job.ID, "type", e.job.Type, "error", err)
 			took := e.attempt.took
-			e.attempt = r.engine.handlers.Failed(e.job, ErrUnstorable)
+			e.attempt = r.engine.failed(e.job, ErrUnstorable)
 			e.attempt.took = took
 			e.attempt = r.engine.review(work, e.job, e.attempt)
 			one, err = r.tryComplete(work, []ended{e})

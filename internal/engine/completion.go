@@ -100,6 +100,9 @@ func (c *completion) commit(ctx context.Context, turn *store.Turn, completions *
 		if c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx); err != nil {
 			return Own(tx, err)
 		}
+		if err = untouched(tx, nil); err != nil {
+			return err
+		}
 		inTx = false
 		*turn, free = c.holder.pin()
 		c.attempt.took = time.Since(c.call.began)

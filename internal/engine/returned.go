@@ -131,7 +131,7 @@ func (r *runner) abandon(work context.Context) {
 		if c.late(now) {
 			err := fmt.Errorf("the handler did not return when its context ended: %w", context.DeadlineExceeded)
 			for _, j := range c.inHand {
-				e := ended{job: j, attempt: r.engine.handlers.Failed(j, err), since: now}
+				e := ended{job: j, attempt: r.engine.failed(j, err), since: now}
 				e.attempt.took = now.Sub(c.began)
 				go r.engine.review(work, j, e.attempt) // it may take its time, and this loop has none
 				r.endAbandoned(c, e)

@@ -36,8 +36,9 @@ type runner struct {
 	completes chan completed
 	refills   chan refilled
 	closes    chan closedPick
-	// hand is spawn's.
-	hand chan func()
+	// hand and quiet are spawn's; quiet is closed when nothing more is begun.
+	hand  chan func()
+	quiet chan struct{}
 	// hurry gets an open pick that is to end now: all of its jobs have ended, or one needs its lease.
 	hurry chan *openPick
 	// unattended: no activity waits for the turn.
@@ -95,7 +96,7 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 	cs, t := &calls{all: map[*call]bool{}}, &tally{listener: q.Progress}
 	return &runner{
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
-		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan func()), completes: make(chan completed, 1),
+		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan func()), quiet: make(chan struct{}), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
 		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
 		began: time.Now(), ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
@@ -216,8 +217,7 @@ func (r *runner) noMore() bool {
 // giveUp ends a turn that Temporal has given to another worker: nothing more is begun, what has not begun is given back, and what runs goes
 // on. detached is as run's.
 func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
-	r.ending = true
-	r.waitNoMore()
+	r.beginNoMore()
 	for !r.stopping(ctx) {
 		r.alarm = time.Now().Add(time.Second)
 		if detached, err = r.step(work, true); detached || err != nil || !r.busy() {
@@ -286,6 +286,15 @@ func (r *runner) waitNoMore() {
 	}
 }
 
+// beginNoMore has the turn begin no more jobs.
+func (r *runner) beginNoMore() {
+	if !r.ending {
+		r.ending = true
+		close(r.quiet)
+	}
+	r.waitNoMore()
+}
+
 // putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for those that run. If that fails, they are
 // given back at the turn's end. It waits for a lease under way, which would lease again what is given back.
 func (r *runner) putBack(work context.Context) {
@@ -307,8 +316,7 @@ func (r *runner) putBack(work context.Context) {
 
 // drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn reclaims it.
 func (r *runner) drain(work context.Context, err error) error {
-	r.ending = true
-	r.waitNoMore()
+	r.beginNoMore()
 	for {
 		r.alarm = time.Now().Add(time.Second)
 		if err != nil {
@@ -381,7 +389,6 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 // close ends the turn. Calls that were abandoned keep their room until they return. What a lease may have left that ended without saying
 // what it leased is given back later.
 func (r *runner) close() {
-	close(r.hand)
 	close(r.closed)
 	r.leaveRoom(append(r.takeQueue(), r.holder.takeArrived()...))
 	r.engine.room.wait(r, nil)

@@ -19,25 +19,34 @@ func (r *runner) start(work context.Context, j store.Job) {
 }
 
 // spawn runs f beside the loop, which calls it: in a goroutine that has ended another f, whose stack has grown already, or in a new one. To grow
-// their stacks takes new goroutines longer than a short job does.
+// their stacks takes new goroutines longer than a short job does. Goroutines wait for another f until the turn begins no more jobs.
 func (r *runner) spawn(f func()) {
 	select {
 	case r.hand <- f:
 	default:
 		go func() {
-			for ok := true; ok; f, ok = <-r.hand {
+			for f != nil {
 				f()
+				f = nil // what waits keeps nothing
+				select {
+				case f = <-r.hand:
+				case <-r.quiet:
+				}
 			}
 		}()
 	}
 }
 
-// workAndTell works a job and tells the runner that the call is over. It does so even if the handler ends its goroutine
-// (runtime.Goexit): then the job is given back at the end of the turn.
+// workAndTell works a job and tells the runner that the call is over. It does so even if the handler ends its goroutine (runtime.Goexit): then the
+// attempt has failed.
 func (r *runner) workAndTell(work context.Context, c *call) {
 	j := c.inHand[0]
 	e := ended{job: j, closed: true}
+	working := false
 	defer func() {
+		if working {
+			e = r.judged(work, c, j, r.engine.failed(j, errEndedGoroutine))
+		}
 		r.engine.room.ended(c.jobType)
 		if c.from != nil {
 			r.tellPicked(c, e)
@@ -46,7 +55,9 @@ func (r *runner) workAndTell(work context.Context, c *call) {
 		}
 	}()
 	if c.from == nil || !c.from.lost(j.ID) {
+		working = true
 		e = r.work(work, c, j)
+		working = false
 	}
 }
 
@@ -84,6 +95,11 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		}
 		a = r.notCompleted(work, j, err)
 	}
+	return r.judged(work, c, j, a)
+}
+
+// judged is how an attempt ends that a handler has ended as a.
+func (r *runner) judged(work context.Context, c *call, j store.Job, a Attempt) ended {
 	a.took = time.Since(c.began)
 	e := ended{job: j, attempt: a}
 	if a.Outcome != models.OutcomeCompleted && work.Err() != nil {
@@ -115,5 +131,5 @@ func (r *runner) stopped(j store.Job, ran time.Duration) (a Attempt, back bool) 
 	if ran < r.engine.options.CountStopped {
 		return Attempt{}, true
 	}
-	return r.engine.handlers.Failed(j, &stoppedError{ran}), false
+	return r.engine.failed(j, &stoppedError{ran}), false
 }

@@ -172,7 +172,7 @@ func (*notCompletedError) ErrorCode() models.ErrorCode { return models.CodeDatab
 // notCompleted is the attempt at a job whose completing transaction failed with err. It is not counted when the job is not to blame.
 func (r *runner) notCompleted(work context.Context, j store.Job, err error) Attempt {
 	var always *notCompletedError
-	counted := r.engine.handlers.Failed(j, err)
+	counted := r.engine.failed(j, err)
 	if counted.Unavailable {
 		return r.unavailableTo(work, j, counted)
 	}

@@ -39,7 +39,11 @@ func (c *chunk) tellAfter(ctx context.Context, b *builder) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(told)) {
-		if err := c.ledger.hooks[name](ctx, c.tx, told[name]); err != nil {
+		err := c.ledger.hooks[name](ctx, c.tx, told[name])
+		if err == nil {
+			err = store.Returned(c.tx)
+		}
+		if err != nil {
 			return fmt.Errorf("hook %s: %w", name, err)
 		}
 	}

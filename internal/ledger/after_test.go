@@ -140,3 +140,39 @@ func TestAfterPostingFails(t *testing.T) {
 		}
 	}
 }
+
+// TestHookThatEndsTheTransaction: a hook that commits, or rolls back, has nothing posted of what it was told, and the others go on.
+func TestHookThatEndsTheTransaction(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"Commit":   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
+		"Rollback": func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
+		"a failed statement": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `SELECT 1/0`)
+			assert.Error(t, err)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.withAfter(func(ctx context.Context, tx pgx.Tx, posted []ledger.Posted) error {
+				for _, p := range posted {
+					if p.Impact.DocumentID == "bad" {
+						return end(ctx, tx)
+					}
+				}
+				return follow("", nil)(ctx, tx, posted)
+			}, engine.Options{})
+			fixture.ManyReady(t, b.Pool, org, "doc-", 10)
+			fixture.Ready(t, b.Pool, fixture.Invoice(org, "bad", 1000))
+			b.work()
+			assert.Equal(t, 10, b.followed("f.kind = 'post'"))
+			assert.Empty(t, fixture.Impacts(t, b.Pool, org, "bad"))
+			j := fixture.Job(t, b.Pool, org, "bad")
+			assert.Equal(t, models.CodeProcessorError, *j.LastErrorCode)
+			assert.Contains(t, *j.LastError, "hook follow: ")
+			assert.Contains(t, *j.LastError, "return")
+		})
+	}
+}

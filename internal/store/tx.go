@@ -69,11 +69,11 @@ func (s *Store) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx)
 	defer conn.Release()
 	tx.conn = conn.Conn()
 	// Without effect when the transaction has ended; otherwise it has failed, or f has ended its goroutine.
-	defer func() { _ = tx.Rollback(ctx) }()
+	defer func() { _ = tx.rollback(ctx) }()
 	if err := f(tx); err != nil || tx.committed {
 		return err
 	}
-	return tx.Commit(ctx)
+	return tx.commit(ctx)
 }
 
 // ReadSnapshot runs f in a transaction that only reads, and sees one state of the database.

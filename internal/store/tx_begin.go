@@ -17,6 +17,8 @@ type transaction struct {
 	// limit is how long a statement waits for a lock, in milliseconds; require is ready's.
 	limit, require string
 	committed      bool
+	// savepoint: it is nested in another one.
+	savepoint bool
 	// planned: the session plans by key since the last batch of the store's own, and nothing else was sent meanwhile. planning: the next batch
 	// is one of those.
 	planned, planning bool
@@ -121,25 +123,68 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	nested := &transaction{Tx: savepoint, conn: t.conn}
+	nested := &transaction{Tx: savepoint, conn: t.conn, savepoint: true}
 	t.nested = append(t.nested, nested)
 	return nested, nil
 }
 
-// Commit implements pgx.Tx. Of a transaction that has not begun there is nothing to commit.
+// errNotLent is what code gets that ends a transaction which it was only lent.
+var errNotLent = errors.New("the transaction is Daybook's, which commits it together with the completion of the job: return nil to have it committed, or an error to have it undone")
+
+// Commit implements pgx.Tx. It is for savepoints: a transaction of InTx is ended by InTx alone, because it is lent to handlers, hooks and sources.
 func (t *transaction) Commit(ctx context.Context) error {
+	if !t.savepoint {
+		return errNotLent
+	}
+	return t.Tx.Commit(ctx)
+}
+
+// Rollback implements pgx.Tx, for savepoints, as Commit does.
+func (t *transaction) Rollback(ctx context.Context) error {
+	if !t.savepoint {
+		return errNotLent
+	}
+	return t.Tx.Rollback(ctx)
+}
+
+// commit ends a transaction of InTx. Of one that has not begun there is nothing to commit.
+func (t *transaction) commit(ctx context.Context) error {
 	if t.Tx == nil {
 		return nil
 	}
 	return t.Tx.Commit(ctx)
 }
 
-// Rollback implements pgx.Tx.
-func (t *transaction) Rollback(ctx context.Context) error {
+// rollback undoes a transaction of InTx.
+func (t *transaction) rollback(ctx context.Context) error {
 	if t.Tx == nil {
 		return nil
 	}
 	return t.Tx.Rollback(ctx)
+}
+
+// ErrEnded: code that was lent a transaction has ended it by a statement of its own. What it has written may be kept.
+var ErrEnded = errors.New("the transaction, which is Daybook's, was ended by a statement (COMMIT, ROLLBACK), so that what was written before may be kept without the completion of the job: " +
+	"return nil, or an error, instead")
+
+// ErrAborted: a statement of code that was lent a transaction has failed, and the code went on.
+var ErrAborted = errors.New("a statement of the transaction failed, and its error was not returned: return it, or run such a statement in a savepoint (tx.Begin)")
+
+// Returned says whether a transaction of InTx that was lent can still be committed: ErrEnded or ErrAborted, if not. Of a lost connection it says nothing.
+func Returned(tx pgx.Tx) error {
+	t, own := tx.(*transaction)
+	if !own {
+		return nil
+	}
+	conn := t.Conn()
+	switch {
+	case conn.IsClosed():
+	case conn.PgConn().TxStatus() == 'I':
+		return ErrEnded
+	case conn.PgConn().TxStatus() == 'E':
+		return ErrAborted
+	}
+	return nil
 }
 
 // Conn implements pgx.Tx. It is also the connection of a transaction that has ended, so that a caller can ask whether it is closed.

@@ -1,0 +1,145 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// limitError is an application's error that says its code by a method. A function whose result is a *limitError returns a nil one as an error that is not nil.
+type limitError struct{ code models.ErrorCode }
+
+func (e *limitError) Error() string               { return "limit " + string(e.code) }
+func (e *limitError) ErrorCode() models.ErrorCode { return e.code }
+
+func nilLimit() *limitError { return nil }
+
+// TestErrorWhoseCodePanics: a handler's error that panics when it is asked for its code fails the attempt, wherever the handler returns it. It does not end the worker.
+func TestErrorWhoseCodePanics(t *testing.T) {
+	t.Parallel()
+	for name, register := range map[string]func(b *bundle){
+		"Handler": func(b *bundle) {
+			jobs.Register(b.registry, jobs.Policy{Base: time.Hour}, func(context.Context, *jobs.Job[greet]) error { return nilLimit() })
+		},
+		"InTx": func(b *bundle) {
+			jobs.Register(b.registry, jobs.Policy{Base: time.Hour}, func(_ context.Context, job *jobs.Job[greet]) error {
+				job.InTx(func(context.Context, pgx.Tx) error { return nilLimit() })
+				return nil
+			})
+		},
+		"BulkItem": func(b *bundle) {
+			jobs.RegisterBulk(b.registry, jobs.Policy{Base: time.Hour}, func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {
+				errs := make([]error, len(all))
+				for i := range errs {
+					errs[i] = nilLimit()
+				}
+				return errs, nil
+			})
+		},
+		"Bulk": func(b *bundle) {
+			jobs.RegisterBulk(b.registry, jobs.Policy{Base: time.Hour}, func(context.Context, pgx.Tx, []*jobs.Job[greet]) ([]error, error) { return nil, nilLimit() })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			register(b)
+			id := b.enqueue(greet{}, queue.JobOptions{})
+			r := b.work()
+			assert.Equal(t, 1, r.Retried)
+			assert.Equal(t, models.JobPending, b.row(id).State)
+			assert.Equal(t, 1, b.row(id).RunCount)
+		})
+	}
+}
+
+// TestErrorHandlerThatEndsItsGoroutine: an error handler that calls runtime.Goexit changes nothing, also when it is told of a result that cannot be stored, by the
+// goroutine that completes jobs. The turn goes on.
+func TestErrorHandlerThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(job *jobs.Job[greet]) error{
+		"a handler's error": func(*jobs.Job[greet]) error { return errors.New("no") },
+		"a result that cannot be stored": func(job *jobs.Job[greet]) error {
+			job.SetResult(map[string]string{"text": "a\x00b"})
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			var told atomic.Int32
+			b.registry.OnError(func(context.Context, *jobs.Info, jobs.Failure) jobs.Verdict {
+				told.Add(1)
+				runtime.Goexit()
+				return jobs.Leave
+			})
+			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error { return nil })
+			jobs.Register(b.registry, jobs.Policy{Base: time.Hour}, func(_ context.Context, job *jobs.Job[greet]) error { return end(job) })
+			turn := b.linger(b.engine)
+			b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
+			assert.Eventually(t, func() bool { return told.Load() > 0 }, long, time.Millisecond)
+			for range 20 {
+				b.enqueue(ping{}, queue.JobOptions{})
+			}
+			assert.Eventually(t, func() bool {
+				return b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'ping' AND state = 'completed'`) == 20
+			}, 15*time.Second, 10*time.Millisecond, "the turn completes other jobs")
+			turn.stop()
+			select {
+			case <-turn.done:
+			case <-time.After(5 * time.Second):
+				assert.Fail(t, "the turn does not end when it is stopped")
+			}
+		})
+	}
+}
+
+// keptGoroutines counts those that wait to be handed something by a turn.
+func keptGoroutines() (n int) {
+	all := make([]byte, 64<<20)
+	for g := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		if lines := strings.SplitN(g, "\n", 3); len(lines) > 1 && strings.Contains(lines[0], "[select") && strings.Contains(lines[1], "engine.(*runner).spawn.func1") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestGoroutinesOfADetachedTurn: the goroutines of a turn that begins nothing more end, also while a handler goes on beyond it, which may take hours.
+func TestGoroutinesOfADetachedTurn(t *testing.T) {
+	b := setup(t)
+	finish := make(chan struct{})
+	release := sync.OnceFunc(func() { close(finish) })
+	t.Cleanup(release)
+	var most atomic.Int32
+	jobs.Register(b.registry, jobs.Policy{Parallel: 400, Timeout: time.Hour}, func(_ context.Context, job *jobs.Job[greet]) error {
+		if job.Payload.Name == "slow" {
+			<-finish
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+		most.Store(max(most.Load(), int32(keptGoroutines())))
+		return nil
+	})
+	const quick = 50
+	b.enqueue(greet{Name: "slow"}, queue.JobOptions{})
+	b.enqueueMany(quick, "quick ")
+	b.detach(b.engine, nil, 1)
+	b.until(quick, completed)
+	assert.Eventually(t, func() bool { return keptGoroutines() == 0 }, long, 10*time.Millisecond)
+	assert.Positive(t, most.Load(), "this test sees such goroutines")
+	release()
+	b.until(quick+1, completed)
+}
