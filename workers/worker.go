@@ -93,16 +93,11 @@ const stickyTimeout = time.Second
 // program that may start before Temporal, make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version was not made for,
 // a namespace that does not exist and a client that is refused (ErrTemporalRefuses) end it at once.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.awaitSchema(ctx); err != nil {
+	if err := w.awaitDatabase(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before there was anything to drain
 		}
 		return err
-	}
-	if w.tend != nil {
-		if err := w.tend(ctx); err != nil {
-			return err
-		}
 	}
 	sdk, err := w.start(ctx)
 	if err != nil {
@@ -145,14 +140,18 @@ func (w *Worker) keepTending(ctx context.Context) {
 	}
 }
 
-// awaitSchema refuses a schema that this program was not made for, and waits while the database is unavailable.
-func (w *Worker) awaitSchema(ctx context.Context) error {
+// awaitDatabase refuses a schema that this program was not made for, and does for the first time what is done now and then, such as putting the worker on
+// record. It waits while the database is unavailable to either.
+func (w *Worker) awaitDatabase(ctx context.Context) error {
 	verify := w.verify
 	if verify == nil {
 		verify = verifySchema(w.pool)
 	}
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := verify(ctx)
+		if err == nil && w.tend != nil {
+			err = w.tend(ctx)
+		}
 		if !store.IsTransient(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}

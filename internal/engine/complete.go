@@ -36,6 +36,8 @@ type ended struct {
 	closed bool
 	// since is when it was first to be completed.
 	since time.Time
+	// onlyCancelled: it is completed only if it is to be cancelled.
+	onlyCancelled bool
 }
 
 // completed is the result of a completion.
@@ -193,7 +195,8 @@ func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.
 	return completed, done, err
 }
 
-// completeLocked completes those that are still the turn's and that no other transaction holds locked; what is to be cancelled is cancelled.
+// completeLocked completes those that are still the turn's and that no other transaction holds locked; what is to be cancelled is cancelled. Of a job
+// that the turn has leased anew since, for another attempt, nothing is completed.
 func (r *runner) completeLocked(ctx context.Context, all []ended) (completed store.Completed, done map[string]bool, err error) {
 	kind := r.engine.kind
 	byID := make(map[string]ended, len(all))
@@ -209,16 +212,22 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (completed sto
 		if err != nil || len(locked) == 0 {
 			return err
 		}
-		completions = make([]store.Completion, len(locked))
-		for i, l := range locked {
+		for _, l := range locked {
 			done[l.ID] = true
 			e := byID[l.ID]
-			completions[i] = e.attempt.completion(e.job)
-			if l.CancelRequested {
-				completions[i] = store.Completion{Job: e.job, Outcome: models.OutcomeCancelled, Took: e.attempt.took}
+			switch {
+			case l.Attempt != e.job.Attempt:
+			case l.CancelRequested:
+				completions = append(completions, store.Completion{Job: e.job, Outcome: models.OutcomeCancelled, Took: e.attempt.took})
+			case e.onlyCancelled:
+				return errStillHeld
+			default:
+				completions = append(completions, e.attempt.completion(e.job))
 			}
 		}
-		completed, err = kind.Complete(ctx, tx, turn, completions)
+		if len(completions) > 0 {
+			completed, err = kind.Complete(ctx, tx, turn, completions)
+		}
 		return err
 	})
 	if err == nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/models"
 )
 
 // completeTries is how often the completing transaction of one attempt may fail, once the handler's part of it has begun, while
@@ -42,7 +41,13 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 		case err == nil:
 			return completed, nil
 		case errors.Is(err, store.ErrLeaseLost):
-			return c.closeUncompleted(ctx, c.job)
+			completed, err := c.closeUncompleted(ctx, c.job)
+			if !errors.Is(err, errStillHeld) {
+				return completed, err
+			}
+			if failed++; failed >= completeTries {
+				return nil, &notCompletedError{tries: failed, cause: err}
+			}
 		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
 			return nil, err
 		case errors.Is(err, store.ErrRowHeld):
@@ -116,12 +121,16 @@ func (c *completion) commit(ctx context.Context, turn *store.Turn, completions *
 	return completed, err
 }
 
+// errStillHeld says that a completion met a lost lease, and that the turn has the job all the same: two servers answer, one of which was a primary until a
+// short time ago.
+var errStillHeld = errors.New("the database says that the lease is lost, and that it is held: was it replaced by another server that still answers?")
+
 // closeUncompleted completes a job that could not be completed because it is to be cancelled. Without an error and without a
-// count it is no longer the turn's.
+// count it is no longer the turn's. It returns errStillHeld when it is, and is not to be cancelled.
 func (r *runner) closeUncompleted(ctx context.Context, j store.Job) (store.Completed, error) {
 	pause := firstSkip
 	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
-		completed, done, err := r.completeLocked(ctx, []ended{{job: j, attempt: Attempt{Outcome: models.OutcomeCancelled}}})
+		completed, done, err := r.completeLocked(ctx, []ended{{job: j, onlyCancelled: true}})
 		if err != nil || done[j.ID] {
 			return completed, err
 		}
