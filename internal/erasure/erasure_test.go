@@ -335,3 +335,47 @@ SELECT table_schema || '.' || table_name FROM information_schema.tables WHERE ta
 		assert.True(t, known || slices.Contains(erased, table), "%s: erase what is personal in it (internal/store/erasures.go), or say in harmless why it stays", table)
 	}
 }
+
+// TestErasureBesideANewVersion: an application writes a new version of a posted document and asks for it, in a transaction that is open when the erasure comes to
+// the document. The attributes that its rules may ask for stay until it is posted, as those of any other open document.
+func TestErasureBesideANewVersion(t *testing.T) {
+	t.Parallel()
+	for name, beside := range map[string]bool{"before the erasure": false, "beside it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			fixture.Organization(t, db.Pool, "org_1")
+			fixture.Ready(t, db.Pool, fixture.Invoice("org_1", "doc", 1000))
+			_, err := db.Pool.Exec(t.Context(), `UPDATE daybook.accounting_work_queue SET state = 'completed', finished_at = clock_timestamp(), run_count = 1`)
+			require.NoError(t, err)
+
+			tx, err := db.Pool.Begin(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+			d := fixture.Invoice("org_1", "doc", 2000)
+			d.Content.Attributes = map[string]string{"cost_center": "42"}
+			_, err = ledgerdb.PutDocument(t.Context(), tx, d)
+			require.NoError(t, err)
+			_, err = store.MarkDocumentReady(t.Context(), tx, "org_1", "doc", models.PriorityNormal)
+			require.NoError(t, err)
+			if !beside {
+				require.NoError(t, tx.Commit(t.Context()))
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, err := erasure.Erase(context.WithoutCancel(t.Context()), db.Pool, store.EraseScope{OrgID: "org_1"}, erasure.Options{Actor: "test"})
+				done <- err
+			}()
+			if beside {
+				require.Eventually(t, func() bool {
+					return fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%daybook.documents d%'`) == 1
+				}, time.Minute, 5*time.Millisecond)
+				require.NoError(t, tx.Commit(t.Context()))
+			}
+			require.NoError(t, <-done)
+			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending'`), "it is still to be posted")
+			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.documents WHERE content -> 'total' = '2380'`))
+			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.documents WHERE content #>> '{attributes,cost_center}' = '42'`), "its rules may ask for it")
+		})
+	}
+}

@@ -205,10 +205,7 @@ WITH looked AS MATERIALIZED (
     SELECT d.id, d.content,
            (SELECT q.state IN ('pending', 'leased', 'failed') FROM daybook.accounting_work_queue q WHERE q.org_id = d.org_id AND q.document_id = d.id) IS TRUE AS open
       FROM daybook.documents d
-     WHERE d.org_id = @org AND (@document = '' OR d.id = @document) AND d.id > @behind
-     ORDER BY d.id
-     LIMIT @batch
-       FOR NO KEY UPDATE OF d
+     WHERE d.org_id = @org AND d.id = ANY (@locked)
 ), clean AS MATERIALIZED (
     SELECT l.id, l.open,
            (SELECT coalesce(jsonb_object_agg(c.key, CASE c.key
@@ -289,9 +286,22 @@ type ErasedDocuments struct {
 	Open int64
 }
 
-// EraseDocuments erases what is personal in the next documents.
+// EraseDocuments erases what is personal in the next documents. They are locked first: a transaction that is waited for may ask for a document anew, which a
+// statement that began before would not see.
 func EraseDocuments(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (d ErasedDocuments, err error) {
-	err = queryRow(ctx, tx, eraseDocuments, s.args(Args{"behind": behind, "batch": batch, "document": s.Document()})).Scan(&d.Looked, &d.Behind, &d.Open, &d.Counts)
+	const lock = `
+SELECT d.id FROM daybook.documents d
+ WHERE d.org_id = @org AND (@document = '' OR d.id = @document) AND d.id > @behind
+ ORDER BY d.id
+ LIMIT @batch
+   FOR NO KEY UPDATE`
+	a := s.args(Args{"behind": behind, "batch": batch, "document": s.Document()})
+	locked, err := Collect(ctx, tx, pgx.RowTo[string], lock, a)
+	if err != nil {
+		return d, Wrap("lock the documents to erase", err)
+	}
+	a["locked"] = append([]string{}, locked...)
+	err = queryRow(ctx, tx, eraseDocuments, a).Scan(&d.Looked, &d.Behind, &d.Open, &d.Counts)
 	return d, Wrap("erase in documents", err)
 }
 

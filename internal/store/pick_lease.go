@@ -8,7 +8,7 @@ import (
 )
 
 // LeasePicked leases jobs that a Pick has locked to the turn, and returns which: in the transaction that has them locked all, and in another
-// one those that are as they were when they were picked. Those that wait (Job.Waiting) are not marked as being worked. It waits for locked rows.
+// one those that are as they were when they were picked; but none that is unique, because a request for it that finds it as it is leaves no trace. Those that wait (Job.Waiting) are not marked as being worked. It waits for locked rows.
 //
 // Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Times are compared for
 // equality alone, because the clock may have been set back.
@@ -20,7 +20,7 @@ UPDATE daybook.jobs q
        working = NOT v.waiting, capped = false/* jobs */, counted = false/* accounting: */
   FROM unnest(@ids::text[], @attempts::integer[], @started::timestamptz[], @updated::timestamptz[], @waiting::boolean[])
        AS v (id, attempt, started_at, updated_at, waiting)
- WHERE q.id = v.id AND q.state = 'pending' AND q.run_count = v.attempt - 1 AND (@locked OR q.updated_at = v.updated_at)
+ WHERE q.id = v.id AND q.state = 'pending' AND q.run_count = v.attempt - 1 AND (@locked OR q.updated_at = v.updated_at/* jobs */ AND q.unique_hash IS NULL/* accounting: */)
 RETURNING q.id`
 	ids, attempts := make([]string, len(jobs)), make([]int32, len(jobs))
 	started, updated, waiting := make([]time.Time, len(jobs)), make([]time.Time, len(jobs)), make([]bool, len(jobs))
