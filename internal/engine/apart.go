@@ -12,7 +12,9 @@ const (
 	// handOnAfter is how long a fetch waits, while jobs are due that only other workers may work, before it ends so that another worker
 	// can fetch them. The time doubles each time in vain, up to handOnSlowest.
 	handOnAfter   = time.Second
-	handOnSlowest = 30 * time.Second
+	handOnSlowest = 4 * time.Second
+	// handedOnFor is after what time a worker that fetches again takes it that another one has worked what it handed on: a turn is as long.
+	handedOnFor = 4 * time.Second
 )
 
 // workFetched works a turn that a fetch has leased, and goes on for a while.
@@ -26,11 +28,13 @@ func (e *Engine) workFetched(ctx context.Context, f Fetched, r FetchRequest) (Fe
 	return f, nil
 }
 
-// handingOn is the pause after which a waiting fetch ends because there are jobs for other workers. Only one of a task queue's
-// workers waits for work, and it must not be one that cannot work the due jobs.
+// handingOn is the pause after which a waiting fetch, or a turn that lingers, ends because there are jobs for other workers. Only one of a task
+// queue's workers waits for work, and it must not be one that cannot work the due jobs.
 type handingOn struct {
 	mu    sync.Mutex
 	pause time.Duration
+	// at is when something last ended so.
+	at time.Time
 }
 
 // after is the present pause.
@@ -40,20 +44,66 @@ func (h *handingOn) after() time.Duration {
 	return max(h.pause, handOnAfter)
 }
 
-// done notes whether a fetch ended for other workers. If that happens again and again, there are none, and the pause grows.
+// inVain reports whether the pause is a longer one, and the last end for other workers not so long ago that one of them must have worked.
+func (h *handingOn) inVain() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.at) >= handedOnFor {
+		h.pause = 0
+	}
+	return h.pause > 0
+}
+
+// done notes whether a fetch or turn ended for other workers. If that happens again and again, there are none, and the pause grows. Lanes
+// that end together count as one.
 func (h *handingOn) done(handedOn bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !handedOn {
+	switch now := time.Now(); {
+	case !handedOn:
 		h.pause = 0
-		return
+	case now.Sub(h.at) >= handOnAfter/2:
+		h.pause, h.at = min(2*max(h.pause, handOnAfter), handOnSlowest), now
 	}
-	h.pause = min(2*max(h.pause, handOnAfter), handOnSlowest)
 }
 
-// handOn reports whether a fetch that waits is to end, because jobs are due that this worker may not work.
+// handOn reports whether a fetch or turn that waits is to end, because jobs are due that this worker may not work.
 func (e *Engine) handOn(ctx context.Context) bool {
 	left, err := e.kind.HasLeft(ctx)
 	e.handingOn.done(left && err == nil)
 	return left && err == nil
+}
+
+// recallHandingOn is called when a fetch is about to wait. If nothing is left for others, or the last fetch was long ago, others have worked what
+// this worker handed on, and it hands on as soon the next time.
+func (e *Engine) recallHandingOn(ctx context.Context) {
+	if !e.handingOn.inVain() {
+		return
+	}
+	if left, err := e.kind.HasLeft(ctx); err == nil && !left {
+		e.handingOn.done(false)
+	}
+}
+
+// handOnLimit is how long a turn that rests looks for jobs of other workers.
+const handOnLimit = time.Second
+
+// handsOn reports whether a turn that rests is to end as a waiting fetch does. It looks once, until there is work again.
+func (r *runner) handsOn(work context.Context) bool {
+	switch {
+	case !r.resting || !r.request.Linger:
+		r.others, r.looked = time.Time{}, false
+	case r.looked:
+	case r.others.IsZero():
+		r.others = time.Now().Add(r.engine.handingOn.after())
+		r.wakeAt(r.others)
+	case time.Now().Before(r.others):
+		r.wakeAt(r.others)
+	default:
+		r.looked = true
+		ctx, cancel := context.WithTimeout(work, handOnLimit)
+		defer cancel()
+		return r.engine.handOn(ctx)
+	}
+	return false
 }

@@ -185,7 +185,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	// Jobs that this worker may not work may be due for another one: after each wake-up the fetch checks that once.
+	// Jobs that this worker may not work may be due for another one: after each wake-up, and when a job falls due, the fetch checks that once.
+	e.recallHandingOn(ctx)
 	others := time.After(e.handingOn.after())
 	roomy, leave := e.room.subscribe()
 	defer leave()
@@ -204,6 +205,9 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		select {
 		case <-time.After(wait):
 			e.observer.woken(cause)
+			if others == nil {
+				others = time.After(e.handingOn.after())
+			}
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-r.Stop:

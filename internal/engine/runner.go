@@ -86,6 +86,9 @@ type runner struct {
 	roomy  <-chan struct{}
 	// resting: the turn has nothing to do, and waits for work.
 	resting bool
+	// others is when a turn that rests looks for jobs that only other workers may work; looked: it has done that.
+	others time.Time
+	looked bool
 	// gone: the turn takes no more work, and waits for none.
 	gone bool
 	// before is the report when noticeCompleted last read it.
@@ -179,6 +182,9 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 		r.tendPick(work)
 		r.rest(!r.busy() && r.refill.dry && len(r.queue)+len(r.skipped) == 0)
 		if !r.busy() && (timeUp || !r.request.Linger && len(r.queue)+len(r.skipped) == 0 && r.dried()) {
+			return false, nil
+		}
+		if r.handsOn(work) {
 			return false, nil
 		}
 		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {

@@ -95,8 +95,8 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
 	return readLeft(ctx, s.pool, stmt, s.kind.able(Args{}))
 }
 
-// HasLeft reports whether there is any such job. It looks at the organizations first: most often the worker leaves none of them, and there
-// are fewer of them than jobs.
+// HasLeft reports whether there is any job that is due and that the worker leaves. Of the accounting queue it looks at the organizations first: most
+// often the worker leaves none of them, and there are fewer of them than jobs. Of background jobs see hasForeign.
 func (s *Store) HasLeft(ctx context.Context) (bool, error) {
 	const stmt = `
 SELECT EXISTS (
@@ -113,7 +113,7 @@ SELECT EXISTS (
         WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
           AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks))`
 	if s.kind.abilities == nil {
-		return false, nil
+		return s.hasForeign(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()

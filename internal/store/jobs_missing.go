@@ -21,14 +21,16 @@ type JobWorker struct {
 	Types    []string
 }
 
-// NoteJobWorker puts on record that a worker lives, and which types it has handlers for.
+// NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is new, the waiting workers of its fleet are woken: they may
+// be waiting in its place while jobs of its types are due.
 func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
 	const stmt = `
 WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
 )
 INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, $3, $4)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp()`
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp()
+RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue($4::integer)::text ELSE '' END`
 	types := w.Types
 	if types == nil {
 		types = []string{}
