@@ -34,16 +34,24 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 		waits := p.clock().Sub(g.Since)
 		switch g.Reason {
 		case diagnosis.Paused:
+			p.heldBack += g.Count
 			found = append(found, p.pausedFinding(f, g, waits))
 		case diagnosis.Capped:
+			p.heldBack += g.Count
 			found = append(found, cappedFinding(f, g, waits))
 		case diagnosis.Unhandled:
+			p.unhandled += g.Count
 			found = append(found, missingFinding(f, waits))
 		case diagnosis.Foreign:
-			if waits > warnAfter {
+			// A worker may read the source: the database does not say.
+			if waits <= warnAfter {
+				p.oldest = max(p.oldest, waits)
+			} else {
+				p.foreign += g.Count
 				found = append(found, foreignFinding(f, g, waits))
 			}
 		case diagnosis.QueuePaused, diagnosis.QueueUnworked, diagnosis.QueueLimited:
+			p.heldBack += g.Count
 			found = append(found, p.queueFinding(f, g, waits))
 		case diagnosis.Free:
 			p.oldest = max(p.oldest, waits)

@@ -119,6 +119,9 @@ type probe struct {
 	completed     int64
 	completedMore bool
 	oldest        time.Duration
+	// These count the due jobs that are not free: no worker has their type; none has been found for their source or hooks; a pause, a limit
+	// or a fleet without workers holds them back.
+	unhandled, foreign, heldBack int64
 }
 
 // check makes one check and notes what it found.

@@ -62,6 +62,21 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
 	assert.Empty(t, of(b.check(), health.SequenceHeld), "the next one has the turn")
 }
 
+// What no worker can work now waits, whatever else is worked.
+func TestSummaryCountsWhatWaitsForAWorker(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{known}');
+INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at) VALUES
+  ('a', 'acme', 'mail', '{}', now() - interval '8 minutes'), ('b', 'acme', 'mail', '{}', now() - interval '8 minutes'),
+  ('c', 'acme', 'known', '{}', now() - interval '24 seconds'), ('d', 'asleep', 'known', '{}', now() - interval '1 hour');
+INSERT INTO daybook.organizations (id, paused_at) VALUES ('asleep', now())`)
+	assert.Contains(t, b.check().Summary, "nothing else waits longer than 24 s, 2 wait for a worker that has their type, 1 is held back")
+	b.exec(`UPDATE daybook.jobs SET ready_at = now() + interval '1 hour' WHERE id IN ('b', 'c', 'd')`)
+	assert.Contains(t, b.check().Summary, "nothing else waits, 1 waits for a worker that has its type")
+}
+
 // A job that waits for others, or for a callback, is neither due nor tried again.
 func TestWaitingJobsAreNotDue(t *testing.T) {
 	t.Parallel()

@@ -111,18 +111,48 @@ func (p *probe) working() string {
 		}
 		fmt.Fprintf(&b, "%s completed in the last minute", done)
 	}
+	others := p.waitForOthers()
+	nothing := "nothing"
+	if len(others) > 0 {
+		nothing = "nothing else"
+	}
 	switch {
 	case p.oldest > warnAfter:
 		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", Age(p.oldest))
 	case p.oldest > time.Second:
-		fmt.Fprintf(&b, ", nothing waits longer than %s", Age(p.oldest))
+		fmt.Fprintf(&b, ", %s waits longer than %s", nothing, Age(p.oldest))
 	default:
-		b.WriteString(", nothing waits")
+		fmt.Fprintf(&b, ", %s waits", nothing)
+	}
+	for _, o := range others {
+		b.WriteString(", " + o)
 	}
 	if n := p.count(Warning); n > 0 {
 		fmt.Fprintf(&b, "; %s", plural(n, "warning", "warnings"))
 	}
 	return b.String() + "."
+}
+
+// waitForOthers says what is due and waits for something else than its turn.
+func (p *probe) waitForOthers() []string {
+	var says []string
+	for _, w := range []struct {
+		n   int64
+		one string
+		all string
+	}{
+		{p.unhandled, "waits for a worker that has its type", "wait for a worker that has their type"},
+		{p.foreign, "waits for a worker that has its source and hooks", "wait for a worker that has their source and hooks"},
+		{p.heldBack, "is held back", "are held back"},
+	} {
+		switch {
+		case w.n == 1:
+			says = append(says, "1 "+w.one)
+		case w.n > 1:
+			says = append(says, atLeast(w.n)+" "+w.all)
+		}
+	}
+	return says
 }
 
 func (p *probe) count(s Severity) (n int64) {
