@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/devstack"
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
 )
@@ -111,7 +114,7 @@ type devOptions struct {
 func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (err error) {
 	stack, err := a.startStack(ctx, options)
 	if err != nil {
-		return err
+		return a.tellNamed(err)
 	}
 	defer func() {
 		a.say("Stopping.")
@@ -122,7 +125,7 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		return err
 	}
 	if err := a.ensureLoops(ctx, stack, temporal); err != nil {
-		return err
+		return a.tellNamed(err)
 	}
 	if err := a.announce(stack); err != nil {
 		return err
@@ -138,6 +141,27 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 		return nil
 	}
 	return a.work(ctx, temporal, workers.AccountingOptions{}, a.environment.MetricsListen)
+}
+
+// tellNamed says, of a server that cannot be reached, that the environment names it and how to do without: the variables may be those of an
+// earlier dev, whose servers are gone.
+func (a *app) tellNamed(err error) error {
+	if a.databaseURL != a.environment.DatabaseURL && store.Failure(err) == failure.DatabaseUnavailable {
+		return err // --database-url names it
+	}
+	var named []string
+	for _, name := range []string{devstack.EnvDatabaseURL, devstack.EnvTemporalAddress} {
+		if os.Getenv(name) != "" {
+			named = append(named, name)
+		}
+	}
+	switch class := failure.Of(err); {
+	case len(named) == 0 || class != nil && class != failure.TemporalUnavailable && class != failure.DatabaseUnavailable:
+		return err
+	case class == nil && store.Failure(err) != failure.DatabaseUnavailable:
+		return err
+	}
+	return fmt.Errorf("%w\ndev uses the servers that the environment names: unset %s to have dev start its own", err, strings.Join(named, " and "))
 }
 
 // ensureLoops starts the workflows of every queue unless they run.
