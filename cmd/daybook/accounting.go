@@ -105,7 +105,7 @@ func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) erro
 			due = formatTime(j.ReadyAt)
 		}
 		t.add(j.OrgID, j.DocumentID, strconv.FormatInt(j.VersionHint, 10), string(j.State), strconv.Itoa(j.RunCount),
-			formatTime(j.UpdatedAt), due, text(j.LastErrorCode), text(j.LastError))
+			formatTime(j.UpdatedAt), due, text(j.LastErrorCode), listLine(text(j.LastError)))
 	}
 	return a.print(w, t)
 }

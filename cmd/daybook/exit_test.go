@@ -240,3 +240,25 @@ func TestDocumentation(t *testing.T) {
 	walk(newRoot(a))
 	assert.Contains(t, docs, "    "+strings.ReplaceAll(accountingLoop.startCommandLine(), "\n", "\n    "), "the start command")
 }
+
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	flag := call(t.Context(), "", "--version")
+	command := call(t.Context(), "", "version")
+	assert.Zero(t, flag.exit, flag.err)
+	assert.Equal(t, command.out, flag.out)
+}
+
+// TestListsShowTheFirstLine: the error of a panic has a stack, which a list leaves to `show`.
+func TestListsShowTheFirstLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
+VALUES ('j', 'acme', 'mail', '{}', 'failed', E'panic: no address\ngoroutine 7 [running]:\nmain.go:12', 'HANDLER_ERROR', now(), 1)`)
+	require.NoError(t, err)
+	list := b.ok("jobs", "list")
+	assert.Contains(t, list, "panic: no address …")
+	assert.NotContains(t, list, "goroutine 7")
+	assert.Contains(t, b.ok("jobs", "show", "j"), "goroutine 7")
+}

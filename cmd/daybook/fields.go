@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,15 @@ func text[T ~string](s *T) string {
 		return ""
 	}
 	return string(*s)
+}
+
+// listLine is what a column of a list shows of a text that may have many lines, such as the stack of a panic.
+func listLine(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if more {
+		line = strings.TrimRight(line, "\r ") + " …"
+	}
+	return line
 }
 
 func optionalTime(t *time.Time) string {

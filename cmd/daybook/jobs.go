@@ -159,7 +159,7 @@ func (a *app) printJobs(w io.Writer, jobs []models.Job, owners map[string]string
 			due = listedDue(j)
 		}
 		t.add(j.ID, j.OrgID, j.Type, owners[j.Type], string(j.State), strconv.Itoa(j.RunCount), formatTime(j.CreatedAt), due, optionalTime(j.FinishedAt),
-			text(j.LastErrorCode), text(j.LastError))
+			text(j.LastErrorCode), listLine(text(j.LastError)))
 	}
 	return a.print(w, t)
 }

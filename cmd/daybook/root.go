@@ -56,6 +56,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.Version = readVersion().line() // adds --version
+	root.SetVersionTemplate("{{.Version}}")
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON for programs")
 	flags.StringVar(&a.databaseURL, "database-url", "", "the database, instead of DAYBOOK_DATABASE_URL (other users of the machine may see it)")

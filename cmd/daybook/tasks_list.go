@@ -69,7 +69,7 @@ func (a *app) printTasks(w io.Writer, tasks []listing.ListedTask) error {
 	for i := range tasks {
 		k := &tasks[i]
 		t.add(strconv.FormatInt(k.ID, 10), k.Type, string(k.State), strconv.Itoa(k.Leases), formatTime(k.EnqueuedAt), formatTime(k.ScheduledAt),
-			optionalTime(k.LeasedUntil), optionalTime(k.CompletedAt), k.LastError)
+			optionalTime(k.LeasedUntil), optionalTime(k.CompletedAt), listLine(k.LastError))
 	}
 	return a.print(w, t)
 }

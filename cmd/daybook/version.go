@@ -38,6 +38,11 @@ func readVersion() versionInfo {
 	return v
 }
 
+// line is what people are shown.
+func (v versionInfo) line() string {
+	return fmt.Sprintf("daybook %s %s %s\n", v.Version, v.Platform, v.Go)
+}
+
 func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -46,7 +51,7 @@ func versionCommand(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()
 			return a.emit(v, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "daybook %s %s %s\n", v.Version, v.Platform, v.Go)
+				_, err := io.WriteString(w, v.line())
 				return err
 			})
 		},
