@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -106,6 +107,23 @@ func (r *runner) retrySkipped(work context.Context) error {
 	return nil
 }
 
+// namedInLog is how many jobs, and how many of their organizations, a log line names.
+const namedInLog = 5
+
+// someOf returns a field of jobs without repetitions, of the first ones.
+func someOf(jobs []store.Job, field func(store.Job) string) []string {
+	var some []string
+	for _, j := range jobs {
+		if v := field(j); v != "" && !slices.Contains(some, v) {
+			some = append(some, v)
+		}
+		if len(some) == namedInLog {
+			break
+		}
+	}
+	return some
+}
+
 // abandon gives up calls that go on although their time has long been up: nothing can stop them, and the turn does not wait
 // for them. Their jobs in hand end as TIMEOUT. When the turn was told to stop, nothing is said of the attempts, and
 // everything is given back.
@@ -116,7 +134,8 @@ func (r *runner) abandon(work context.Context) {
 	}
 	stopped := !r.stoppedAt.IsZero() && now.Sub(r.stoppedAt) > stopGrace
 	for _, c := range r.calls.abandon(now, stopped) {
-		r.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for", "type", c.jobType, "jobs", len(c.inHand))
+		r.engine.options.Log.Error("a handler goes on although its context has ended; it is not waited for",
+			"type", c.jobType, "jobs", len(c.inHand), "ids", someOf(c.inHand, func(j store.Job) string { return j.ID }), "organizations", someOf(c.inHand, func(j store.Job) string { return j.OrgID }))
 		if c.picked && !c.single {
 			r.refill.underWay = false
 			r.refill.leaseUntil = r.ends
