@@ -191,8 +191,8 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 }
 
 // CancelJob cancels a job that waits, a leased job whose handler has not been called, and a dead letter (Cancelled): the
-// handler is not called. A running job is Cancelling: its attempt ends without the completing transaction and is the last. A
-// cancelled job is Unchanged.
+// handler is not called. A running job is Cancelling: its handler is not interrupted; its attempt ends without the completing transaction and is the
+// last. A cancelled job is Unchanged.
 //
 // Errors: ErrJobNotFound, ErrJobCompleted.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
