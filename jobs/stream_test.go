@@ -176,6 +176,7 @@ func TestTurnEndsWithoutAHandlerThatIgnoresItsDeadline(t *testing.T) {
 	assert.Equal(t, string(models.CodeTimeout), j.Code)
 	assert.Equal(t, 1, j.RunCount)
 	assert.InDelta(t, time.Hour, j.Wait, float64(10*time.Minute), "by its policy")
+	assert.Contains(t, b.log.String(), "ids=["+id+"] organizations=["+org+"]")
 	assert.Equal(t, 21, b.count(`SELECT count(*) FROM daybook.attempts a
  WHERE outcome = 'completed' AND ended_at < (SELECT ended_at FROM daybook.attempts WHERE job_id = $1)`, id), "meanwhile")
 

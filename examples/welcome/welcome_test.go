@@ -108,7 +108,7 @@ func page(t *testing.T, language string) []string {
 func TestPageShowsThisCode(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
-	for _, file := range []string{"welcome.go", "nightly.go", "welcome_test.go"} {
+	for _, file := range []string{"welcome.go", "nightly.go", "worker/main.go", "welcome_test.go"} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		source.Write(text)
