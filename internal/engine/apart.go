@@ -10,8 +10,11 @@ const (
 	// apartLength is how long a fetch goes on with what it has leased, when the turn's next activity may be another worker's.
 	apartLength = 4 * time.Second
 	// handOnAfter is how long a fetch waits, while jobs are due that only other workers may work, before it ends so that another worker
-	// can fetch them. The time doubles each time in vain, up to handOnSlowest.
+	// can fetch them. In vain it ends again after handOnAgain, handOnTries times: Temporal gives the next fetch to the worker whose poll is the
+	// oldest, and this one has several. After that the time doubles from handOnAfter, up to handOnSlowest.
 	handOnAfter   = time.Second
+	handOnAgain   = 200 * time.Millisecond
+	handOnTries   = 4
 	handOnSlowest = 4 * time.Second
 	// handedOnFor is after what time a worker that fetches again takes it that another one has worked what it handed on: a turn is as long.
 	handedOnFor = 4 * time.Second
@@ -31,8 +34,9 @@ func (e *Engine) workFetched(ctx context.Context, f Fetched, r FetchRequest) (Fe
 // handingOn is the pause after which a waiting fetch, or a turn that lingers, ends because there are jobs for other workers. Only one of a task
 // queue's workers waits for work, and it must not be one that cannot work the due jobs.
 type handingOn struct {
-	mu    sync.Mutex
-	pause time.Duration
+	mu sync.Mutex
+	// vain is how often something ended so, and jobs for others were left all the same.
+	vain int
 	// at is when something last ended so.
 	at time.Time
 }
@@ -41,17 +45,24 @@ type handingOn struct {
 func (h *handingOn) after() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return max(h.pause, handOnAfter)
+	switch {
+	case h.vain == 0:
+		return handOnAfter
+	case h.vain <= handOnTries:
+		return handOnAgain
+	default:
+		return min(handOnAfter<<min(h.vain-handOnTries-1, 10), handOnSlowest)
+	}
 }
 
-// inVain reports whether the pause is a longer one, and the last end for other workers not so long ago that one of them must have worked.
+// inVain reports whether the last end for other workers may have been in vain: it is not so long ago that one of them must have worked.
 func (h *handingOn) inVain() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Since(h.at) >= handedOnFor {
-		h.pause = 0
+		h.vain = 0
 	}
-	return h.pause > 0
+	return h.vain > 0
 }
 
 // done notes whether a fetch or turn ended for other workers. If that happens again and again, there are none, and the pause grows. Lanes
@@ -61,9 +72,9 @@ func (h *handingOn) done(handedOn bool) {
 	defer h.mu.Unlock()
 	switch now := time.Now(); {
 	case !handedOn:
-		h.pause = 0
-	case now.Sub(h.at) >= handOnAfter/2:
-		h.pause, h.at = min(2*max(h.pause, handOnAfter), handOnSlowest), now
+		h.vain = 0
+	case now.Sub(h.at) >= handOnAgain/2:
+		h.vain, h.at = h.vain+1, now
 	}
 }
 
