@@ -90,9 +90,7 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 				d.ValueDate = &v
 			}
 			f.Document = &d
-			if err := json.Unmarshal(content, &d.Content); err != nil {
-				f.Err = fmt.Errorf("content: %w", err)
-			}
+			d.Content, f.Err = readContent(content)
 		}
 		out[n-1] = f
 	}

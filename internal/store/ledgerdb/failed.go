@@ -2,8 +2,6 @@ package ledgerdb
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -114,9 +112,7 @@ SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.cont
 			found.ValueDate = new(dateOf(value))
 		}
 		var invalid error
-		if err := json.Unmarshal(content, &found.Content); err != nil {
-			invalid = fmt.Errorf("content: %w", err)
-		}
+		found.Content, invalid = readContent(content)
 		return f(&found, invalid)
 	}, stmt, org, ids)
 	return store.Wrap("read documents", err)
