@@ -45,7 +45,7 @@ func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Accou
 
 // Accounts lists an organization's chart of accounts in the order of the codes. Errors: ErrOrganizationNotFound.
 func Accounts(ctx context.Context, db DB, org string) ([]models.Account, error) {
-	if err := known(ctx, db, org); err != nil {
+	if err := readable(ctx, db, org); err != nil {
 		return nil, err
 	}
 	return ledgerdb.Accounts(ctx, db, org)

@@ -24,6 +24,14 @@ func In(tx pgx.Tx) DB { return inTx{tx} }
 
 type inTx struct{ pgx.Tx }
 
+// check returns ErrNoDB for a DB that is nil, or holds a nil handle.
+func check(db DB) error {
+	if tx, ok := db.(inTx); ok && store.IsNil(tx.Tx) || store.IsNil(db) {
+		return ErrNoDB
+	}
+	return nil
+}
+
 // BeginTx begins a savepoint, which has the isolation level of its transaction.
 func (t inTx) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) {
 	var level string
@@ -60,6 +68,9 @@ type Change struct {
 
 // change runs a change of an organization's books in a transaction.
 func change(ctx context.Context, db DB, org string, o Options, f func(tx pgx.Tx) error) error {
+	if err := check(db); err != nil {
+		return err
+	}
 	return store.Begin(ctx, db, func(tx pgx.Tx) error {
 		if !o.Create {
 			if err := known(ctx, tx, org); err != nil {
@@ -68,6 +79,14 @@ func change(ctx context.Context, db DB, org string, o Options, f func(tx pgx.Tx)
 		}
 		return f(tx)
 	})
+}
+
+// readable refuses what cannot be read: a DB that is nil, and an organization of which Daybook has nothing.
+func readable(ctx context.Context, db DB, org string) error {
+	if err := check(db); err != nil {
+		return err
+	}
+	return known(ctx, db, org)
 }
 
 // known refuses an organization of which Daybook has nothing.

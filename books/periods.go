@@ -28,7 +28,7 @@ func Year(year int) []models.Period {
 
 // Periods lists an organization's periods, the oldest first. A date in no period is open. Errors: ErrOrganizationNotFound.
 func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
-	if err := known(ctx, db, org); err != nil {
+	if err := readable(ctx, db, org); err != nil {
 		return nil, err
 	}
 	periods, err := ledgerdb.Periods(ctx, db, org)
@@ -119,7 +119,7 @@ func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (
 
 // ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed period. Errors: ErrOrganizationNotFound.
 func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPeriodPolicy, error) {
-	if err := known(ctx, db, org); err != nil {
+	if err := readable(ctx, db, org); err != nil {
 		return "", err
 	}
 	return ledgerdb.ClosedPeriodPolicy(ctx, db, org)

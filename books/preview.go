@@ -98,6 +98,9 @@ var errTimeUp = errors.New("the time is up")
 //
 // Errors: ErrOrganizationNotFound.
 func PreviewRules(ctx context.Context, db DB, org string, rules *posting.RuleSet, o PreviewOptions) (Preview, error) {
+	if err := check(db); err != nil {
+		return Preview{}, err
+	}
 	o.Failed, o.Recent = cmp.Or(o.Failed, DefaultPreviewDocuments), cmp.Or(o.Recent, DefaultPreviewDocuments)
 	p := previewer{org: org, rules: rules, options: o, began: time.Now()}
 	err := store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error { return p.run(ctx, tx) })

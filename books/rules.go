@@ -118,7 +118,7 @@ func (o RulesOptions) check(ctx context.Context, tx pgx.Tx, org string) error {
 //
 // Errors: ErrOrganizationNotFound.
 func MissingAccounts(ctx context.Context, db DB, org string, rules *posting.RuleSet) ([]string, error) {
-	if err := known(ctx, db, org); err != nil {
+	if err := readable(ctx, db, org); err != nil {
 		return nil, err
 	}
 	return missingAccounts(ctx, db, org, rules)
@@ -138,7 +138,7 @@ type RuleSetVersion struct {
 
 // RuleSets lists the versions of an organization's rules without their sources, the newest first. Errors: ErrOrganizationNotFound.
 func RuleSets(ctx context.Context, db DB, org string) ([]RuleSetVersion, error) {
-	if err := known(ctx, db, org); err != nil {
+	if err := readable(ctx, db, org); err != nil {
 		return nil, err
 	}
 	sets, active, err := ledgerdb.RuleSets(ctx, db, org)
@@ -153,7 +153,7 @@ func RuleSets(ctx context.Context, db DB, org string) ([]RuleSetVersion, error) 
 //
 // Errors: ErrNoRuleSet, ErrOrganizationNotFound.
 func RuleSet(ctx context.Context, db DB, org string, version int64) (models.RuleSet, error) {
-	if err := known(ctx, db, org); err != nil {
+	if err := readable(ctx, db, org); err != nil {
 		return models.RuleSet{}, err
 	}
 	if version == 0 {

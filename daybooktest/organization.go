@@ -39,6 +39,9 @@ func SampleRules() []byte { return sample.Rules() }
 // AddOrganization makes an organization whose documents can be posted. It fails the test if the accounts or the rules are wrong.
 func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
 	tb.Helper()
+	if pool == nil {
+		tb.Fatalf("daybooktest: the pool is nil: pass DB.Pool of New")
+	}
 	if o.Accounts == nil {
 		o.Accounts = SampleAccounts()
 	}
@@ -81,6 +84,9 @@ func (o Organization) write(ctx context.Context, tx pgx.Tx, ruleSet string) erro
 // are left out.
 func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[string]int64 {
 	tb.Helper()
+	if pool == nil {
+		tb.Fatalf("daybooktest: the pool is nil: pass DB.Pool of New")
+	}
 	lines, err := ledgerdb.TrialBalance(tb.Context(), pool, org, currency)
 	if err != nil {
 		tb.Fatalf("daybooktest: %v", err)

@@ -64,6 +64,9 @@ type CleanupHandler struct {
 
 // NewCleanup returns a handler that removes from the pool's database, which stays the caller's to close.
 func NewCleanup(pool *pgxpool.Pool, c CleanupConfig) (*CleanupHandler, error) {
+	if pool == nil {
+		return nil, errors.New("cleanup: a pool is required, for what it cleans up")
+	}
 	if c.MinDays < 0 || c.Batch < 0 || c.Batch > 100_000 {
 		return nil, errors.New("cleanup: CLEANUP_MIN_DAYS must not be negative, and CLEANUP_BATCH must be at most 100000")
 	}

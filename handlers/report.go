@@ -105,6 +105,9 @@ type ReportHandler struct {
 
 // NewReport opens the bucket and reads the templates, and returns a handler that reads from the pool, which stays the caller's to close.
 func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
+	if pool == nil {
+		return nil, errors.New("report: a pool is required, for what it reports of")
+	}
 	if c.MaxRows < 0 || c.MaxPDFRows < 0 {
 		return nil, errors.New("report: REPORTS_MAX_ROWS and REPORTS_MAX_PDF_ROWS must not be negative")
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gocloud.dev/blob"
@@ -34,7 +35,7 @@ func TestOpenBucketSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := NewReport(t.Context(), nil, ReportConfig{Bucket: c.address})
+			_, err := NewReport(t.Context(), new(pgxpool.Pool), ReportConfig{Bucket: c.address})
 			require.ErrorContains(t, err, c.says)
 			assert.Contains(t, err.Error(), "REPORTS_BUCKET")
 			assert.NotContains(t, err.Error(), "topsecret")

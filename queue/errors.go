@@ -23,6 +23,8 @@ var (
 	ErrNoTransaction = failure.New(failure.Misuse, "a transaction is needed")
 	// ErrNoQuerier: a request was given nothing to run on.
 	ErrNoQuerier = failure.New(failure.Misuse, "the Querier is nil: pass your transaction (a pgx.Tx, or queue.SQL or queue.GORM of one)")
+	// ErrNoFunction: ListenEvents was given no function.
+	ErrNoFunction = failure.New(failure.Misuse, "the function is nil: pass the one that is to be called with each event")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.
 	ErrNotMigrated = store.ErrNotMigrated
 	// ErrInTransaction: WaitAccountingJob or WaitJob was given a transaction; pass the pool, after the transaction's commit.

@@ -21,8 +21,14 @@ import (
 // ListenEvents connects again, and then tells EventMissed first: read the state of the jobs that you wait for then, and when you begin to listen.
 // What must not be missed belongs into the transaction of the job: Job.InTx, a hook of the ledger, or a job of its own.
 //
-// Errors: one of the first connection.
+// Errors: ErrNoQuerier without a pool, ErrNoFunction without a function, and one of the first connection.
 func ListenEvents(ctx context.Context, pool *pgxpool.Pool, f EventFilter, handle func(Event)) error {
+	switch {
+	case pool == nil:
+		return store.Refuse(ErrNoQuerier, "the pool is nil", "pass one that is connected to Daybook's database")
+	case handle == nil:
+		return fmt.Errorf("listen to events: %w", ErrNoFunction)
+	}
 	pause, heard := firstListenPause, false
 	for {
 		err := listenOnce(ctx, pool, func() {

@@ -206,7 +206,7 @@ func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
 // newJobRow checks a job and writes its payload.
 func newJobRow(j NewJob) (store.NewJob, error) {
 	o := j.Options
-	if isNil(j.Payload) {
+	if store.IsNil(j.Payload) {
 		return store.NewJob{}, fmt.Errorf("%w: it is nil: give a struct with a JobType, or a queue.RawPayload", ErrPayloadInvalid)
 	}
 	switch {

@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // Querier is what a request runs on. A pgx.Tx, *pgx.Conn and *pgxpool.Pool satisfy it as they are; SQL and GORM make one
@@ -51,23 +52,17 @@ func check(q Querier) error {
 	case nil:
 		return ErrNoQuerier
 	case sqlAdapter:
-		if isNil(h.q) {
+		if store.IsNil(h.q) {
 			return ErrNoQuerier
 		}
 	case refused:
 		return h.err
 	default:
-		if isNil(q) {
+		if store.IsNil(q) {
 			return ErrNoQuerier
 		}
 	}
 	return nil
-}
-
-// isNil reports whether a handle is nil, or an interface that holds a nil pointer.
-func isNil(handle any) bool {
-	v := reflect.ValueOf(handle)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // inTransaction returns ErrNoTransaction when a request would commit by itself.

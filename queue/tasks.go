@@ -111,7 +111,7 @@ func CheckTask(p TaskPayload, o TaskOptions) error {
 
 // newTaskRow checks a task and writes its payload.
 func newTaskRow(t NewTask) (store.NewTask, error) {
-	if isNil(t.Payload) {
+	if store.IsNil(t.Payload) {
 		return store.NewTask{}, fmt.Errorf("%w: it is nil: give a struct with a TaskType, or a queue.RawTask", ErrPayloadInvalid)
 	}
 	taskType := t.Payload.TaskType()

@@ -17,6 +17,8 @@ var (
 	ErrExists = failure.New(failure.ScheduleExists, "there is such a schedule already")
 	// ErrNotFound: there is no schedule with this id, or Daybook did not make it.
 	ErrNotFound = failure.New(failure.ScheduleNotFound, "no such schedule")
+	// ErrNoClient: a function was given no client of Temporal.
+	ErrNoClient = failure.New(failure.Misuse, "the client is nil: pass one that is connected to Temporal")
 	// ErrInvalid: a field is out of range, Temporal refuses when the schedule is to fire, or it would never fire.
 	ErrInvalid = failure.New(failure.InvalidSchedule, "the schedule is invalid")
 )

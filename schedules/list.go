@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/daybook-dev/daybook/activities"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -49,8 +50,11 @@ type Listed struct {
 }
 
 // List reads Daybook's schedules in the order of their ids: those of an organization, or of all if orgID is empty. A schedule that was
-// made a moment ago may be missing from Temporal's list; each listed schedule is read as it is now.
+// made a moment ago may be missing from Temporal's list; each listed schedule is read as it is now. Errors: ErrNoClient.
 func List(ctx context.Context, c client.Client, orgID string) ([]Listed, error) {
+	if store.IsNil(c) {
+		return nil, ErrNoClient
+	}
 	entries, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
@@ -87,8 +91,11 @@ func List(ctx context.Context, c client.Client, orgID string) ([]Listed, error) 
 	return all, nil
 }
 
-// Describe reads one schedule. Errors: ErrNotFound.
+// Describe reads one schedule. Errors: ErrNotFound, ErrNoClient.
 func Describe(ctx context.Context, c client.Client, id string) (Listed, error) {
+	if store.IsNil(c) {
+		return Listed{}, ErrNoClient
+	}
 	s, err := describe(ctx, c.ScheduleClient().GetHandle(ctx, id))
 	if err != nil {
 		return Listed{}, translate(err, id)

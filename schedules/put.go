@@ -7,12 +7,17 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // Create makes a schedule. For a schedule that would never fire it returns ErrInvalid and leaves none.
 //
-// Errors: ErrExists, ErrInvalid, and those of queue.CheckJob.
+// Errors: ErrExists, ErrInvalid, ErrNoClient, and those of queue.CheckJob.
 func Create(ctx context.Context, c client.Client, s Schedule) error {
+	if store.IsNil(c) {
+		return ErrNoClient
+	}
 	o, err := s.options()
 	if err != nil {
 		return err
@@ -36,7 +41,7 @@ type ReplaceOptions struct {
 // creates the schedule and returns created as true. For a schedule that would never fire it returns ErrInvalid and changes nothing. For
 // an id whose schedule Daybook did not make it returns ErrExists.
 //
-// Errors: ErrExists, ErrInvalid, and those of queue.CheckJob.
+// Errors: ErrExists, ErrInvalid, ErrNoClient, and those of queue.CheckJob.
 func Replace(ctx context.Context, c client.Client, s Schedule, o ReplaceOptions) (created bool, err error) {
 	if err := Create(ctx, c, s); !errors.Is(err, ErrExists) {
 		return err == nil, err

@@ -62,7 +62,10 @@ func New(tables ...Table) (accounting.Source, error) {
 		return nil, fmt.Errorf("source: there is no table: name those that have documents")
 	}
 	known := map[string]bool{}
-	for _, t := range tables {
+	for i, t := range tables {
+		if t == nil {
+			return nil, fmt.Errorf("source: table %d is nil: leave it out", i+1)
+		}
 		name := t.namespace()
 		switch err := t.check(); {
 		case err != nil:

@@ -93,6 +93,12 @@ func setup(t *testing.T) (*daybooktest.DB, accounting.Source) {
 	return db, s
 }
 
+func TestATableMustNotBeNil(t *testing.T) {
+	t.Parallel()
+	_, err := source.New(nil)
+	require.ErrorContains(t, err, "table 1 is nil")
+}
+
 func TestEachKeyGetsItsAnswer(t *testing.T) {
 	t.Parallel()
 	db, s := setup(t)

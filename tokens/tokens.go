@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	stored "github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -19,6 +20,8 @@ var (
 	ErrInvalid = store.ErrInvalid
 	// ErrNotFound: there is no token with that id.
 	ErrNotFound = store.ErrTokenNotFound
+	// ErrNoQuerier: a function was given nothing to run on.
+	ErrNoQuerier = failure.New(failure.Misuse, "the handle is nil: pass a pool, a connection or your transaction")
 )
 
 // Scope is something that a token allows. None contains another.
@@ -81,8 +84,11 @@ type Token struct {
 
 // Create makes a token and returns it with its secret. That is the only time that the secret is known: the database keeps a hash of it.
 //
-// Errors: ErrInvalid.
+// Errors: ErrInvalid, ErrNoQuerier.
 func Create(ctx context.Context, q Querier, n New) (t Token, secret string, err error) {
+	if store.IsNil(q) {
+		return Token{}, "", ErrNoQuerier
+	}
 	made, secret, err := stored.Create(ctx, q, stored.NewToken{OrgID: n.OrgID, Name: n.Name, Scopes: convert[stored.Scope](n.Scopes), Limits: stored.Limits(n.Limits)})
 	if err != nil {
 		return Token{}, "", err
@@ -91,7 +97,12 @@ func Create(ctx context.Context, q Querier, n New) (t Token, secret string, err 
 }
 
 // List lists tokens, the newest first, revoked ones included: those of one organization or, with the empty id, all.
+//
+// Errors: ErrNoQuerier.
 func List(ctx context.Context, q Querier, org string) ([]Token, error) {
+	if store.IsNil(q) {
+		return nil, ErrNoQuerier
+	}
 	list, err := stored.List(ctx, q, org)
 	all := make([]Token, len(list))
 	for i := range list {
@@ -102,8 +113,11 @@ func List(ctx context.Context, q Querier, org string) ([]Token, error) {
 
 // Revoke has a token refused from now on, and its holder signed out of the console. Of a token that is revoked already it changes nothing.
 //
-// Errors: ErrNotFound.
+// Errors: ErrNotFound, ErrNoQuerier.
 func Revoke(ctx context.Context, q Querier, id string) (Token, error) {
+	if store.IsNil(q) {
+		return Token{}, ErrNoQuerier
+	}
 	t, err := stored.Revoke(ctx, q, id)
 	if err != nil {
 		return Token{}, err

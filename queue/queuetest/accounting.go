@@ -35,6 +35,7 @@ type DrainedAccounting struct {
 // sources and hooks leaves to others. Documents that fail do not fail the test; see RequireCompleted.
 func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) DrainedAccounting {
 	tb.Helper()
+	requirePool(tb, pool)
 	l := ledger.New(o.Sources).WithHooks(o.Hooks)
 	kind, err := store.AccountingFor(l.Abilities())
 	if err != nil {

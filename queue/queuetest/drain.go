@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // Counts says how attempts ended.
@@ -50,6 +53,30 @@ type drainer struct {
 	counts  Counts
 	// due is how many were due at the last count.
 	due int
+}
+
+// requirePool fails the test when it has no pool.
+func requirePool(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	if pool == nil {
+		tb.Fatalf("queuetest: the pool is nil: pass one that is connected to the test's database")
+	}
+}
+
+// requireRegistry fails the test when it has no registry; noRegistry says so.
+func requireRegistry(tb testing.TB, noRegistry bool) {
+	tb.Helper()
+	if noRegistry {
+		tb.Fatalf("queuetest: the registry is nil: pass the one that has the handlers")
+	}
+}
+
+// requireQuerier fails the test when it has nothing to read from.
+func requireQuerier(tb testing.TB, q queue.Querier) {
+	tb.Helper()
+	if store.IsNil(q) {
+		tb.Fatalf("queuetest: %v", queue.ErrNoQuerier)
+	}
 }
 
 func newDrainer(tb testing.TB, s dueQueue, e *engine.Engine, o JobsOptions) *drainer {

@@ -40,6 +40,8 @@ type DrainedJobs struct {
 // Handlers that fail do not fail the test; see RequireCompleted.
 func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o JobsOptions) DrainedJobs {
 	tb.Helper()
+	requirePool(tb, pool)
+	requireRegistry(tb, registry == nil)
 	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
 	if err := s.Join(tb.Context()); err != nil {
 		tb.Fatalf("queuetest: %v", err)

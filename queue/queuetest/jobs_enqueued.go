@@ -47,6 +47,7 @@ type Job[P queue.Payload] struct {
 // queue.RawPayload, it finds jobs of every type.
 func EnqueuedJobs[P queue.Payload](tb testing.TB, q queue.Querier, match ...func(Job[P]) bool) []Job[P] {
 	tb.Helper()
+	requireQuerier(tb, q)
 	var zero P
 	rows, err := store.EnqueuedRows(tb.Context(), q, zero.JobType(), "")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 // sources that is not posted as it stands now, an impact that does not balance, and so on.
 func RequireSound(tb testing.TB, pool *pgxpool.Pool, sources accounting.Sources) {
 	tb.Helper()
+	requirePool(tb, pool)
 	report, err := ledger.Audit(tb.Context(), pool, sources, audit.Options{Guards: audit.GuardsOf(migrations.Schema())})
 	if err != nil {
 		tb.Fatalf("queuetest: audit: %v", err)

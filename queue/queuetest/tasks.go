@@ -35,6 +35,7 @@ type Task[P queue.TaskPayload] struct {
 // committed. If P is queue.RawTask, it finds tasks of every type.
 func EnqueuedTasks[P queue.TaskPayload](tb testing.TB, q queue.Querier, match ...func(Task[P]) bool) []Task[P] {
 	tb.Helper()
+	requireQuerier(tb, q)
 	var zero P
 	rows, err := store.EnqueuedTasks(tb.Context(), q, zero.TaskType())
 	if err != nil {

@@ -43,6 +43,8 @@ type DrainedTasks struct {
 // Tasks that fail do not fail the test; see RequireSucceeded.
 func DrainTasks(tb testing.TB, pool *pgxpool.Pool, registry *tasks.Registry, o TasksOptions) DrainedTasks {
 	tb.Helper()
+	requirePool(tb, pool)
+	requireRegistry(tb, registry == nil)
 	before, err := store.LastTaskLease(tb.Context(), pool)
 	if err != nil {
 		tb.Fatalf("queuetest: %v", err)
