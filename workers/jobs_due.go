@@ -84,9 +84,6 @@ func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
 	return d, nil
 }
 
-// errDueClosed is of a run after Close.
-var errDueClosed = errors.New("workers: DueJobs is closed: it works nothing more")
-
 // handBack is how long Run waits, when its context has ended, until the jobs that have not begun are given back.
 const handBack = 3 * time.Second
 
@@ -94,9 +91,12 @@ const handBack = 3 * time.Second
 // and makes dead letters pending again that had no handler. When ctx ends, it begins no further job, gives back those that it has
 // not begun, and returns. Running jobs go on until they end, at the latest after their type's timeout, or until Close.
 func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
+	if d == nil || d.engine == nil {
+		return DueReport{}, ErrNotMade
+	}
 	select {
 	case <-d.stop:
-		return DueReport{}, errDueClosed
+		return DueReport{}, ErrClosed
 	default:
 	}
 	if err := d.registry.Started(); err != nil {
@@ -196,6 +196,9 @@ func (d *DueJobs) release(ctx context.Context, turn store.Turn) error {
 
 // Close gives running jobs twenty seconds to end, gives the rest back, and closes its connections. The pool stays the caller's.
 func (d *DueJobs) Close() {
+	if d == nil || d.engine == nil {
+		return
+	}
 	d.close.Do(func() { close(d.stop) })
 	d.running.Wait()
 	d.engine.Close()
@@ -204,8 +207,15 @@ func (d *DueJobs) Close() {
 
 // Subscribe is Worker.Subscribe for what these runs do; Close ends the subscription.
 func (d *DueJobs) Subscribe(f queue.EventFilter) (got <-chan queue.Event, cancel func()) {
+	if d == nil {
+		return (*hub)(nil).subscribe(f)
+	}
 	return d.hub.subscribe(f)
 }
 
 // NotifyEvents has other processes told of what the runs do (queue.ListenEvents), until Close. Call it before Run.
-func (d *DueJobs) NotifyEvents() { d.hub.notifying(true, d.store.Pool(), d.log) }
+func (d *DueJobs) NotifyEvents() {
+	if d != nil && d.engine != nil {
+		d.hub.notifying(true, d.store.Pool(), d.log)
+	}
+}

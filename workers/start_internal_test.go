@@ -21,5 +21,5 @@ func TestStartBesideAnOutage(t *testing.T) {
 		}
 		return errAnswers
 	}}
-	require.ErrorIs(t, w.Run(t.Context()), errAnswers)
+	require.ErrorIs(t, w.awaitDatabase(t.Context()), errAnswers)
 }

@@ -22,6 +22,9 @@ import (
 // the next one that there is room for. Events of a short job come after its commit; when the worker is killed the last ones are lost. ListenEvents of package queue tells of what
 // other processes do.
 func (w *Worker) Subscribe(f queue.EventFilter) (got <-chan queue.Event, cancel func()) {
+	if w == nil {
+		return (*hub)(nil).subscribe(f)
+	}
 	return w.hub.subscribe(f)
 }
 
@@ -61,6 +64,10 @@ type subscription struct {
 
 func (h *hub) subscribe(f queue.EventFilter) (got <-chan queue.Event, cancel func()) {
 	s := &subscription{filter: f, c: make(chan queue.Event, max(1, cmp.Or(f.Buffer, defaultBuffer)))}
+	if h == nil { // of a worker that was not made
+		s.end()
+		return s.c, func() {}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -24,8 +24,9 @@ const DrainTimeout = 25 * time.Second
 // Settings are the settings of a queue, as the environment has them.
 type Settings = activities.Settings
 
-// Worker works a queue for as long as it runs.
+// Worker works a queue for as long as it runs. NewAccounting, NewJobs and NewTasks make one; the zero value works nothing.
 type Worker struct {
+	life   lifecycle
 	pool   *pgxpool.Pool
 	log    *slog.Logger
 	engine *engine.Engine
@@ -92,7 +93,17 @@ const stickyTimeout = time.Second
 // While the database or Temporal is unavailable, also at the start, it logs and tries again, after a second first and every half a minute at most. For a
 // program that may start before Temporal, make the client by client.NewLazyClient: client.Dial fails instead. A schema that this version was not made for,
 // a namespace that does not exist and a client that is refused (ErrTemporalRefuses) end it at once.
+//
+// It may be called again once it has returned. A call beside another one is ErrRunning, one after Close ErrClosed, and one of the zero value ErrNotMade.
 func (w *Worker) Run(ctx context.Context) error {
+	if w == nil || w.engine == nil {
+		return ErrNotMade
+	}
+	ctx, end, err := w.life.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if err := w.awaitDatabase(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before there was anything to drain
@@ -169,8 +180,12 @@ func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
 	return func(ctx context.Context) error { return migrations.Verify(ctx, pool) }
 }
 
-// Close closes the worker's connections, tells those that listen of the last events, and ends its subscriptions. Call it after Run has returned.
+// Close closes the worker's connections, tells those that listen of the last events, and ends its subscriptions. A Run that has not returned ends as if its
+// context had: Close waits until it has drained, for DrainTimeout at most, and is therefore not for handlers. A second call does nothing.
 func (w *Worker) Close() {
+	if w == nil || w.engine == nil || !w.life.close() {
+		return
+	}
 	w.engine.Close()
 	w.hub.close()
 }
