@@ -34,7 +34,7 @@ type AccountingJob struct {
 // EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a newer version replaces an
 // older one, never the reverse. A request that comes while the job runs is not lost: the job is worked again.
 //
-// Errors: ErrEmptyID, ErrIDTooLong, ErrNegativeVersion, ErrInvalidPriority, ErrNoTransaction (a GORM handle outside of one).
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion, ErrInvalidPriority, ErrNoTransaction (a GORM handle outside of one).
 func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Response, error) {
 	if err := errors.Join(check(q), j.check()); err != nil {
 		return Response{}, err
@@ -215,5 +215,5 @@ func (j AccountingJob) check() error {
 	case !validPriority(j.Priority):
 		return ErrInvalidPriority
 	}
-	return checkIDs(j.OrgID, j.DocumentID)
+	return cmp.Or(checkTime(j.ReadyAt), checkIDs(j.OrgID, j.DocumentID))
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ type NewJob struct {
 // EnqueueJob enqueues a job, in the transaction q.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong (of the organization), ErrNoQuerier, ErrNoTransaction (a GORM
+// ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused and ErrJobNotFound, after which a transaction of
 // PostgreSQL can only be rolled back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
@@ -229,6 +230,12 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 	case len(o.After) > models.MaxAwaited || slices.Contains(o.After, ""):
 		return store.NewJob{}, ErrInvalidAfter
 	}
+	if err := checkTexts(j); err != nil {
+		return store.NewJob{}, err
+	}
+	if err := checkTime(o.RunAt); err != nil {
+		return store.NewJob{}, err
+	}
 	links, err := linksJSON(o.Links)
 	if err != nil {
 		return store.NewJob{}, err
@@ -254,6 +261,19 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
 	}, nil
+}
+
+// checkTexts checks what a job has of free text.
+func checkTexts(j NewJob) error {
+	o := j.Options
+	err := cmp.Or(checkText("organization id", j.OrgID), checkText("idempotency key", o.IdempotencyKey), checkText("key of the sequence", o.Sequence))
+	for _, id := range o.After {
+		err = cmp.Or(err, checkText("ids of After", id))
+	}
+	for _, l := range o.Links {
+		err = cmp.Or(err, checkText("links", l.Kind), checkText("links", l.ID))
+	}
+	return err
 }
 
 // A background job has an organization and no document: its errors speak of the one alone.

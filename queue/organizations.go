@@ -17,7 +17,7 @@ const SourceDaybook = store.SourceDaybook
 // it starts. If the record says so already, the call takes no lock. Otherwise it waits for transactions that still post by the old
 // record, and makes failed jobs pending again whose documents the old source did not know.
 //
-// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalid (a name that cannot be one), ErrNoQuerier, ErrNoTransaction (a GORM
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalid (a name that cannot be one), ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of one).
 func SetSource(ctx context.Context, q Querier, org, source string) (changed bool, err error) {
 	if err := checkNames(org, source); err != nil {
@@ -80,6 +80,9 @@ func checkNames(org string, names ...string) error {
 		return errNoOrg
 	case len(org) > MaxIDBytes:
 		return errLongOrg
+	}
+	if err := checkText("organization id", org); err != nil {
+		return err
 	}
 	for i, n := range names {
 		if n == "" && i == 0 && len(names) == 1 {

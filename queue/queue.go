@@ -1,7 +1,11 @@
 package queue
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -59,6 +63,22 @@ func checkIDs(org, document string) error {
 		return ErrEmptyID
 	case len(org) > MaxIDBytes || len(document) > MaxIDBytes:
 		return ErrIDTooLong
+	}
+	return cmp.Or(checkText("organization id", org), checkText("document id", document))
+}
+
+// checkText returns ErrInvalidText for what PostgreSQL cannot hold.
+func checkText(what, s string) error {
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return fmt.Errorf("%w: correct the %s", ErrInvalidText, what)
+	}
+	return nil
+}
+
+// checkTime returns ErrInvalidTime for a time that no row can have. The zero time is now.
+func checkTime(t time.Time) error {
+	if year := t.UTC().Year(); !t.IsZero() && (year < 1 || year > 9999) {
+		return fmt.Errorf("%w, not %s", ErrInvalidTime, t)
 	}
 	return nil
 }

@@ -17,9 +17,6 @@ import (
 // small letter.
 var ErrInvalidTaskType = failure.New(failure.Invalid, "a task's type must be a small letter and then small letters, digits or '_', 63 at most")
 
-// ErrInvalidTime: a time is before the year 1 or after the year 9999.
-var ErrInvalidTime = failure.New(failure.Invalid, "the time must be between the years 1 and 9999")
-
 // TaskPayload is what a task is about: a struct whose JSON tags name its fields. For a db_function one of them is "db_function", for the
 // channels "before_handler" and so on; docs/tasks.md lists them.
 type TaskPayload interface {
@@ -116,11 +113,11 @@ func newTaskRow(t NewTask) (store.NewTask, error) {
 	}
 	taskType := t.Payload.TaskType()
 	at := t.Options.ScheduledAt
-	switch {
-	case !models.ValidTaskType(taskType):
+	if !models.ValidTaskType(taskType) {
 		return store.NewTask{}, fmt.Errorf("%w, not %q", ErrInvalidTaskType, taskType)
-	case !at.IsZero() && (at.UTC().Year() < 1 || at.UTC().Year() > 9999):
-		return store.NewTask{}, fmt.Errorf("%w, not %s", ErrInvalidTime, at)
+	}
+	if err := checkTime(at); err != nil {
+		return store.NewTask{}, err
 	}
 	raw, err := json.Marshal(t.Payload)
 	if err != nil {
