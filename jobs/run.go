@@ -241,7 +241,8 @@ func newJob[P queue.Payload](t *registered, job store.Job, a *attempt) *Job[P] {
 
 // judge says what becomes of a job whose attempt ended with err.
 func (t *registered) judge(job store.Job, err error) engine.Attempt {
-	a := engine.Attempt{Outcome: models.OutcomeRetried, Code: codeOf(err), Message: textOf(err), Cause: err}
+	a := engine.Attempt{Outcome: models.OutcomeRetried, Cause: err}
+	a.Code, a.Message = codeOf(err)
 	ended := models.JobErrorIsFinal(a.Code)
 	a.Delay = t.policy.delay(job.ID, job.Attempt)
 	for each := range outcomes(err) {
@@ -274,16 +275,6 @@ func outcomes(err error) func(yield func(*outcome) bool) {
 			err = o.cause
 		}
 	}
-}
-
-// codeOf returns the first code that err, or what it wraps, was given.
-func codeOf(err error) models.ErrorCode {
-	for o := range outcomes(err) {
-		if o.code != "" {
-			return o.code
-		}
-	}
-	return engine.CodeOf(err)
 }
 
 // jitter is by how much a delay is changed at most, as a part of it.
