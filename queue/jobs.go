@@ -77,7 +77,8 @@ type JobOptions struct {
 	// that existed before (Duplicate) waits for what it waited for.
 	After []string
 	// AfterAnyEnd has the job wait until those of After have ended in any way: completed, as dead letters, cancelled or removed. Its handler
-	// reads how they ended (jobs.Job.Awaited). False: they must be completed.
+	// reads how they ended (jobs.Job.Awaited). False: they must be completed. With an empty After the job waits for none, whichever this is, so that a list of
+	// jobs to wait for may turn out empty.
 	AfterAnyEnd bool
 }
 

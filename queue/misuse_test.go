@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -33,4 +34,25 @@ func TestNilQueriersOfQueuesTasksAndCallbacks(t *testing.T) {
 	for request, err := range said {
 		require.ErrorIs(t, err, queue.ErrNoQuerier, request)
 	}
+}
+
+func TestQueuesThatCannotBeAreRefusedInGosWords(t *testing.T) {
+	t.Parallel()
+	for says, u := range map[string]queue.NamedQueue{
+		"MaxParallel of the queue q is -1": {MaxParallel: -1},
+		"PerProcess of the queue q is -1":  {PerProcess: -1},
+		"Rate of the queue q is -2":        {Rate: -2},
+		"Burst of the queue q is":          {Rate: 1, Burst: 1 << 31},
+		"Per of the queue q is 1µs":        {Rate: 1, Per: time.Microsecond},
+		"Rate is not":                      {Burst: 3},
+		"a fleet is named by":              {Fleet: "a b"},
+	} {
+		u.Name = "q"
+		err := queue.SetQueue(t.Context(), new(pgxpool.Pool), u)
+		require.ErrorIs(t, err, queue.ErrInvalid)
+		require.ErrorContains(t, err, says)
+	}
+	err := queue.SetQueue(t.Context(), new(pgxpool.Pool), queue.NamedQueue{Name: "1q"})
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	require.ErrorContains(t, err, `"1q" cannot be the name of a queue`)
 }

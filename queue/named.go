@@ -1,10 +1,14 @@
 package queue
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // NamedQueue is a named queue of background jobs: jobs that are enqueued in it (JobOptions.Queue) have its limits besides those of their type, and are worked
@@ -33,12 +37,43 @@ type NamedQueue struct {
 //
 // Errors: ErrInvalid, ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a transaction).
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), u.check()); err != nil {
 		return err
 	}
 	return store.SetQueue(ctx, q, store.NamedQueue{
 		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
 	})
+}
+
+// longestPer is the longest time of a rate.
+const longestPer = 365 * 24 * time.Hour
+
+// check says in the words of NamedQueue what daybook.set_queue would refuse in those of SQL.
+func (u NamedQueue) check() error {
+	if !models.ValidQueueName(u.Name) {
+		return store.Refuse(ErrInvalid, fmt.Sprintf("%q cannot be the name of a queue", u.Name), "take a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
+	}
+	if u.Fleet != "" {
+		if err := store.CheckFleet(u.Fleet); err != nil {
+			return err
+		}
+	}
+	for _, limit := range []struct {
+		name  string
+		value int
+	}{{"MaxParallel", u.MaxParallel}, {"PerProcess", u.PerProcess}, {"Rate", u.Rate}, {"Burst", u.Burst}} {
+		if limit.value < 0 || limit.value > math.MaxInt32 {
+			return store.Refuse(ErrInvalid, fmt.Sprintf("%s of the queue %s is %d", limit.name, u.Name, limit.value),
+				"want at least 1, or 0 for no limit; PauseQueue has nothing of it worked")
+		}
+	}
+	switch {
+	case u.Per != 0 && (u.Per < time.Millisecond || u.Per > longestPer):
+		return store.Refuse(ErrInvalid, fmt.Sprintf("Per of the queue %s is %s", u.Name, u.Per), "want a millisecond to 365 days, or 0 for a second")
+	case u.Rate == 0 && (u.Per != 0 || u.Burst != 0):
+		return store.Refuse(ErrInvalid, fmt.Sprintf("Per or Burst of the queue %s is set, and Rate is not", u.Name), "set Rate, or leave them 0")
+	}
+	return nil
 }
 
 // PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished. It says whether the queue was not paused before.

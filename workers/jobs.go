@@ -59,7 +59,8 @@ type JobsOptions struct {
 func JobsSettingsFromEnv() (Settings, error) { return activities.JobsSettingsFromEnv() }
 
 // NewJobs makes a worker of the queue of background jobs. It checks the options and registers the workflows and the activities; nothing
-// runs before Run. Close the worker after Run. An error names the option that cannot work, and what to do.
+// runs before Run. Close the worker after Run. An error names the option that cannot work, and what to do. Handlers may be registered until Run, which
+// returns jobs.ErrNoHandlers when there is none.
 //
 // The worker leases only jobs of types that it has a handler for. A job for whose type no worker has a handler becomes a dead
 // letter (HANDLER_MISSING) after five minutes, without a counted attempt. When a worker with the handler starts, and every minute
@@ -68,7 +69,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
-	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval)); err != nil {
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet)); err != nil {
 		return nil, err
 	}
 	var err error

@@ -69,6 +69,9 @@ func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
 	if pool == nil || registry == nil {
 		return nil, errors.New("workers: the pool and the registry are required")
 	}
+	if err := checkFleet(o.Fleet); err != nil {
+		return nil, err
+	}
 	hub := &hub{}
 	sink, err := observers(log, hub, o.Metrics.sink())
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/queue"
+	"github.com/daybook-dev/daybook/tasks"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -35,11 +37,23 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"MaxConcurrentActivities is 1: it must be at least 2":    {MaxConcurrentActivities: 1},
 		"MaxConcurrentWorkflowTasks is 1: it must be at least 2": {MaxConcurrentWorkflowTasks: 1},
 		"Settings.BatchSize is -1: want 1 to 1000":               {Settings: workers.Settings{BatchSize: -1}},
+		`Fleet is "a b": a fleet is named by`:                    {Fleet: "a b"},
 	} {
 		o.Client, o.Pool, o.Registry = b.client, b.Pool, jobs.NewRegistry()
 		_, err := workers.NewJobs(o)
 		require.ErrorContains(t, err, message)
 	}
+}
+
+func TestAFleetThatCannotBeOneIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: b.Pool, Registry: jobs.NewRegistry(), Fleet: "a b"})
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	_, err = workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(), Fleet: "Shop"})
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	_, err = workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, Fleet: "Shop"})
+	require.ErrorIs(t, err, queue.ErrInvalid)
 }
 
 // An audit without a pool is an error, not a panic.

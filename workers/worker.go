@@ -63,6 +63,17 @@ func checkPickInterval(d time.Duration) error {
 	return nil
 }
 
+// checkFleet refuses what cannot be the name of a fleet; empty is the fleet without a name.
+func checkFleet(fleet string) error {
+	if fleet == "" {
+		return nil
+	}
+	if err := store.CheckFleet(fleet); err != nil {
+		return fmt.Errorf("workers: Fleet is %w", err)
+	}
+	return nil
+}
+
 // orEnvironment returns the settings that were given, or, if none were, those of the environment.
 func orEnvironment(given Settings, fromEnv func() (Settings, error)) (Settings, error) {
 	if given != (Settings{}) {

@@ -29,6 +29,14 @@ func CheckName(s string) error {
 	return nil
 }
 
+// CheckFleet returns ErrInvalid for a text that cannot be the name of a fleet, as daybook.fleet_of does.
+func CheckFleet(s string) error {
+	if !name.MatchString(s) {
+		return fmt.Errorf("%q: a fleet is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit: %w", s, ErrInvalid)
+	}
+	return nil
+}
+
 // check refuses what is no name.
 func (a Abilities) check() error {
 	for _, s := range slices.Concat(a.Sources, a.Hooks) {
