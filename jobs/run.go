@@ -179,7 +179,7 @@ func noProgress(context.Context, json.RawMessage) error {
 
 // Failed says how an attempt ends that failed with err.
 func (r working) Failed(job store.Job, err error) engine.Attempt {
-	if errors.Is(err, engine.ErrUnstorable) || errors.Is(err, store.ErrEnded) {
+	if errors.Is(err, engine.ErrUnstorable) || store.IsEnded(err) {
 		err = Final(err)
 	}
 	return r.types[job.Type].judge(job, err)

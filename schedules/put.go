@@ -15,12 +15,12 @@ import (
 //
 // Errors: ErrExists, ErrInvalid, ErrNoClient, and those of queue.CheckJob.
 func Create(ctx context.Context, c client.Client, s Schedule) error {
-	if store.IsNil(c) {
-		return ErrNoClient
-	}
 	o, err := s.options()
 	if err != nil {
 		return err
+	}
+	if store.IsNil(c) {
+		return ErrNoClient
 	}
 	if _, err := c.ScheduleClient().Create(ctx, o); err != nil {
 		return s.refused(err)

@@ -66,7 +66,7 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 			r.engine.sayLocked(err)
 			out.back = append(out.back, givenBack{slices.Concat(some, rest), lockedPause})
 			return
-		case len(some) == 1 || errors.Is(err, store.ErrEnded):
+		case len(some) == 1 || store.IsEnded(err):
 			// A handler that ends the transaction may have committed what it wrote: it is not called again for a part of the jobs.
 			for _, j := range some {
 				one := ended{job: j, attempt: r.notCompleted(work, j, err)}
@@ -223,7 +223,7 @@ func untouched(tx pgx.Tx, attempts []Attempt) error {
 	if err == nil {
 		return nil
 	}
-	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && errors.Is(err, store.ErrAborted) {
+	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && !store.IsEnded(err) {
 		err = attempts[failed].Cause
 	}
 	return Own(tx, err)

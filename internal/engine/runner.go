@@ -294,11 +294,16 @@ func (r *runner) waitNoMore() {
 
 // beginNoMore has the turn begin no more jobs.
 func (r *runner) beginNoMore() {
+	r.spawnNoMore()
+	r.waitNoMore()
+}
+
+// spawnNoMore ends the goroutines that wait for another part of the turn.
+func (r *runner) spawnNoMore() {
 	if !r.ending {
 		r.ending = true
 		close(r.quiet)
 	}
-	r.waitNoMore()
 }
 
 // putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for those that run. If that fails, they are
@@ -395,6 +400,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 // close ends the turn. Calls that were abandoned keep their room until they return. What a lease may have left that ended without saying
 // what it leased is given back later.
 func (r *runner) close() {
+	r.spawnNoMore()
 	close(r.closed)
 	r.leaveRoom(append(r.takeQueue(), r.holder.takeArrived()...))
 	r.engine.room.wait(r, nil)

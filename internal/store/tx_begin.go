@@ -163,14 +163,17 @@ func (t *transaction) rollback(ctx context.Context) error {
 	return t.Tx.Rollback(ctx)
 }
 
-// ErrEnded: code that was lent a transaction has ended it by a statement of its own. What it has written may be kept.
-var ErrEnded = errors.New("the transaction, which is Daybook's, was ended by a statement (COMMIT, ROLLBACK), so that what was written before may be kept without the completion of the job: " +
+// errEnded: code that was lent a transaction has ended it by a statement of its own. What it has written may be kept.
+var errEnded = errors.New("the transaction, which is Daybook's, was ended by a statement (COMMIT, ROLLBACK), so that what was written before may be kept without the completion of the job: " +
 	"return nil, or an error, instead")
 
-// ErrAborted: a statement of code that was lent a transaction has failed, and the code went on.
-var ErrAborted = errors.New("a statement of the transaction failed, and its error was not returned: return it, or run such a statement in a savepoint (tx.Begin)")
+// errAborted: a statement of code that was lent a transaction has failed, and the code went on.
+var errAborted = errors.New("a statement of the transaction failed, and its error was not returned: return it, or run such a statement in a savepoint (tx.Begin)")
 
-// Returned says whether a transaction of InTx that was lent can still be committed: ErrEnded or ErrAborted, if not. Of a lost connection it says nothing.
+// IsEnded reports whether code that was lent a transaction has ended it, so that what it has written may be kept.
+func IsEnded(err error) bool { return errors.Is(err, errEnded) }
+
+// Returned says whether a transaction of InTx that was lent can still be committed: an error, which IsEnded tells apart, if not. Of a lost connection it says nothing.
 func Returned(tx pgx.Tx) error {
 	t, own := tx.(*transaction)
 	if !own {
@@ -180,9 +183,9 @@ func Returned(tx pgx.Tx) error {
 	switch {
 	case conn.IsClosed():
 	case conn.PgConn().TxStatus() == 'I':
-		return ErrEnded
+		return errEnded
 	case conn.PgConn().TxStatus() == 'E':
-		return ErrAborted
+		return errAborted
 	}
 	return nil
 }

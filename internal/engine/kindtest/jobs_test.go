@@ -39,6 +39,11 @@ SELECT key, $1, 'test', p, h, h, $2::int, at, at, 10
        LATERAL (SELECT jsonb_build_object('key', key)) j (p), LATERAL (SELECT daybook.job_input_hash('test', p::text)) s (h)`, org, priority, n)
 }
 
+// notUnique has the filled jobs be as most are.
+func (q jobs) notUnique(ctx context.Context) error {
+	return q.exec(ctx, `UPDATE %s SET unique_hash = NULL WHERE id <> $1`, "")
+}
+
 func (q jobs) last(ctx context.Context, id string) error {
 	return q.exec(ctx, `UPDATE %s SET run_count = max_attempts - 1 WHERE id = $1`, id)
 }

@@ -1,6 +1,7 @@
 package kindtest
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -101,6 +102,11 @@ func leasePickedFails(b *bundle) {
 func leasePickedLater(b *bundle) {
 	ctx, jobType := b.t.Context(), b.jobType()
 	b.filled(org, 2, 3)
+	if q, some := b.queue.(interface {
+		notUnique(ctx context.Context) error
+	}); some {
+		require.NoError(b.t, q.notUnique(ctx))
+	}
 	turn := b.turn("run/0/1")
 	pick := b.pick(b.kind, 3, jobType)
 	var picked []store.Job
