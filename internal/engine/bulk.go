@@ -142,6 +142,7 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		locked, err := r.engine.kind.LockChunk(ctx, tx, turn, idsOf(jobs))
+		locked = slices.DeleteFunc(locked, func(l store.Job) bool { return !sameAttempt(l, byID[l.ID]) })
 		done.skipped = without(jobs, locked)
 		if err != nil || len(locked) == 0 {
 			return err
@@ -157,6 +158,11 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 		return err
 	})
 	return done, err
+}
+
+// sameAttempt reports whether a row that the turn has leased is leased for the attempt at the job that the turn knows.
+func sameAttempt(locked, known store.Job) bool {
+	return locked.Attempt == known.Attempt && locked.Generation == known.Generation
 }
 
 // withContent is a locked job, as it is now, with what does not change while it is leased.

@@ -216,7 +216,7 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (completed sto
 			done[l.ID] = true
 			e := byID[l.ID]
 			switch {
-			case l.Attempt != e.job.Attempt:
+			case !sameAttempt(l, e.job):
 			case l.CancelRequested:
 				completions = append(completions, store.Completion{Job: e.job, Outcome: models.OutcomeCancelled, Took: e.attempt.took})
 			case e.onlyCancelled:

@@ -200,7 +200,7 @@ type Completer interface {
 	PutOff(ctx context.Context, id string, attempt int) (int, error)
 	// SetProgress stores what a running job says of itself, as JSON. It returns store.ErrLeaseLost when the job is no longer the turn's. A
 	// kind without progress is never asked to.
-	SetProgress(ctx context.Context, turn store.Turn, id string, progress []byte) error
+	SetProgress(ctx context.Context, turn store.Turn, job store.Job, progress []byte) error
 }
 
 // Waker tells those of this process that wait that there may be work. Every committed enqueue that makes a job due within a minute

@@ -69,7 +69,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	r.calls.begin(c)
 	defer r.calls.end(c)
 	ctx = span.Inherit(ctx, j.TraceParent)
-	needsLease, id := false, j.ID
+	needsLease := false
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		needsLease = true
 		if err := r.awaitLease(ctx, c); err != nil {
@@ -77,7 +77,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		}
 		turn, free := r.holder.pin()
 		defer free()
-		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, id, p))
+		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, j, p))
 	})
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {

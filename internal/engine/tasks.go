@@ -40,7 +40,7 @@ func (tasks) CompletePickedAndCommit(context.Context, pgx.Tx, store.Turn, []stor
 }
 
 // SetProgress implements Completer.
-func (tasks) SetProgress(context.Context, store.Turn, string, []byte) error {
+func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
 	return store.ErrNoTaskNotion
 }
 

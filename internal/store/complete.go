@@ -21,7 +21,7 @@ import (
 // The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `
-SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested
+SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation
        /* accounting: , q.document_id, q.version_hint, q.not_ready_count, q.epoch */
   FROM daybook.jobs q
  WHERE q.id = ANY (@ids) AND q.turn_id = @turn AND q.fence = @fence
@@ -150,17 +150,19 @@ const endsItsJob = `v.keeps AND NOT q.cancel_requested AND q.generation = coales
 // What folds is left out of the statement when nothing is rescheduled (completePlainly): to start it takes a fifth of the time of one completion.
 // So is what a job that awaits a callback needs: its trigger looks for what came meanwhile.
 //
+// A lease is known by its turn, its fence, the attempt and the request (generation) that the attempt is for: a turn may lease a job again that it has had.
+//
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's completion would walk all of them for each job.
 //
 // Arrays of what most completions have nothing in may be empty (sparse): unnest fills up with null.
 const completeStmt = `
 WITH v AS (
-    SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, started_at,
+    SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, generation, started_at,
            coalesce(old_version, 0) AS old_version, outcome = 'completed' AND unlogged IS NOT TRUE AS keeps
       FROM (SELECT unnest(@ids::text[]) AS id, unnest(@outcomes::text[]) AS outcome, unnest(@codes::text[]) AS code, unnest(@errors::text[]) AS error,
                    unnest(@delays::float8[]) AS delay, unnest(@versions::bigint[]) AS version, unnest(@results::text[]) AS result,
-                   unnest(@unlogged::boolean[]) AS unlogged, unnest(@attempts::integer[]) AS attempt, unnest(@started::timestamptz[]) AS started_at,
+                   unnest(@unlogged::boolean[]) AS unlogged, unnest(@attempts::integer[]) AS attempt, unnest(@generations::bigint[]) AS generation, unnest(@started::timestamptz[]) AS started_at,
                    unnest(@old_versions::bigint[]) AS old_version) u
 ), completed AS (
     UPDATE daybook.jobs q
@@ -201,7 +203,7 @@ WITH v AS (
       FROM v
      WHERE q.id = v.id
        AND CASE WHEN @picked THEN q.turn_id IS NULL AND q.finished_at IS NULL
-                ELSE q.turn_id = @turn AND q.fence = @fence AND q.run_count = v.attempt AND NOT (@unlocked AND q.cancel_requested) END
+                ELSE q.turn_id = @turn AND q.fence = @fence AND q.run_count = v.attempt AND q.leased_generation = v.generation AND NOT (@unlocked AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
               /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
               /* accounting: 'accounting' AS kind, NULL::text AS type, q.document_id, v.old_version AS version */,
@@ -249,7 +251,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
 	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
-	attempts, started, oldVersions := make([]int32, n), make([]time.Time, n), make([]int64, n)
+	attempts, generations, started, oldVersions := make([]int32, n), make([]int64, n), make([]time.Time, n), make([]int64, n)
 	results := make([]*string, n)
 	counts := Completed{}
 	for i := range completions {
@@ -260,7 +262,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 			codes[i], errs[i] = &code, &message
 		}
 		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
-		attempts[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.StartedAt, s.Job.Version
+		attempts[i], generations[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.Generation, s.Job.StartedAt, s.Job.Version
 		if s.Result != nil {
 			results[i] = new(string(s.Result))
 		}
@@ -283,7 +285,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	batch.Queue(stmt, turn.args(Args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
-		"results": sparse(results), "unlogged": sparse(unlogged), "attempts": attempts, "started": started, "old_versions": sparse(oldVersions),
+		"results": sparse(results), "unlogged": sparse(unlogged), "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
 	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
 	if err := sendCompletion(ctx, tx, batch, a); err != nil {
 		if SQLState(err) == stateLeaseLost {

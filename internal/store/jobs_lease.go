@@ -99,14 +99,17 @@ SELECT coalesce(sum(times), 0) FROM daybook.attempt_log
 	return n, Wrap("count what was put off", err)
 }
 
-// SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the job is no longer the turn's.
-func (s *Store) SetProgress(ctx context.Context, turn Turn, id string, progress []byte) error {
+// SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the attempt is no longer the turn's.
+func (s *Store) SetProgress(ctx context.Context, turn Turn, j Job, progress []byte) error {
 	const stmt = `
-UPDATE daybook.jobs SET progress = $4::text::jsonb, updated_at = clock_timestamp() WHERE id = $3 AND turn_id = $1 AND fence = $2
+UPDATE daybook.jobs SET progress = @progress::text::jsonb, updated_at = clock_timestamp()
+ WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
 RETURNING id`
-	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, turn.ID, turn.Fence, id, string(progress))
+	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, Args{
+		"turn": turn.ID, "fence": turn.Fence, "id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "progress": string(progress),
+	})
 	if err == nil && len(written) == 0 {
-		return fmt.Errorf("job %s: %w", id, ErrLeaseLost)
+		return fmt.Errorf("job %s: %w", j.ID, ErrLeaseLost)
 	}
 	return Wrap("store progress", err)
 }

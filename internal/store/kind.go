@@ -34,7 +34,7 @@ type Kind struct {
 
 // leaseFields are the destinations of what every kind knows of a lease.
 func leaseFields(j *Job) []any {
-	return []any{&j.ID, &j.OrgID, &j.Attempt, &j.StartedAt, &j.Reclaims, &j.CancelRequested}
+	return []any{&j.ID, &j.OrgID, &j.Attempt, &j.StartedAt, &j.Reclaims, &j.CancelRequested, &j.Generation}
 }
 
 // able adds what the worker can, and its fleet, to the arguments of a statement that asks what it works.

@@ -21,6 +21,9 @@ type Job struct {
 	NotReady int
 	// CancelRequested: the attempt is to commit nothing.
 	CancelRequested bool
+	// Generation counts the requests for the job: it is the one that the attempt is for. A job that is asked for anew begins with attempt 1 again, so that
+	// the attempt alone does not say which lease it is.
+	Generation int64
 	// Epoch grows with each deliberate repost.
 	Epoch int
 
@@ -194,7 +197,7 @@ UPDATE daybook.jobs q
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp(),
        working = @begins, capped = q.org_id = ANY (@capped::text[])/* jobs */, counted = q.type = ANY (@counted::text[])/* accounting: */
  WHERE q.id = ANY (ARRAY(SELECT id FROM due))
-RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`

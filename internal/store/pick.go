@@ -100,7 +100,7 @@ SELECT j.*
   LEFT JOIN daybook.organizations o ON o.id = s.org_id
   /* queues: LEFT JOIN daybook.queues u ON u.name = nullif(split_part(s.slot, '/', 2), '') */
  CROSS JOIN LATERAL (
-       SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
+       SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
               /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
               coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */,

@@ -133,7 +133,7 @@ func (s *Store) undisturbed() bool {
 //
 // The state is compared as text, and so no partial index of it is used: a plan that was made while few jobs were pending would read all of them.
 const recentPickStmt = `
-SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested,
+SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
        q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at, coalesce(q.traceparent, ''), coalesce(q.queue, ''), q.updated_at,
        ` + droppedColumn + `,
        d.others

@@ -96,7 +96,7 @@ UPDATE daybook.jobs q
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
   FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
  WHERE q.id = held.id
-RETURNING q.ready_at, q.priority, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested,
+RETURNING q.ready_at, q.priority, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`

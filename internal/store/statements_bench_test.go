@@ -16,7 +16,7 @@ func BenchmarkArguments(b *testing.B) {
 	values := map[string]any{}
 	for _, name := range []string{
 		"turn", "fence", "worker", "run", "picked", "unlocked", "ids", "outcomes", "codes", "errors", "delays", "versions",
-		"results", "unlogged", "attempts", "started", "old_versions",
+		"results", "unlogged", "attempts", "generations", "started", "old_versions",
 	} {
 		values[name] = time.Time{}
 	}

@@ -245,7 +245,7 @@ func (w *weeder) try(ctx context.Context, ids []string) error {
 UPDATE daybook.jobs q
    SET run_count = q.run_count + 1, updated_at = clock_timestamp()
  WHERE q.id = ANY ($1)
-RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested,
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, clock_timestamp(), q.reclaims, q.cancel_requested, q.generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
