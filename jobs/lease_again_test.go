@@ -221,13 +221,13 @@ func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	b := setup(t)
 	cut, e := b.cutting()
 	// The database fails completions for a while, and leases not as long: after an outage the one or the other is tried first.
-	b.exec(`CREATE TABLE away (x int)`)
-	b.exec(`CREATE FUNCTION be_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF current_query() LIKE '%completed_turn_id%' AND EXISTS (SELECT FROM away) THEN RAISE EXCEPTION 'away' USING ERRCODE = '53200'; END IF; RETURN NULL; END $$`)
-	b.exec(`CREATE TRIGGER be_away BEFORE UPDATE ON daybook.jobs FOR EACH STATEMENT EXECUTE FUNCTION be_away()`)
+	b.exec(`CREATE TABLE failing (x int)`)
+	b.exec(`CREATE FUNCTION fail_completions() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF current_query() LIKE '%completed_turn_id%' AND EXISTS (SELECT FROM failing) THEN RAISE EXCEPTION 'failing' USING ERRCODE = '53200'; END IF; RETURN NULL; END $$`)
+	b.exec(`CREATE TRIGGER fail_completions BEFORE UPDATE ON daybook.jobs FOR EACH STATEMENT EXECUTE FUNCTION fail_completions()`)
 	gone := make(chan struct{})
 	cut.then = func() {
-		b.exec(`INSERT INTO away VALUES (1)`)
+		b.exec(`INSERT INTO failing VALUES (1)`)
 		close(gone)
 	}
 	var calls atomic.Int32
@@ -254,7 +254,7 @@ func TestCommitOfARetryIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 	receive(t, gone)
 	b.enqueue(ping{}, queue.JobOptions{})
 	receive(t, second)
-	b.exec(`DELETE FROM away`)
+	b.exec(`DELETE FROM failing`)
 	for range 400 {
 		b.enqueue(ping{}, queue.JobOptions{})
 		time.Sleep(5 * time.Millisecond)
