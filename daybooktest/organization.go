@@ -39,9 +39,7 @@ func SampleRules() []byte { return sample.Rules() }
 // AddOrganization makes an organization whose documents can be posted. It fails the test if the accounts or the rules are wrong.
 func AddOrganization(tb testing.TB, pool *pgxpool.Pool, o Organization) {
 	tb.Helper()
-	if pool == nil {
-		tb.Fatalf("daybooktest: the pool is nil: pass DB.Pool of New")
-	}
+	requirePool(tb, pool)
 	if o.Accounts == nil {
 		o.Accounts = SampleAccounts()
 	}
@@ -84,9 +82,7 @@ func (o Organization) write(ctx context.Context, tx pgx.Tx, ruleSet string) erro
 // are left out.
 func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[string]int64 {
 	tb.Helper()
-	if pool == nil {
-		tb.Fatalf("daybooktest: the pool is nil: pass DB.Pool of New")
-	}
+	requirePool(tb, pool)
 	lines, err := ledgerdb.TrialBalance(tb.Context(), pool, org, currency)
 	if err != nil {
 		tb.Fatalf("daybooktest: %v", err)
@@ -102,4 +98,12 @@ func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[strin
 		}
 	}
 	return balances
+}
+
+// requirePool fails the test when it has no pool.
+func requirePool(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	if pool == nil {
+		tb.Fatalf("daybooktest: the pool is nil: pass DB.Pool of New")
+	}
 }

@@ -28,9 +28,13 @@ var endings = map[string]struct {
 	}, true},
 }
 
-func sql(ctx context.Context, tx pgx.Tx, stmt string) error {
-	_, err := tx.Exec(ctx, stmt)
+func sql(ctx context.Context, tx pgx.Tx, stmt string, args ...any) error {
+	_, err := tx.Exec(ctx, stmt, args...)
 	return err
+}
+
+func insertGreeted(ctx context.Context, tx pgx.Tx, job *jobs.Job[greet]) error {
+	return sql(ctx, tx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name)
 }
 
 // TestInTxThatEndsTheTransaction: of what a function given to InTx writes before it ends the transaction nothing is kept, or, when it does that by SQL, what
@@ -44,7 +48,7 @@ func TestInTxThatEndsTheTransaction(t *testing.T) {
 			b.exec(`CREATE TABLE greeted (name text)`)
 			jobs.Register(b.registry, jobs.Policy{MaxAttempts: 2}, func(_ context.Context, job *jobs.Job[greet]) error {
 				job.InTx(func(ctx context.Context, tx pgx.Tx) error {
-					if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name); err != nil {
+					if err := insertGreeted(ctx, tx, job); err != nil {
 						return err
 					}
 					return c.end(ctx, tx)
@@ -80,7 +84,7 @@ func TestBulkHandlerThatEndsTheTransaction(t *testing.T) {
 			b.exec(`CREATE TABLE greeted (name text)`)
 			jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
 				for _, job := range many {
-					if _, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name); err != nil {
+					if err := insertGreeted(ctx, tx, job); err != nil {
 						return nil, err
 					}
 				}
@@ -110,10 +114,7 @@ func TestSavepointsOfALentTransaction(t *testing.T) {
 		job.InTx(func(ctx context.Context, tx pgx.Tx) error {
 			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return sql(ctx, tx, `SELECT 1/0`) })
 			assert.Error(t, err)
-			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, `INSERT INTO greeted VALUES ($1)`, job.Payload.Name)
-				return err
-			})
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return insertGreeted(ctx, tx, job) })
 		})
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +53,13 @@ func setup(t *testing.T) *bundle {
 	b.engine = engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil))})
 	t.Cleanup(b.engine.Close)
 	return b
+}
+
+// engineOn is another engine with the bundle's handlers, on a pool.
+func (b *bundle) engineOn(pool *pgxpool.Pool) *engine.Engine {
+	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
+	b.t.Cleanup(e.Close)
+	return e
 }
 
 func (b *bundle) enqueue(p queue.Payload, o queue.JobOptions) string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -70,9 +69,29 @@ func (b *bundle) cutting() (*cutter, *engine.Engine) {
 	pool, err := pgxpool.NewWithConfig(b.t.Context(), config)
 	require.NoError(b.t, err)
 	b.t.Cleanup(pool.Close)
-	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
-	b.t.Cleanup(e.Close)
-	return c, e
+	return c, b.engineOn(pool)
+}
+
+// leasedAgain waits until the second attempt has begun. Other work has the turn look at the queue.
+func (b *bundle) leasedAgain(begun <-chan struct{}) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		b.enqueue(ping{}, queue.JobOptions{})
+		select {
+		case <-begun:
+			return true
+		default:
+			return false
+		}
+	}, long, 20*time.Millisecond, "the job is leased again")
+}
+
+// coalesced asks anew for a unique job that is being worked.
+func (b *bundle) coalesced(p queue.Payload) {
+	b.t.Helper()
+	asked, err := queue.EnqueueJob(b.t.Context(), b.Pool, org, p, queue.JobOptions{Unique: true})
+	require.NoError(b.t, err)
+	require.Equal(b.t, queue.Coalesced, asked.Result)
 }
 
 // TestCommitOfACompletionIsUnknownAndItsJobIsLeasedAgain: a unique job was asked for anew during its attempt, whose transaction (InTx) commits, and the connection
@@ -116,26 +135,14 @@ func TestCommitOfACompletionIsUnknownAndItsJobIsLeasedAgain(t *testing.T) {
 		})
 		return nil
 	})
-	unique := queue.JobOptions{Unique: true}
-	id := b.enqueue(greet{Name: "refresh"}, unique)
+	id := b.enqueue(greet{Name: "refresh"}, queue.JobOptions{Unique: true})
 	turn := b.linger(e)
 	receive(t, reached)
-	asked, err := queue.EnqueueJob(t.Context(), b.Pool, org, greet{Name: "refresh"}, unique)
-	require.NoError(t, err)
-	require.Equal(t, queue.Coalesced, asked.Result)
+	b.coalesced(greet{Name: "refresh"})
 	close(proceed)
 	receive(t, again)
 	b.until(1, `SELECT count(*) FROM effects`)
-	// Other work has the turn look at the queue.
-	require.Eventually(t, func() bool {
-		b.enqueue(ping{}, queue.JobOptions{})
-		select {
-		case <-second:
-			return true
-		default:
-			return false
-		}
-	}, long, 20*time.Millisecond, "the job is leased again")
+	b.leasedAgain(second)
 	b.until(0, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()`)
 	require.Eventually(t, func() bool { return runs.Load() == 2 }, long, time.Millisecond)
 	close(secondGo)
@@ -182,27 +189,16 @@ func TestLeaseThatWasReclaimedIsNotThatOfTheNextAttempt(t *testing.T) {
 				}
 				return pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error { return write(ctx, tx) })
 			})
-			unique := queue.JobOptions{Unique: true}
-			id := b.enqueue(greet{Name: "refresh"}, unique)
+			id := b.enqueue(greet{Name: "refresh"}, queue.JobOptions{Unique: true})
 			turn := b.linger(b.engine)
 			receive(t, begun[0])
 			b.exec(`UPDATE source SET v = 2`)
-			asked, err := queue.EnqueueJob(t.Context(), b.Pool, org, greet{Name: "refresh"}, unique)
-			require.NoError(t, err)
-			require.Equal(t, queue.Coalesced, asked.Result)
+			b.coalesced(greet{Name: "refresh"})
 			b.exec(`UPDATE daybook.jobs SET last_attempted_at = now() - interval '11 seconds' WHERE id = $1`, id)
 			got, err := store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, 1, got.Jobs)
-			require.Eventually(t, func() bool {
-				b.enqueue(ping{}, queue.JobOptions{})
-				select {
-				case <-begun[1]:
-					return true
-				default:
-					return false
-				}
-			}, long, 20*time.Millisecond, "the job is leased again")
+			b.leasedAgain(begun[1])
 			close(goOn[0])
 			// The first attempt has had its time to complete the job, or not to.
 			assert.Never(t, func() bool { return b.row(id).State == models.JobCompleted }, 2*time.Second, 20*time.Millisecond, "an attempt whose lease was reclaimed completes the job")
@@ -307,15 +303,7 @@ func TestReclaimedJobThatIsReset(t *testing.T) {
 	require.Equal(t, 1, got.Lost)
 	b.exec(`SELECT daybook.retry_job($1, 'reset')`, id)
 	b.exec(`UPDATE daybook.organizations SET paused_at = NULL`)
-	require.Eventually(t, func() bool {
-		b.enqueue(ping{}, queue.JobOptions{})
-		select {
-		case <-begun[1]:
-			return true
-		default:
-			return false
-		}
-	}, long, 20*time.Millisecond, "the job is leased again")
+	b.leasedAgain(begun[1])
 	close(goOn[0])
 	assert.ErrorIs(t, receive(t, said), store.ErrLeaseLost, "progress of an attempt whose lease was reclaimed")
 	// The first attempt has had its time to commit, or not to.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -79,9 +77,7 @@ func TestBulkWithoutALease(t *testing.T) {
 			b.enqueueMany(1500, "late ")
 			engines := []*engine.Engine{b.engine}
 			for range workers - 1 {
-				e := engine.NewJobs(store.NewQueue(b.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
-				t.Cleanup(e.Close)
-				engines = append(engines, e)
+				engines = append(engines, b.engineOn(b.Pool))
 			}
 			var turns []*lingering
 			for i := range 3 {

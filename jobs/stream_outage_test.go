@@ -3,7 +3,6 @@ package jobs_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/pgtest"
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -25,9 +23,7 @@ import (
 func (b *bundle) onLine() (*pgtest.Line, *engine.Engine) {
 	b.t.Helper()
 	line := b.Line(b.t)
-	e := engine.NewJobs(store.NewQueue(line.Pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
-	b.t.Cleanup(e.Close)
-	return line, e
+	return line, b.engineOn(line.Pool)
 }
 
 // outage is how long an outage of these tests takes: longer than what a statement waits for by itself.
@@ -159,8 +155,7 @@ func TestTerminatedBackends(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	e := engine.NewJobs(store.NewQueue(pool, store.Jobs), engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(e.Close)
+	e := b.engineOn(pool)
 	b.lane(e, time.Second)
 	stop := make(chan struct{})
 	var killer sync.WaitGroup

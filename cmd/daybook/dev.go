@@ -146,7 +146,10 @@ func (a *app) dev(ctx context.Context, options devstack.Options, o devOptions) (
 // tellNamed says, of a server that cannot be reached, that the environment names it and how to do without: the variables may be those of an
 // earlier dev, whose servers are gone.
 func (a *app) tellNamed(err error) error {
-	if a.databaseURL != a.environment.DatabaseURL && store.Failure(err) == failure.DatabaseUnavailable {
+	switch class := store.Failure(err); {
+	case class != failure.TemporalUnavailable && class != failure.DatabaseUnavailable:
+		return err
+	case class == failure.DatabaseUnavailable && a.databaseURL != a.environment.DatabaseURL:
 		return err // --database-url names it
 	}
 	var named []string
@@ -155,10 +158,7 @@ func (a *app) tellNamed(err error) error {
 			named = append(named, name)
 		}
 	}
-	switch class := failure.Of(err); {
-	case len(named) == 0 || class != nil && class != failure.TemporalUnavailable && class != failure.DatabaseUnavailable:
-		return err
-	case class == nil && store.Failure(err) != failure.DatabaseUnavailable:
+	if len(named) == 0 {
 		return err
 	}
 	return fmt.Errorf("%w\ndev uses the servers that the environment names: unset %s to have dev start its own", err, strings.Join(named, " and "))

@@ -62,8 +62,5 @@ func Forget(ctx context.Context, tx pgx.Tx, table string, ids []string) error {
 // next statement to read: this one sees what was committed before it began, and a worker may have ended its transaction before the lock was had.
 func lockJobs(ctx context.Context, tx pgx.Tx, stmt string, args ...any) ([]string, error) {
 	ids, err := store.Collect(ctx, tx, pgx.RowTo[string], stmt+` FOR NO KEY UPDATE OF q SKIP LOCKED`, args...)
-	if ids == nil {
-		ids = []string{}
-	}
 	return ids, store.Wrap("lock the jobs of adopted rows", err)
 }

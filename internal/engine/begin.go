@@ -224,3 +224,9 @@ func (r *runner) giveAllBack(work context.Context) error {
 	}
 	return nil
 }
+
+// beginNoMore has the turn begin no more jobs.
+func (r *runner) beginNoMore() {
+	r.spawnNoMore()
+	r.waitNoMore()
+}

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -175,7 +173,7 @@ func withContent(locked, leased store.Job) store.Job {
 
 // prepare calls a bulk handler's first phase.
 func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkCommit, err error) {
-	err = apart(func() (err error) {
+	err = inOwnGoroutine(func() (err error) {
 		commit, err = r.engine.handlers.Prepare(ctx, r.request.Turn.WorkflowRunID, jobs)
 		return err
 	})
@@ -198,7 +196,7 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		return completions, nil, nil
 	}
 	var attempts []Attempt
-	err = apart(func() (err error) {
+	err = inOwnGoroutine(func() (err error) {
 		attempts, err = commit(ctx, tx, going)
 		return err
 	})
@@ -221,38 +219,4 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		return nil, nil, &ownError{errors.New("the handler put off every job of a call")}
 	}
 	return completions, later, nil
-}
-
-// untouched says why a transaction that handlers were lent cannot be committed: what one of them said of its job, if a statement has failed.
-func untouched(tx pgx.Tx, attempts []Attempt) error {
-	err := store.Returned(tx)
-	if err == nil {
-		return nil
-	}
-	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && !store.IsEnded(err) {
-		err = attempts[failed].Cause
-	}
-	return Own(tx, err)
-}
-
-// errEndedGoroutine is the error of a handler that ends its goroutine.
-var errEndedGoroutine = errors.New("the handler ended its goroutine (runtime.Goexit, or t.FailNow of a test) instead of returning")
-
-// apart calls a handler of many jobs in a goroutine of its own: one that ends its goroutine fails as one that panics does.
-func apart(f func() error) error {
-	over := make(chan error, 1)
-	go func() {
-		var err error = &ownError{errEndedGoroutine}
-		defer func() { over <- err }()
-		defer recovered(&err)
-		err = f()
-	}()
-	return <-over
-}
-
-// recovered turns a panic into an error that carries the stack. It is the handler's own.
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = &ownError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
-	}
 }

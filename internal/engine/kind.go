@@ -131,8 +131,8 @@ type Leases interface {
 	TurnsWithLeases(ctx context.Context, turns []string) ([]string, error)
 
 	// LeasePicked leases jobs, which Pick.Lock returned, to the turn under its fence, as being worked, or, those with Waiting, as not being
-	// worked yet, and returns which: in the transaction
-	// that has them locked, as locked says, all; in a later one those that are as they were when they were locked, but none of which a request may have gone by unseen. It waits for locked rows.
+	// worked yet, and returns which: in the transaction that has them locked, as locked says, all; in a later one those that are as they were when
+	// they were locked, but none of which a request may have gone by unseen. It waits for locked rows.
 	LeasePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, jobs []store.Job, locked bool) ([]string, error)
 
 	// MarkWaiting says that leased jobs are not being worked yet: should the worker die, they are not charged.

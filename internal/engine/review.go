@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -14,7 +13,7 @@ func (e *Engine) review(ctx context.Context, j store.Job, a Attempt) Attempt {
 		return a
 	}
 	reviewed := a
-	err := apart(func() error {
+	err := inOwnGoroutine(func() error {
 		reviewed = e.reviewer.Review(ctx, j, a)
 		return nil
 	})
@@ -24,14 +23,4 @@ func (e *Engine) review(ctx context.Context, j store.Job, a Attempt) Attempt {
 	}
 	reviewed.took = a.took
 	return reviewed
-}
-
-// failed has the handlers say how an attempt ends that failed with err, whatever err's own methods do.
-func (e *Engine) failed(j store.Job, err error) (a Attempt) {
-	defer func() {
-		if p := recover(); p != nil {
-			a = e.handlers.Failed(j, fmt.Errorf("the error that the handler returned panicked when it was asked for its text or its code (is it a nil pointer?): %v", p))
-		}
-	}()
-	return e.handlers.Failed(j, err)
 }

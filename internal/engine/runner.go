@@ -292,20 +292,6 @@ func (r *runner) waitNoMore() {
 	}
 }
 
-// beginNoMore has the turn begin no more jobs.
-func (r *runner) beginNoMore() {
-	r.spawnNoMore()
-	r.waitNoMore()
-}
-
-// spawnNoMore ends the goroutines that wait for another part of the turn.
-func (r *runner) spawnNoMore() {
-	if !r.ending {
-		r.ending = true
-		close(r.quiet)
-	}
-}
-
 // putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for those that run. If that fails, they are
 // given back at the turn's end. It waits for a lease under way, which would lease again what is given back.
 func (r *runner) putBack(work context.Context) {

@@ -18,25 +18,6 @@ func (r *runner) start(work context.Context, j store.Job) {
 	r.spawn(func() { r.workAndTell(work, c) })
 }
 
-// spawn runs f beside the loop, which calls it: in a goroutine that has ended another f, whose stack has grown already, or in a new one. To grow
-// their stacks takes new goroutines longer than a short job does. Goroutines wait for another f until the turn begins no more jobs.
-func (r *runner) spawn(f func()) {
-	select {
-	case r.hand <- f:
-	default:
-		go func() {
-			for f != nil {
-				f()
-				f = nil // what waits keeps nothing
-				select {
-				case f = <-r.hand:
-				case <-r.quiet:
-				}
-			}
-		}()
-	}
-}
-
 // workAndTell works a job and tells the runner that the call is over. It does so even if the handler ends its goroutine (runtime.Goexit): then the
 // attempt has failed.
 func (r *runner) workAndTell(work context.Context, c *call) {

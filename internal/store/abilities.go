@@ -18,21 +18,18 @@ type Abilities struct {
 	Sources, Hooks []string
 }
 
-// name is the form of the name of a source or a hook. The columns' checks say the same.
+// name is the form of the name of a source, a hook or a fleet. The columns' checks say the same.
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 
 // CheckName returns ErrInvalid for a text that cannot be the name of a source or a hook.
-func CheckName(s string) error {
-	if !name.MatchString(s) {
-		return fmt.Errorf("%q: a source or hook is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit: %w", s, ErrInvalid)
-	}
-	return nil
-}
+func CheckName(s string) error { return checkNamed("source or hook", s) }
 
 // CheckFleet returns ErrInvalid for a text that cannot be the name of a fleet, as daybook.fleet_of does.
-func CheckFleet(s string) error {
+func CheckFleet(s string) error { return checkNamed("fleet", s) }
+
+func checkNamed(what, s string) error {
 	if !name.MatchString(s) {
-		return fmt.Errorf("%q: a fleet is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit: %w", s, ErrInvalid)
+		return fmt.Errorf("%q: a %s is named by 1 to 63 of a-z, 0-9, '_', '.' and '-', beginning with a letter or digit: %w", s, what, ErrInvalid)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"container/list"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -96,12 +95,6 @@ type cursors struct {
 	// rows are gone, however many partitions another type has.
 	foreign map[string]map[partitionKey]cursor
 }
-
-const (
-	// foreignKept is how many partitions are kept of a type that the worker has no handler for, and foreignTypes of how many types.
-	foreignKept  = 100
-	foreignTypes = 1000
-)
 
 // priorities is how many there are: high, normal, low.
 const priorities = 3
@@ -307,60 +300,6 @@ func (r *cursors) apply(all []seen, room Room, moves func(at *partition, first c
 		}
 		delete(r.atCap, at)
 		r.activate(at)
-	}
-}
-
-// keepForeign is called with mu held.
-func (r *cursors) keepForeign(s seen) {
-	jobType := slotType(s.key.slot)
-	kept := r.foreign[jobType]
-	if kept == nil {
-		if len(r.foreign) >= foreignTypes {
-			return
-		}
-		kept = map[partitionKey]cursor{}
-		r.foreign[jobType] = kept
-	}
-	if _, known := kept[s.key]; !known && len(kept) >= foreignKept {
-		for key := range kept { // whichever comes first: none of them is known to be worth more
-			delete(kept, key)
-			break
-		}
-	}
-	kept[s.key] = s.first
-}
-
-// foreignShares are the partitions that are kept of the types among these, as shares that are asked for nothing.
-func (r *cursors) foreignShares(types []string) []share {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var shares []share
-	for _, t := range types {
-		for key, first := range r.foreign[t] {
-			shares = append(shares, share{key: key, cursor: first})
-		}
-	}
-	return shares
-}
-
-// foreignTypes are the types of which partitions are kept.
-func (r *cursors) foreignTypes() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.foreign))
-}
-
-// dropForeign forgets those of the partitions of which no scan has found another row since.
-func (r *cursors) dropForeign(gone []share) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range gone {
-		jobType := slotType(s.key.slot)
-		if kept := r.foreign[jobType]; kept[s.key] == s.cursor {
-			if delete(kept, s.key); len(kept) == 0 {
-				delete(r.foreign, jobType)
-			}
-		}
 	}
 }
 

@@ -296,11 +296,9 @@ SELECT d.id FROM daybook.documents d
  LIMIT @batch
    FOR NO KEY UPDATE`
 	a := s.args(Args{"behind": behind, "batch": batch, "document": s.Document()})
-	locked, err := Collect(ctx, tx, pgx.RowTo[string], lock, a)
-	if err != nil {
+	if a["locked"], err = Collect(ctx, tx, pgx.RowTo[string], lock, a); err != nil {
 		return d, Wrap("lock the documents to erase", err)
 	}
-	a["locked"] = append([]string{}, locked...)
 	err = queryRow(ctx, tx, eraseDocuments, a).Scan(&d.Looked, &d.Behind, &d.Open, &d.Counts)
 	return d, Wrap("erase in documents", err)
 }

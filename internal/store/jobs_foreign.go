@@ -2,8 +2,16 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// foreignKept is how many partitions are kept of a type that the worker has no handler for, and foreignTypes of how many types.
+	foreignKept  = 100
+	foreignTypes = 1000
 )
 
 // hasForeign reports whether background jobs are due of types that this worker has no handler for and that another worker of its fleet has: one that
@@ -28,12 +36,11 @@ SELECT EXISTS (
    AND NOT EXISTS (SELECT 1 FROM daybook.queues u WHERE u.name = split_part(p.slot, '/', 2) AND u.paused_at IS NOT NULL)
   FROM unnest(@priorities::smallint[], @orgs::text[], @slots::text[], @ats::timestamptz[], @ids::text[]) WITH ORDINALITY AS p (priority, org_id, slot, at, id, n)
  ORDER BY p.n`
-	types := s.cursors.foreignTypes()
+	types := s.cursors.typesOfOthers()
 	if len(types) == 0 {
 		return false, nil
 	}
-	args := Args{"types": types, "lives": HandlerMissingAfter.Seconds()}
-	types, err := byKey(ctx, s.pool, pgx.RowTo[string], living, s.kind.able(args))
+	types, err := byKey(ctx, s.pool, pgx.RowTo[string], living, s.kind.able(Args{"types": types, "lives": HandlerMissingAfter.Seconds()}))
 	if err != nil {
 		return false, Wrap("look for workers with handlers of other types", err)
 	}
@@ -41,9 +48,7 @@ SELECT EXISTS (
 	if len(shares) == 0 {
 		return false, nil
 	}
-	args = shareColumns(shares)
-	delete(args, "quotas")
-	left, err := inOrder(ctx, s.pool, pgx.RowTo[bool], due, s.kind.able(args))
+	left, err := inOrder(ctx, s.pool, pgx.RowTo[bool], due, s.kind.able(shareColumns(shares)))
 	if err != nil {
 		return false, Wrap("look for jobs of other workers", err)
 	}
@@ -56,4 +61,58 @@ SELECT EXISTS (
 	}
 	s.cursors.dropForeign(gone)
 	return found, nil
+}
+
+// keepForeign notes a partition whose type the worker has no handler for. It is called with mu held.
+func (r *cursors) keepForeign(s seen) {
+	jobType := slotType(s.key.slot)
+	kept := r.foreign[jobType]
+	if kept == nil {
+		if len(r.foreign) >= foreignTypes {
+			return
+		}
+		kept = map[partitionKey]cursor{}
+		r.foreign[jobType] = kept
+	}
+	if _, known := kept[s.key]; !known && len(kept) >= foreignKept {
+		for key := range kept { // whichever comes first: none of them is known to be worth more
+			delete(kept, key)
+			break
+		}
+	}
+	kept[s.key] = s.first
+}
+
+// foreignShares are the partitions that are kept of the types among these, as shares that are asked for nothing.
+func (r *cursors) foreignShares(types []string) []share {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var shares []share
+	for _, t := range types {
+		for key, first := range r.foreign[t] {
+			shares = append(shares, share{key: key, cursor: first})
+		}
+	}
+	return shares
+}
+
+// typesOfOthers are the types of which partitions are kept.
+func (r *cursors) typesOfOthers() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.foreign))
+}
+
+// dropForeign forgets those of the partitions of which no scan has found another row since.
+func (r *cursors) dropForeign(gone []share) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range gone {
+		jobType := slotType(s.key.slot)
+		if kept := r.foreign[jobType]; kept[s.key] == s.cursor {
+			if delete(kept, s.key); len(kept) == 0 {
+				delete(r.foreign, jobType)
+			}
+		}
+	}
 }

@@ -128,13 +128,13 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	return nested, nil
 }
 
-// errNotLent is what code gets that ends a transaction which it was only lent.
-var errNotLent = errors.New("the transaction is Daybook's, which commits it together with the completion of the job: return nil to have it committed, or an error to have it undone")
+// errLent refuses to end a transaction that is only lent.
+var errLent = errors.New("the transaction is Daybook's, which commits it together with the completion of the job: return nil to have it committed, or an error to have it undone")
 
 // Commit implements pgx.Tx. It is for savepoints: a transaction of InTx is ended by InTx alone, because it is lent to handlers, hooks and sources.
 func (t *transaction) Commit(ctx context.Context) error {
 	if !t.savepoint {
-		return errNotLent
+		return errLent
 	}
 	return t.Tx.Commit(ctx)
 }
@@ -142,7 +142,7 @@ func (t *transaction) Commit(ctx context.Context) error {
 // Rollback implements pgx.Tx, for savepoints, as Commit does.
 func (t *transaction) Rollback(ctx context.Context) error {
 	if !t.savepoint {
-		return errNotLent
+		return errLent
 	}
 	return t.Tx.Rollback(ctx)
 }
@@ -179,12 +179,13 @@ func Returned(tx pgx.Tx) error {
 	if !own {
 		return nil
 	}
-	conn := t.Conn()
-	switch {
-	case conn.IsClosed():
-	case conn.PgConn().TxStatus() == 'I':
+	if t.conn.IsClosed() {
+		return nil
+	}
+	switch t.conn.PgConn().TxStatus() {
+	case 'I':
 		return errEnded
-	case conn.PgConn().TxStatus() == 'E':
+	case 'E':
 		return errAborted
 	}
 	return nil

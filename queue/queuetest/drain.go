@@ -63,10 +63,10 @@ func requirePool(tb testing.TB, pool *pgxpool.Pool) {
 	}
 }
 
-// requireRegistry fails the test when it has no registry; noRegistry says so.
-func requireRegistry(tb testing.TB, noRegistry bool) {
+// requireRegistry fails the test when it has no registry.
+func requireRegistry(tb testing.TB, registry any) {
 	tb.Helper()
-	if noRegistry {
+	if store.IsNil(registry) {
 		tb.Fatalf("queuetest: the registry is nil: pass the one that has the handlers")
 	}
 }

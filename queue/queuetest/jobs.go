@@ -41,7 +41,7 @@ type DrainedJobs struct {
 func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o JobsOptions) DrainedJobs {
 	tb.Helper()
 	requirePool(tb, pool)
-	requireRegistry(tb, registry == nil)
+	requireRegistry(tb, registry)
 	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
 	if err := s.Join(tb.Context()); err != nil {
 		tb.Fatalf("queuetest: %v", err)

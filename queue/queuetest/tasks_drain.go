@@ -44,7 +44,7 @@ type DrainedTasks struct {
 func DrainTasks(tb testing.TB, pool *pgxpool.Pool, registry *tasks.Registry, o TasksOptions) DrainedTasks {
 	tb.Helper()
 	requirePool(tb, pool)
-	requireRegistry(tb, registry == nil)
+	requireRegistry(tb, registry)
 	before, err := store.LastTaskLease(tb.Context(), pool)
 	if err != nil {
 		tb.Fatalf("queuetest: %v", err)

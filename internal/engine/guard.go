@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// Handlers are an application's. Whatever they do, they fail their own attempts: they may panic, end their goroutine, return errors whose methods panic, and
+// end or spoil the transaction that they are lent.
+
+// untouched says why a transaction that handlers were lent cannot be committed: what one of them said of its job, if a statement has failed.
+func untouched(tx pgx.Tx, attempts []Attempt) error {
+	err := store.Returned(tx)
+	if err == nil {
+		return nil
+	}
+	if failed := slices.IndexFunc(attempts, func(a Attempt) bool { return a.Cause != nil }); failed >= 0 && !store.IsEnded(err) {
+		err = attempts[failed].Cause
+	}
+	return Own(tx, err)
+}
+
+// errEndedGoroutine is the error of a handler that ends its goroutine.
+var errEndedGoroutine = errors.New("the handler ended its goroutine (runtime.Goexit, or t.FailNow of a test) instead of returning")
+
+// inOwnGoroutine calls a handler in a goroutine of its own: one that ends its goroutine fails as one that panics does.
+func inOwnGoroutine(f func() error) error {
+	over := make(chan error, 1)
+	go func() {
+		var err error = &ownError{errEndedGoroutine}
+		defer func() { over <- err }()
+		defer recovered(&err)
+		err = f()
+	}()
+	return <-over
+}
+
+// recovered turns a panic into an error that carries the stack. It is the handler's own.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = &ownError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+	}
+}
+
+// failed has the handlers say how an attempt ends that failed with err, whatever err's own methods do.
+func (e *Engine) failed(j store.Job, err error) (a Attempt) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = e.handlers.Failed(j, fmt.Errorf("the error that the handler returned panicked when it was asked for its text or its code (is it a nil pointer?): %v", p))
+		}
+	}()
+	return e.handlers.Failed(j, err)
+}
