@@ -23,6 +23,10 @@ DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor('@');
     ids bigint[];
 BEGIN
+    -- Leases from before the clock was set back count from now on, so that their holders can renew them.
+    IF EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds') THEN
+        PERFORM queues.prolong_tasks(ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds' FOR UPDATE SKIP LOCKED));
+    END IF;
     tasks := 0;
     lost := 0;
     failed := 0;
@@ -44,7 +48,7 @@ BEGIN
         ), ready AS (
             UPDATE queues.open_task o
                SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
-                   leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END,
+                   leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END, scheduled_at = least(o.scheduled_at, _now),
                    reclaims = o.reclaims + h.working::integer, put_off = CASE WHEN h.waited THEN o.put_off ELSE 0 END, arrived = pg_current_xact_id()
               FROM held h
              WHERE o.task_id = h.task_id AND NOT h.ends
@@ -272,7 +276,7 @@ BEGIN
     )
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
-           leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
+           leases = greatest(o.leases - 1, 0), scheduled_at = least(o.scheduled_at, clock_timestamp()), arrived = pg_current_xact_id()
       FROM held h WHERE o.task_id = h.task_id
     RETURNING o.task_id;
     IF FOUND THEN

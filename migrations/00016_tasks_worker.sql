@@ -242,7 +242,7 @@ BEGIN
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
            leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
-           scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE o.scheduled_at END
+           scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE least(o.scheduled_at, clock_timestamp()) END
       FROM held h
      WHERE o.task_id = h.task_id
     RETURNING o.task_id, o.task_type, h.leases;
@@ -393,7 +393,7 @@ BEGIN
                SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
                    leases = CASE WHEN h.outcome = 'retried' THEN o.leases ELSE o.leases - 1 END, reclaims = 0,
                    put_off = CASE WHEN h.outcome = 'retried' THEN 0 ELSE o.put_off + h.of_database::integer END,
-                   scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE o.scheduled_at END,
+                   scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE least(o.scheduled_at, clock_timestamp()) END,
                    arrived = pg_current_xact_id()
               FROM held h
              WHERE o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')

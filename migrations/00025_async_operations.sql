@@ -126,7 +126,7 @@ DECLARE
     again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
     due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
                                        WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
-                                       ELSE job.ready_at END;
+                                       ELSE least(job.ready_at, clock_timestamp()) END;
     fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
                                 WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
@@ -217,6 +217,14 @@ DECLARE
     job   daybook.jobs;
     total integer := 0;
 BEGIN
+    -- Claims from before the clock was set back count from now on.
+    UPDATE daybook.jobs j
+       SET last_attempted_at = clock_timestamp() + daybook.async_operation_lease()
+     WHERE j.id = ANY (ARRAY(
+           SELECT x.id FROM daybook.jobs x
+            WHERE x.state = 'leased' AND x.last_attempted_at > clock_timestamp() + interval '10 seconds' + daybook.async_operation_lease()
+              AND daybook.is_async_operation_claim(x.turn_id)
+              FOR NO KEY UPDATE SKIP LOCKED));
     FOR job IN
         SELECT * FROM daybook.jobs j
          WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '10 seconds' AND daybook.is_async_operation_claim(j.turn_id)

@@ -1028,7 +1028,7 @@ DECLARE
     again CONSTANT boolean := job.generation <> job.leased_generation AND NOT job.cancel_requested;
     due   CONSTANT timestamptz := CASE WHEN again THEN greatest(job.ready_at, clock_timestamp())
                                        WHEN end_async_operation.outcome = 'retried' THEN clock_timestamp() + end_async_operation.delay
-                                       ELSE job.ready_at END;
+                                       ELSE least(job.ready_at, clock_timestamp()) END;
     fails CONSTANT boolean := end_async_operation.outcome = 'failed' OR end_async_operation.outcome = 'lost' AND job.run_count >= daybook.async_operation_attempts(job);
     ends  CONSTANT text := CASE WHEN job.cancel_requested THEN 'cancelled' WHEN again THEN 'pending' WHEN fails THEN 'failed'
                                 WHEN end_async_operation.outcome IN ('retried', 'lost') THEN 'pending' ELSE end_async_operation.outcome::text END;
@@ -2645,6 +2645,14 @@ DECLARE
     job   daybook.jobs;
     total integer := 0;
 BEGIN
+    -- Claims from before the clock was set back count from now on.
+    UPDATE daybook.jobs j
+       SET last_attempted_at = clock_timestamp() + daybook.async_operation_lease()
+     WHERE j.id = ANY (ARRAY(
+           SELECT x.id FROM daybook.jobs x
+            WHERE x.state = 'leased' AND x.last_attempted_at > clock_timestamp() + interval '10 seconds' + daybook.async_operation_lease()
+              AND daybook.is_async_operation_claim(x.turn_id)
+              FOR NO KEY UPDATE SKIP LOCKED));
     FOR job IN
         SELECT * FROM daybook.jobs j
          WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '10 seconds' AND daybook.is_async_operation_claim(j.turn_id)
@@ -3608,7 +3616,7 @@ BEGIN
                SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
                    leases = CASE WHEN h.outcome = 'retried' THEN o.leases ELSE o.leases - 1 END, reclaims = 0,
                    put_off = CASE WHEN h.outcome = 'retried' THEN 0 ELSE o.put_off + h.of_database::integer END,
-                   scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE o.scheduled_at END,
+                   scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE least(o.scheduled_at, clock_timestamp()) END,
                    arrived = pg_current_xact_id()
               FROM held h
              WHERE o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')
@@ -3779,7 +3787,7 @@ BEGIN
     )
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
-           leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id()
+           leases = greatest(o.leases - 1, 0), scheduled_at = least(o.scheduled_at, clock_timestamp()), arrived = pg_current_xact_id()
       FROM held h WHERE o.task_id = h.task_id
     RETURNING o.task_id;
     IF FOUND THEN
@@ -3809,7 +3817,7 @@ BEGIN
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
            leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
-           scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE o.scheduled_at END
+           scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE least(o.scheduled_at, clock_timestamp()) END
       FROM held h
      WHERE o.task_id = h.task_id
     RETURNING o.task_id, o.task_type, h.leases;
@@ -4335,6 +4343,10 @@ DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor('@');
     ids bigint[];
 BEGIN
+    -- Leases from before the clock was set back count from now on, so that their holders can renew them.
+    IF EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds') THEN
+        PERFORM queues.prolong_tasks(ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds' FOR UPDATE SKIP LOCKED));
+    END IF;
     tasks := 0;
     lost := 0;
     failed := 0;
@@ -4356,7 +4368,7 @@ BEGIN
         ), ready AS (
             UPDATE queues.open_task o
                SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
-                   leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END,
+                   leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END, scheduled_at = least(o.scheduled_at, _now),
                    reclaims = o.reclaims + h.working::integer, put_off = CASE WHEN h.waited THEN o.put_off ELSE 0 END, arrived = pg_current_xact_id()
               FROM held h
              WHERE o.task_id = h.task_id AND NOT h.ends

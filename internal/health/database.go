@@ -24,6 +24,7 @@ const (
 	checkFailed   = "failed jobs"
 	checkRetrying = "jobs that are tried again"
 	checkLeases   = "stale leases"
+	checkAhead    = "clock set back"
 	checkDone     = "completions"
 	checkSnapshot = "old snapshots"
 	checkVacuum   = "autovacuum"
@@ -37,7 +38,7 @@ const (
 // serverChecks need no schema of this program's, jobChecks do.
 var (
 	serverChecks = []string{checkSnapshot, checkVacuum}
-	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
+	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
 // database makes the checks of the database, one after another on one connection at a time: a pool may have few.
@@ -78,6 +79,7 @@ func (p *probe) database(ctx context.Context) {
 	p.each(ctx, checkFailed, p.failed)
 	p.each(ctx, checkRetrying, p.retrying)
 	p.each(ctx, checkLeases, p.stale)
+	p.each(ctx, checkAhead, p.ahead)
 	p.once(ctx, checkHeld, p.heldSequences)
 	p.once(ctx, checkBacklog, p.backlog)
 	p.once(ctx, checkDone, p.done)

@@ -118,6 +118,33 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, 
 	assert.Contains(t, f.Todo, "daybook leases release")
 }
 
+// Leases and jobs that wait have times of a clock that was set back since. A retry of the present clock, and a claim by SQL, are as they should be.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const leased = `state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at`
+	b.exec(`
+INSERT INTO daybook.jobs (id, org_id, type, payload, ready_at, updated_at) VALUES
+  ('waits', 'acme', 'mail', '{}', now() + interval '59 minutes', now() + interval '59 minutes'), ('again', 'acme', 'mail', '{}', now() + interval '1 hour', now());
+INSERT INTO daybook.jobs (id, org_id, type, payload, ` + leased + `) VALUES
+  ('held', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now() + interval '1 minute'), ('claim', 'acme', 'mail', '{}', 'leased', 1, '/async-operations/1', 1, 0, now(), now() + interval '4 minutes');
+INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, ` + leased + `) VALUES (1, 'acme', 'd', 'leased', 1, 't', 1, 0, now(), now() + interval '2 minutes');
+INSERT INTO queues.task (task_type, payload, enqueued_at, scheduled_at) VALUES ('mail', '{}', now() + interval '3 minutes', now() + interval '3 minutes'), ('mail', '{}', now(), now());
+SELECT queues.rebuild_open_tasks(), queues.dequeue_next_available_task()`)
+	says := func() map[string]string {
+		found := map[string]string{}
+		for _, f := range of(b.check(), health.ClockSkew) {
+			found[f.Kind] = f.Says
+		}
+		return found
+	}
+	assert.Regexp(t, `^2 jobs .* up to 5[89] min`, says()["jobs"])
+	assert.Regexp(t, `^1 job .* up to [12] min`, says()["accounting"])
+	assert.Regexp(t, `^1 task .* up to [23] min`, says()["tasks"])
+	b.exec(`UPDATE queues.open_task SET leased_until = leased_until + interval '20 minutes' WHERE leased_until IS NOT NULL`)
+	assert.Contains(t, says()["tasks"], "2 tasks")
+}
+
 // Many paused organizations are one finding beyond the first ten.
 func TestManyPausedOrganizations(t *testing.T) {
 	t.Parallel()

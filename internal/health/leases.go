@@ -34,3 +34,20 @@ func (p *probe) stale(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, e
 	p.open[kind], p.used[kind] = true, true
 	return []Finding{f}, nil
 }
+
+// ahead looks for jobs whose times are of a clock that was set back since.
+func (p *probe) ahead(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error) {
+	n, last, err := diagnosis.JobsAhead(ctx, tx, kind, p.OrgID)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	one, more := "job has a time", "jobs have times"
+	if kind == "tasks" {
+		one, more = "task has a time", "tasks have times"
+	}
+	return []Finding{{
+		Code: ClockSkew, Severity: Warning, Kind: kind, Count: n, AtLeast: n >= diagnosis.Most,
+		Says: fmt.Sprintf("%s up to %s ahead of the database's clock: it was set back, or a standby whose clock is behind was promoted.", plural(n, one, more), Age(last.Sub(p.clock()))),
+		Todo: "Synchronise the database's clock (NTP). Workers end or keep such leases within two minutes; what waits begins when the clock has come to its time. The runbook says how to have it begin now.",
+	}}, nil
+}

@@ -81,6 +81,8 @@ func TestSilent(t *testing.T) {
 	b.exec(`UPDATE daybook.gauges SET sampled_at = sampled_at - interval '1 minute'`)
 	assert.True(t, b.publishes(other))
 	assert.False(t, b.publishes(hangs), "when it goes on, it publishes nothing more")
+	b.exec(`UPDATE daybook.gauges SET sampled_at = sampled_at + interval '1 day'`)
+	assert.True(t, b.publishes(hangs), "the clock was set back since the other one sampled")
 }
 
 // TestStandby has a process that knows less sample only while no other does.

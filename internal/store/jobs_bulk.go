@@ -22,11 +22,12 @@ func WorkBulkBatch(ctx context.Context, q Querier, id string) (more bool, err er
 	return more, Wrap("change a batch of jobs", q.QueryRow(ctx, stmt, id).Scan(&more))
 }
 
-// OpenBulkOperations are operations that are not finished and that no process has worked on for a while.
+// OpenBulkOperations are operations that are not finished and that no process has worked on for a while. Where the database's clock was
+// set back, some were worked on in the future.
 func OpenBulkOperations(ctx context.Context, q Querier, idle time.Duration) ([]string, error) {
 	const stmt = `
 SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations
- WHERE finished_at IS NULL AND updated_at < clock_timestamp() - make_interval(secs => $1)`
+ WHERE finished_at IS NULL AND updated_at NOT BETWEEN clock_timestamp() - make_interval(secs => $1) AND clock_timestamp() + make_interval(secs => $1)`
 	var ids []string
 	return ids, Wrap("look for bulk operations", q.QueryRow(ctx, stmt, idle.Seconds()).Scan(&ids))
 }

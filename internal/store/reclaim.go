@@ -178,7 +178,8 @@ UPDATE daybook.jobs q
        run_count = CASE WHEN held.again AND NOT q.cancel_requested THEN 0
                         WHEN held.charged THEN q.run_count
                         ELSE greatest(q.run_count - 1, 0) END,
-       ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.ready_at END,
+       -- It was due when it was leased, also where the clock was set back since.
+       ready_at       = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE least(q.ready_at, clock_timestamp()) END,
        first_ready_at = CASE WHEN held.again THEN greatest(q.ready_at, clock_timestamp()) ELSE q.first_ready_at END,
        reclaims      = CASE WHEN held.again OR held.fails OR q.cancel_requested THEN 0
                              ELSE least(q.reclaims, 999999) + /* jobs */CASE WHEN held.charged THEN 1 ELSE 0 END/* accounting: 1 */ END,

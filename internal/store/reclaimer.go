@@ -89,6 +89,9 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 			r.fullLimit = min(2*limit, statementLimit)
 		}
 	}
+	if full && err == nil {
+		err = r.store.setBack(ctx)
+	}
 	if err != nil {
 		return Reclaimed{}, 0, err
 	}

@@ -28,7 +28,8 @@ SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s i
  ORDER BY c.task_id
  LIMIT $2`
 
-// A task may be ready later than it was scheduled: the worker puts it off while the database is unavailable. What a cursor claims is in decision 30;
+// A task may be ready later than it was scheduled: the worker puts it off while the database is unavailable. It may be ready earlier when it was leased once, which says that it was
+// due: the clock was set back since. What a cursor claims is in decision 30;
 // one of a scope that stands for too many types to name ('!#') is not checked.
 const auditOpenTasks = `
 SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s %s', w.task_id, w.what)
@@ -39,12 +40,13 @@ SELECT count(*) OVER (), NULL::text, NULL::text, NULL::bigint, format('task %s %
         SELECT o.task_id, CASE WHEN c.task_id IS NOT NULL THEN 'is completed, and open all the same: call queues.rebuild_open_tasks()'
                                WHEN t.task_id IS NULL THEN 'is open, and does not exist: call queues.rebuild_open_tasks()'
                                WHEN o.task_type <> t.task_type THEN format('is of the type %s, and open as %s: call queues.rebuild_open_tasks()', t.task_type, o.task_type)
-                               WHEN o.scheduled_at < t.scheduled_at THEN 'is open for an earlier time than it was scheduled for: call queues.rebuild_open_tasks()'
+                               WHEN o.scheduled_at < t.scheduled_at AND s.never THEN 'is open for an earlier time than it was scheduled for: call queues.rebuild_open_tasks()'
                                ELSE 'is leased, and its lease is not on record' END
           FROM queues.open_task o
           LEFT JOIN queues.task t ON t.task_id = o.task_id
           LEFT JOIN queues.task_completed c ON c.task_id = o.task_id
-         WHERE c.task_id IS NOT NULL OR t.task_id IS NULL OR o.task_type <> t.task_type OR o.scheduled_at < t.scheduled_at
+         CROSS JOIN LATERAL (SELECT NOT EXISTS (SELECT FROM queues.task_lease l WHERE l.task_id = o.task_id) AS never) s
+         WHERE c.task_id IS NOT NULL OR t.task_id IS NULL OR o.task_type <> t.task_type OR o.scheduled_at < t.scheduled_at AND s.never
             OR o.task_lease_id IS NOT NULL AND NOT EXISTS (SELECT FROM queues.task_lease l WHERE l.task_lease_id = o.task_lease_id AND l.task_id = o.task_id)
         UNION ALL
         SELECT o.task_id, format('is ready, and the cursor %s of %s hides it: call queues.rebuild_open_tasks()', k.cursor_no, k.scope)

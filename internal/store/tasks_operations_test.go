@@ -133,6 +133,18 @@ var taskDamages = map[string]damage{
 	},
 }
 
+// TestAuditOfTasksAfterTheClockWasSetBack: a task that was leased was due, whatever time it was scheduled for.
+func TestAuditOfTasksAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.tasks("email")
+	b.exec(`SELECT queues.dequeue_next_available_task()`)
+	b.damage(`UPDATE queues.task SET scheduled_at = scheduled_at + interval '1 day'; UPDATE queues.open_task SET scheduled_at = scheduled_at + interval '1 day'`)
+	b.exec(`SELECT queues.give_back_tasks(ARRAY[1], ARRAY(SELECT task_lease_id FROM queues.open_task))`)
+	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.dequeue_available_tasks(1)`))
+	assert.Empty(t, wrong(b.audit(audit.Options{})))
+}
+
 // TestAuditOfTasks breaks each rule, without the triggers that keep it.
 func TestAuditOfTasks(t *testing.T) {
 	t.Parallel()

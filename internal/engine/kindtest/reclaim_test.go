@@ -2,6 +2,7 @@ package kindtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 var reclaimContracts = []contract{
 	{"expired leases are reclaimed after a while", reclaimedAfterAWhile, []notion{watching}},
 	{"only what was worked is charged", reclaimCharges, nil},
+	{"a lease whose time is ahead of the database's clock counts from now on", leaseAhead, nil},
 	{"an outage gives holders time", outageGivesTime, []notion{watching}},
 	{"processes that look at the same moments do not hinder each other", reclaimersBesideEachOther, nil},
 }
@@ -117,6 +119,36 @@ func reclaimCharges(b *bundle) {
 		return len(order) == len(want)
 	}, "what was reclaimed is leased")
 	assert.Equal(b.t, want, order)
+}
+
+// The database's clock was set back by a day. A holder that lives keeps its job; that of another one is due when its lease has expired, and not a day later.
+func leaseAhead(b *bundle) {
+	ctx := b.t.Context()
+	b.filled("a", 2, 3)
+	lives, gone, ends := b.turn("run/0/1"), b.turn("run/0/2"), b.turn("run/0/3")
+	kept, lost, back := b.lease(lives, 1), b.lease(gone, 1), b.lease(ends, 1)
+	require.Len(b.t, slices.Concat(kept, lost, back), 3)
+	require.NoError(b.t, b.ahead(ctx))
+	n, err := b.kind.GiveBack(ctx, ends, nil, 0)
+	require.NoError(b.t, err)
+	assert.Equal(b.t, 1, n)
+	assert.LessOrEqual(b.t, b.read(back[0].ID).Due, 0.0)
+	got, _, err := b.kind.NewReclaimer().Check(ctx)
+	require.NoError(b.t, err)
+	assert.Zero(b.t, got.Jobs, "its holder has time to renew it")
+	for _, j := range append(kept, lost...) {
+		assert.InDelta(b.t, 0, b.read(j.ID).Age, 60, "the lease counts from now on")
+	}
+	_, err = b.complete(lives, done, kept...)
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.expire(ctx, gone.ID))
+	b.checkUntil(b.kind.NewReclaimer(), func(got store.Reclaimed) bool { return got.Jobs == 1 })
+	assert.LessOrEqual(b.t, b.read(lost[0].ID).Due, 0.0)
+	leased, next := 0, b.turn("run/0/4")
+	b.eventually(func() bool {
+		leased += len(b.lease(next, 2))
+		return leased == 2
+	}, "what was given back and what was reclaimed are leased")
 }
 
 // A Reclaimer that was cut off like the holders begins anew to watch what has expired meanwhile.

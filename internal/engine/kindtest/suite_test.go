@@ -43,6 +43,8 @@ type queue interface {
 	last(ctx context.Context, id string) error
 	// expire makes the leases of a turn look as if they had not been renewed for an hour.
 	expire(ctx context.Context, turn string) error
+	// ahead makes all leases look as if the database's clock had been set back by a day since.
+	ahead(ctx context.Context) error
 	// lock locks the rows of jobs as long as the transaction lasts.
 	lock(ctx context.Context, tx pgx.Tx, ids ...string) error
 	// job reads how a job stands.

@@ -42,6 +42,12 @@ func (q tables) expire(ctx context.Context, turn string) error {
 	return q.exec(ctx, `UPDATE %s SET last_attempted_at = clock_timestamp() - interval '1 hour' WHERE turn_id = $1 AND state = 'leased'`, turn)
 }
 
+func (q tables) ahead(ctx context.Context) error {
+	return q.exec(ctx, `
+UPDATE %s SET ready_at = ready_at + interval '1 day', first_ready_at = first_ready_at + interval '1 day', updated_at = updated_at + interval '1 day',
+              attempt_started_at = attempt_started_at + interval '1 day', last_attempted_at = last_attempted_at + interval '1 day' WHERE state = 'leased'`)
+}
+
 func (q tables) lock(ctx context.Context, tx pgx.Tx, ids ...string) error {
 	_, err := tx.Exec(ctx, fmt.Sprintf(`SELECT 1 FROM %s WHERE id = ANY ($1) FOR UPDATE`, q.table), ids)
 	return err

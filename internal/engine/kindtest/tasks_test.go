@@ -96,6 +96,12 @@ func (q tasks) expire(ctx context.Context, turn string) error {
 	return q.exec(ctx, `UPDATE queues.open_task SET leased_until = clock_timestamp() - interval '1 hour', arrived = pg_current_xact_id() WHERE turn_id = $1`, turn)
 }
 
+func (q tasks) ahead(ctx context.Context) error {
+	return q.exec(ctx, `
+UPDATE queues.open_task SET scheduled_at = scheduled_at + interval '1 day', leased_until = leased_until + interval '1 day', arrived = pg_current_xact_id()
+ WHERE leased_until IS NOT NULL`)
+}
+
 func (tasks) lock(ctx context.Context, tx pgx.Tx, ids ...string) error {
 	_, err := tx.Exec(ctx, `SELECT FROM queues.open_task WHERE task_id::text = ANY ($1) FOR UPDATE`, ids)
 	return err

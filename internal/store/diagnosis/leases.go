@@ -45,3 +45,63 @@ func StaleLeases(ctx context.Context, q store.Querier, kind string, grace time.D
 	err = q.QueryRow(ctx, staleStatements[kind], grace.Seconds(), Most).Scan(&s.Count, &s.Since, &s.Worker)
 	return s, store.Wrap("read stale leases", err)
 }
+
+// aheadStatements look for leases and jobs that wait, of each kind, whose last change is more than ten seconds ahead of the clock, among the jobs that fall due next. $1 is an
+// organization, of which nothing is said, or empty; $2 is Most.
+var aheadStatements = map[string]string{
+	"accounting": `
+SELECT count(*), coalesce(max(a.at), 'epoch')
+  FROM ((SELECT q.last_attempted_at AS at
+           FROM daybook.accounting_work_queue q
+          WHERE q.state = 'leased' AND q.last_attempted_at > statement_timestamp() + interval '10 seconds'
+          ORDER BY q.last_attempted_at
+          LIMIT $2)
+        UNION ALL
+        (SELECT q.updated_at
+           FROM daybook.accounting_work_queue q
+          WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp()
+          ORDER BY q.ready_at
+          LIMIT $2)) a
+ WHERE $1 = '' AND a.at > statement_timestamp() + interval '10 seconds'`,
+	"jobs": `
+SELECT count(*), coalesce(max(a.at), 'epoch')
+  FROM ((SELECT q.last_attempted_at - CASE WHEN daybook.is_async_operation_claim(q.turn_id) THEN daybook.async_operation_lease() ELSE '0' END AS at
+           FROM daybook.jobs q
+          WHERE q.state = 'leased' AND q.last_attempted_at > statement_timestamp() + interval '10 seconds'
+          ORDER BY q.last_attempted_at
+          LIMIT $2)
+        UNION ALL
+        (SELECT one.at
+           FROM daybook.fleets f
+          CROSS JOIN LATERAL (
+                SELECT q.updated_at AS at
+                  FROM daybook.jobs q
+                 WHERE q.fleet = f.id AND num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at > statement_timestamp()
+                 ORDER BY q.ready_at
+                 LIMIT $2) one
+          LIMIT $2)) a
+ WHERE $1 = '' AND a.at > statement_timestamp() + interval '10 seconds'`,
+	"tasks": `
+SELECT count(*), coalesce(max(a.at), 'epoch')
+  FROM ((SELECT o.leased_until - interval '5 minutes' AS at
+           FROM queues.open_task o
+          WHERE o.leased_until > statement_timestamp() + interval '310 seconds'
+          ORDER BY o.leased_until
+          LIMIT $2)
+        UNION ALL
+        (SELECT t.enqueued_at
+           FROM (SELECT o.task_id
+                   FROM queues.open_task o
+                  WHERE o.leased_until IS NULL AND o.scheduled_at > statement_timestamp()
+                  ORDER BY o.scheduled_at, o.task_id
+                  LIMIT $2) w
+           JOIN queues.task t ON t.task_id = w.task_id)) a
+ WHERE $1 = '' AND a.at > statement_timestamp() + interval '10 seconds'`,
+}
+
+// JobsAhead counts the jobs of a kind whose last change is ahead of the database's clock, and says when the last of these changes was; of one organization
+// it says nothing.
+func JobsAhead(ctx context.Context, q store.Querier, kind, org string) (n int64, last time.Time, err error) {
+	err = q.QueryRow(ctx, aheadStatements[kind], org, Most).Scan(&n, &last)
+	return n, last, store.Wrap("look for times ahead of the clock", err)
+}

@@ -250,7 +250,7 @@ SELECT kind, sampled_at, extract(epoch FROM clock_timestamp() - sampled_at)::flo
 			return struct{}{}, err
 		}
 		if k.Kind == database {
-			g.SampledAt, g.Age = at, max(0, time.Duration(age*float64(time.Second)))
+			g.SampledAt, g.Age = at, time.Duration(age*float64(time.Second)).Abs()
 			return struct{}{}, json.Unmarshal(text, &g.Database)
 		}
 		if k.OldestDueAt != nil {
