@@ -32,7 +32,8 @@ type Begun struct {
 }
 
 // BeginWaiting says that leased jobs which were not being worked are worked now: should the turn end with its worker, they are charged.
-// What was cancelled while it waited, or is no longer the turn's, is in neither list: it must not be begun.
+// What was cancelled while it waited, or is no longer the turn's, is in neither list: it must not be begun. A job that the turn has leased anew meanwhile is the turn's,
+// and may be begun: which of its attempts completes it is decided by the completion, which compares the attempt and the generation.
 func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
 	const begin = `
 UPDATE daybook.jobs q

@@ -89,6 +89,9 @@ RETURNING q.id, q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id *
 
 // GiveBack gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
 // nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased. Those that wait for work are told.
+//
+// The generation is not compared, because it would not tell: what was given back, uncounted, and is leased again has the same attempt and generation. Should a try whose answer was lost be
+// repeated after that, the lease ends as a lost one does: its attempt commits nothing, and the job is worked again.
 func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	released, err := byKey(ctx, s.pool, backFrom(turn), s.kind.sql(giveBackStmt),
 		turn.args(Args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
