@@ -176,15 +176,15 @@ func (e *eraser) jobs(ctx context.Context) (int64, error) {
 	}
 }
 
-// cancel cancels the open jobs.
+// cancel cancels the open jobs, but for those whose rows other transactions hold.
 func (e *eraser) cancel(ctx context.Context) error {
+	last := ""
 	for {
-		var n int64
 		err := e.in(ctx, func(tx pgx.Tx) (err error) {
-			n, err = store.CancelErased(ctx, tx, e.scope, e.o.Batch)
+			last, err = store.CancelErased(ctx, tx, e.scope, last, e.o.Batch)
 			return err
 		})
-		if err != nil || n == 0 {
+		if err != nil || last == "" {
 			return err
 		}
 	}

@@ -246,6 +246,27 @@ func TestErasureOfAJobThatIsBeingWorked(t *testing.T) {
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs`))
 }
 
+// TestErasureBesideALockedBatch: a transaction holds the first batch of open jobs. The others are cancelled and erased meanwhile, and those after it ends.
+func TestErasureBesideALockedBatch(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	person(t, db.Pool, "acme", "ada")
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE state = 'failed' FOR UPDATE`)
+	require.NoError(t, err)
+	proofs := make(chan store.Erasure, 1)
+	go func() {
+		proof, err := erasure.Erase(t.Context(), db.Pool, store.EraseScope{OrgID: "acme"}, erasure.Options{Actor: "ops", Batch: 1, Wait: time.Minute})
+		assert.NoError(t, err)
+		proofs <- proof
+	}()
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs`) == 1 }, 20*time.Second, 20*time.Millisecond, "all but the locked job are erased")
+	require.NoError(t, tx.Rollback(t.Context()))
+	assert.Zero(t, (<-proofs).OpenJobs)
+}
+
 // Killed after the new file is on record, and before the old one is deleted: the next erasure deletes it. Counts are those of what was committed.
 func TestErasureThatIsCutOff(t *testing.T) {
 	t.Parallel()

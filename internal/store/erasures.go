@@ -106,22 +106,23 @@ SELECT id, started_at, finished_at, actor, db_role, org_id, scope, link_kind, en
 	return list, Wrap("read the erasures", err)
 }
 
-// cancelErased asks that open jobs of the scope not be worked: those that no worker works are cancelled at once, the others when their attempt has ended.
+// cancelErased asks that open jobs of the scope not be worked: those that no worker works are cancelled at once, the others when their attempt has ended. Those whose rows another
+// transaction holds are passed over.
 const cancelErased = `
 WITH open AS MATERIALIZED (
     SELECT j.id
       FROM daybook.jobs j
-     WHERE j.org_id = @org AND j.state IN ('pending', 'leased', 'failed') AND NOT j.cancel_requested
+     WHERE j.org_id = @org AND j.state IN ('pending', 'leased', 'failed') AND NOT j.cancel_requested AND j.id > @behind
        AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))
      ORDER BY j.id
      LIMIT @batch
 )
-SELECT daybook.cancel_jobs(coalesce(array_agg(id), '{}'), '{pending,leased,failed}') FROM open`
+SELECT coalesce(max(id), ''), daybook.cancel_jobs(coalesce(array_agg(id), '{}'), '{pending,leased,failed}') FROM open`
 
-// CancelErased cancels the next open jobs of a scope, and returns how many.
-func CancelErased(ctx context.Context, tx pgx.Tx, s EraseScope, batch int) (n int64, err error) {
-	err = queryRow(ctx, tx, cancelErased, s.args(Args{"batch": batch})).Scan(&n)
-	return n, Wrap("cancel the open jobs", err)
+// CancelErased cancels the next open jobs of a scope behind an id, and returns the last id; empty: there are none.
+func CancelErased(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (last string, err error) {
+	err = queryRow(ctx, tx, cancelErased, s.args(Args{"behind": behind, "batch": batch})).Scan(&last, nil)
+	return last, Wrap("cancel the open jobs", err)
 }
 
 // OpenErased counts the jobs of a scope that are left.
