@@ -89,8 +89,12 @@ type WorkflowState struct {
 	Workers []PollingWorker `json:"workers"`
 }
 
-// Live counts the workers that poll: one that runs does so once a minute.
+// Live counts the workers that poll: one that runs does so once a minute. now is the time of the report. Temporal noted the polls by its own clock, which says nothing of the time:
+// when a worker has just answered, the last poll stands for the present, whatever now is.
 func (s WorkflowState) Live(now time.Time) (n int) {
+	if s.Answered && len(s.Workers) > 0 {
+		now = s.Workers[0].LastPoll
+	}
 	for _, w := range s.Workers {
 		if now.Sub(w.LastPoll) < pollsEvery {
 			n++

@@ -123,6 +123,7 @@ func TestWhetherWorkIsDone(t *testing.T) {
 		status := r.Workflows[1].Status // nil: the run did not answer in time
 		return ofJobs(r, health.WorkflowPaused).Code != "" && status != nil && status.Lanes == 0
 	})
+	assert.Equal(t, 1, r.Workflows[1].Live(time.Now().Add(time.Hour)), "a worker has answered: the clock is wrong")
 	assert.Equal(t, health.Warning, ofJobs(r, health.WorkflowPaused).Severity, "nothing waits")
 	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail', '{}')`)
 	r = s.check()
@@ -131,6 +132,8 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	assert.Contains(t, r.Summary, "`daybook workflow resume --kind jobs`")
 
 	stop()
+	ahead := health.Check(t.Context(), health.Options{Pool: s.Pool, Temporal: s.client, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	assert.Contains(t, ofJobs(ahead, health.NoWorker).Says, "No worker answers", "its last poll is a moment ago, whatever this machine's clock says")
 	r = s.check()
 	assert.NotNil(t, ofJobs(r, health.WorkflowPaused).Since, "the pause is known though no worker answers")
 	assert.Equal(t, health.Critical, ofJobs(r, health.NoWorker).Severity, "its last poll is a moment ago, but no worker answers")

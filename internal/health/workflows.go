@@ -113,7 +113,7 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		f.Code, f.Since = WorkflowPaused, s.PausedSince
 		since := ""
 		if s.PausedSince != nil {
-			since = ", since " + Age(p.Now().Sub(*s.PausedSince))
+			since = ", since " + Age(p.clock().Sub(*s.PausedSince))
 		}
 		if f.Severity == Info {
 			f.Severity = Warning
@@ -147,7 +147,7 @@ func (p *probe) failing(s WorkflowState) []Finding {
 
 // workers looks whether workers poll for a kind, and answer.
 func (p *probe) workers(s WorkflowState) []Finding {
-	live := s.Live(p.Now())
+	live := s.Live(p.clock())
 	if s.Answered || s.State != Running && live > 0 {
 		return nil
 	}
@@ -161,10 +161,10 @@ func (p *probe) workers(s WorkflowState) []Finding {
 	switch {
 	case live > 0:
 		f.Says = fmt.Sprintf("No worker answers for %s, though %s polled %s %s ago: it has ended, or is overloaded.",
-			s.Kind, clip(s.Workers[0].Name, 80), s.TaskQueue, Age(p.Now().Sub(s.Workers[0].LastPoll)))
+			s.Kind, clip(s.Workers[0].Name, 80), s.TaskQueue, Age(p.clock().Sub(s.Workers[0].LastPoll)))
 		f.Todo = "Look whether the process runs and what its log says; start `daybook worker` if it does not."
 	case len(s.Workers) > 0:
-		f.Says = fmt.Sprintf("%s%s: the last one, %s, polled %s ago.", noPoller, s.TaskQueue, clip(s.Workers[0].Name, 80), Age(p.Now().Sub(s.Workers[0].LastPoll)))
+		f.Says = fmt.Sprintf("%s%s: the last one, %s, polled %s ago.", noPoller, s.TaskQueue, clip(s.Workers[0].Name, 80), Age(p.clock().Sub(s.Workers[0].LastPoll)))
 	default:
 		f.Says = noPoller + s.TaskQueue + "."
 	}

@@ -135,7 +135,7 @@ func addFinding(k *figures.Kind, f health.Finding) {
 
 // workflowOf says how a workflow stands, and since when it is paused: since it was first seen to be.
 func workflowOf(w health.WorkflowState, before *figures.Workflow, now time.Time) *figures.Workflow {
-	f := &figures.Workflow{ID: w.ID, Running: w.State == health.Running, Workers: w.Live(time.Now())}
+	f := &figures.Workflow{ID: w.ID, Running: w.State == health.Running, Workers: w.Live(now)}
 	switch {
 	case w.Status != nil:
 		f.Paused = w.Status.Paused
