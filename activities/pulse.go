@@ -13,6 +13,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 )
 
 // HeartbeatTimeout is the time without a heartbeat after which Temporal gives an activity to another worker. It is short, because until
@@ -36,6 +39,7 @@ type beatDetails struct {
 	TurnID string `json:"turnId,omitempty"`
 	// Progress is what the turn did so far, for people who look at a running activity.
 	Progress any `json:"progress,omitempty"`
+	turns.Heartbeat
 }
 
 // pulse sends an activity's heartbeats through the client rather than through the SDK, which throttles them and does not say when one
@@ -51,6 +55,7 @@ type pulse struct {
 
 	mu       sync.Mutex
 	progress any
+	trouble  *turns.Trouble
 	// acknowledged is when the last acknowledged beat was sent, by the monotonic clock.
 	acknowledged atomic.Pointer[time.Time]
 	gone         atomic.Bool
@@ -81,7 +86,7 @@ func (p *pulse) run(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	for {
-		p.beat(ctx, beatDetails{Progress: p.current()})
+		p.beat(ctx, p.current())
 		select {
 		case <-p.stop:
 			return
@@ -90,10 +95,25 @@ func (p *pulse) run(ctx context.Context) {
 	}
 }
 
-func (p *pulse) current() any {
+func (p *pulse) current() beatDetails {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.progress
+	return beatDetails{Progress: p.progress, Heartbeat: turns.Heartbeat{Trouble: p.trouble}}
+}
+
+// meet says that the database fails the turn's statements; nil: it answers again.
+func (p *pulse) meet(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.trouble = nil
+		return
+	}
+	t := turns.Trouble{Says: store.Explain(err), Since: time.Now()}
+	if p.trouble != nil {
+		t.Since = p.trouble.Since
+	}
+	p.trouble = &t
 }
 
 // report says what the turn did so far; it goes out with the next beat.

@@ -72,6 +72,7 @@ func (a *Queue) FetchBatch(ctx context.Context, in FetchInput) (out FetchOutput,
 		Again:      activity.GetInfo(ctx).Attempt > 1,
 		Crashed:    len(silent) > 0,
 		Stop:       activity.GetWorkerStopChannel(ctx),
+		Trouble:    p.meet,
 	})
 	if err != nil {
 		return FetchOutput{}, translateError(ctx, err)
@@ -135,6 +136,7 @@ func (a *Queue) ProcessBatch(ctx context.Context, in ProcessInput) (out ProcessO
 		Stop:     activity.GetWorkerStopChannel(ctx),
 		Alive:    p.alive,
 		Progress: func(r engine.Report) { p.report(ProcessOutput(r)) },
+		Trouble:  p.meet,
 	})
 	out = ProcessOutput(report)
 	if err == nil {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -74,20 +76,36 @@ type queuesStatus struct {
 	Waiting  []store.Left               `json:"waiting_for"`
 }
 
-// readStatus asks whether work gets done while it counts.
+// errNotCounted says why only the first line is there.
+var errNotCounted = failure.New(failure.DatabaseUnavailable, "the jobs cannot be counted while another transaction has locked a table")
+
+// readStatus asks whether work gets done while it counts. Where a locked table keeps the checks from being made, it would keep the counts waiting for as long as it
+// is locked.
 func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStatus, err error) {
+	counting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	asked := make(chan health.Report, 1)
-	go func() { asked <- health.Check(ctx, unlessUnnamed(ctx, o, named)) }()
-	s.Queues, err = store.Status(ctx, o.Pool, o.OrgID)
+	go func() {
+		r := health.Check(ctx, unlessUnnamed(ctx, o, named))
+		if slices.ContainsFunc(r.Findings, func(f health.Finding) bool { return f.Code == health.TableLocked }) &&
+			slices.ContainsFunc(r.Checked, func(c health.Checked) bool { return c.Error != "" }) {
+			stop(errNotCounted)
+		}
+		asked <- r
+	}()
+	s.Queues, err = store.Status(counting, o.Pool, o.OrgID)
 	if err == nil {
-		s.Paused, err = store.PausedOrganizations(ctx, o.Pool, o.OrgID)
+		s.Paused, err = store.PausedOrganizations(counting, o.Pool, o.OrgID)
 	}
 	if err == nil {
-		s.Waiting, err = store.WaitingFor(ctx, o.Pool, o.OrgID)
+		s.Waiting, err = store.WaitingFor(counting, o.Pool, o.OrgID)
 	}
 	var limits []models.TaskLimit
 	if err == nil {
-		limits, err = store.TaskLimits(ctx, o.Pool)
+		limits, err = store.TaskLimits(counting, o.Pool)
+	}
+	if cause := context.Cause(counting); err != nil && cause != nil {
+		err = cause
 	}
 	s.Tasks = pausedTasks(limits)
 	r := <-asked
@@ -95,10 +113,13 @@ func readStatus(ctx context.Context, o health.Options, named bool) (s queuesStat
 	return s, errors.Join(err, ctx.Err())
 }
 
-// showStatus reads the status and prints it.
+// showStatus reads the status and prints it. What could not be counted does not hide whether work gets done.
 func (a *app) showStatus(ctx context.Context, w io.Writer, o health.Options, named bool) error {
 	s, err := readStatus(ctx, o, named)
 	if err != nil {
+		if ctx.Err() == nil && !a.json {
+			_, _ = fmt.Fprintln(w, a.bold(w, terminal.OneLine(s.Summary)))
+		}
 		return err
 	}
 	return a.emitTo(w, s, func(w io.Writer) error { return a.printStatus(w, s) })

@@ -49,6 +49,22 @@ func TestStatusWhereTemporalIsNotNamed(t *testing.T) {
 	assert.Contains(t, firstLine(setup(t).ok("status")), "(Temporal was not asked)")
 }
 
+// A table that another transaction has locked keeps the jobs from being counted, and the status from nothing else.
+func TestStatusOfALockedTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.jobs`)
+	require.NoError(t, err)
+	r := b.run("status", "--no-temporal")
+	assert.Equal(t, failure.ExitUnavailable, r.exit)
+	assert.Contains(t, firstLine(r.out), "has locked daybook.jobs")
+	assert.NotContains(t, r.out, "nothing waits")
+	assert.Contains(t, r.err, "the jobs cannot be counted while another transaction has locked a table")
+}
+
 // TestStatusWatch: it is shown again and again, says what cannot be read, and a signal ends it without a failure.
 func TestStatusWatch(t *testing.T) {
 	t.Parallel()

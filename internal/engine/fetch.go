@@ -28,6 +28,8 @@ type FetchRequest struct {
 	Crashed bool
 	// Stop ends the wait.
 	Stop <-chan struct{}
+	// Trouble is called with the error of a statement that the database failed and that is tried again, and with nil when it answers again. Nil: not called.
+	Trouble func(error)
 
 	// before: an earlier try of this fetch may have leased for the turn.
 	before bool
@@ -71,12 +73,14 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	ends := time.Now().Add(r.Wait)
 	err := e.persist(ctx, r.Stop, "fetch", func() (err error) {
 		r.Wait = max(time.Until(ends), 0)
-		if turn.Fence, err = e.kind.NextFence(ctx); err != nil {
+		turn.Fence, err = e.kind.NextFence(ctx)
+		if tell(r.Trouble, err); err != nil {
 			return err
 		}
 		if f, err = e.fetch(ctx, turn, r); err != nil {
 			// The next try reclaims what this one may have leased for the turn.
 			r.before = true
+			tell(r.Trouble, err)
 			if ctx.Err() == nil {
 				e.reclaimLater(fetchedTurn(turn))
 			}

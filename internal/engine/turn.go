@@ -27,6 +27,8 @@ type TurnRequest struct {
 	Alive func() bool
 	// Progress is called with the counts so far when they change. Nil: not called.
 	Progress func(Report)
+	// Trouble is that of FetchRequest.
+	Trouble func(error)
 }
 
 // Process works a turn: it reclaims what the turn's earlier activities leased, works it, and refills until the turn's time is up. An error
@@ -38,6 +40,7 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	defer e.observer.lanes(-1, 0)
 	err := e.persist(ctx, q.Stop, "begin a turn", func() (err error) {
 		q.Turn.Fence, err = e.kind.NextFence(ctx)
+		tell(q.Trouble, err)
 		return err
 	})
 	if err != nil {

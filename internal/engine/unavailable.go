@@ -57,6 +57,13 @@ func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string
 	return err
 }
 
+// tell says how a statement that is tried again in an outage has ended, if that is asked for.
+func tell(trouble func(error), err error) {
+	if trouble != nil && (err == nil || store.IsTransient(err)) {
+		trouble(err)
+	}
+}
+
 // awaitDatabase waits, when the database does not answer, until it does, and says whether it had to. It gives up when ctx ends,
 // and after outageLimit.
 func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
@@ -103,6 +110,7 @@ func (r *runner) endure(work context.Context, t *trouble, err error) error {
 	if err == nil {
 		return nil
 	}
+	tell(r.request.Trouble, err)
 	now := time.Now()
 	log := r.engine.options.Log.With("turn", r.holder.turn().ID, "doing", t.doing)
 	t.verified = false
@@ -127,6 +135,7 @@ func (r *runner) recovered(t *trouble) {
 	if t.since.IsZero() {
 		return
 	}
+	tell(r.request.Trouble, nil)
 	r.engine.options.Log.Info("the database answers again", "turn", r.holder.turn().ID, "doing", t.doing, "after", time.Since(t.since).Round(time.Millisecond))
 	*t = trouble{doing: t.doing}
 }

@@ -29,6 +29,8 @@ const (
 	checkSnapshot = "old snapshots"
 	checkVacuum   = "autovacuum"
 	checkRights   = "roles"
+	checkStandby  = "synchronous standbys"
+	checkLocks    = "locked tables"
 	checkToken    = "tokens"
 	checkBacklog  = "backlog"
 	checkHeld     = "sequences"
@@ -37,7 +39,7 @@ const (
 
 // serverChecks need no schema of this program's, jobChecks do.
 var (
-	serverChecks = []string{checkSnapshot, checkVacuum}
+	serverChecks = []string{checkSnapshot, checkVacuum, checkStandby, checkLocks}
 	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
@@ -69,11 +71,18 @@ func (p *probe) database(ctx context.Context) {
 		return found, err
 	})
 	p.once(ctx, checkVacuum, p.vacuum)
-	if !fits {
+	p.once(ctx, checkStandby, p.standby)
+	if fits {
+		p.jobs(ctx)
+	} else {
 		p.skip(jobChecks...)
-		return
 	}
-	p.databaseAnswers = true
+	// Behind the others: a lock that they waited for in vain has lasted by now.
+	p.once(ctx, checkLocks, p.locks)
+}
+
+// jobs makes the checks that read Daybook's own tables.
+func (p *probe) jobs(ctx context.Context) {
 	p.once(ctx, checkRights, p.rights)
 	p.each(ctx, checkDue, p.due)
 	p.each(ctx, checkFailed, p.failed)
@@ -84,15 +93,24 @@ func (p *probe) database(ctx context.Context) {
 	p.once(ctx, checkBacklog, p.backlog)
 	p.once(ctx, checkDone, p.done)
 	p.once(ctx, checkToken, p.token)
-	// The last one: it adds to what the others found.
+	// The last one: it adds to what these found.
 	p.once(ctx, checkOwners, p.own)
 }
 
 // done counts what was completed in the last minute. Where that is more than is looked at, the history has the last whole minute, of all organizations.
 func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
-	n, more, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
+	all, err := diagnosis.CompletedLately(ctx, tx, p.OrgID)
 	if err != nil {
 		return nil, err
+	}
+	n, more := int64(0), false
+	for _, c := range all {
+		n, more = n+c.Count, more || c.More
+		if c.Count == 0 && !c.More && p.OrgID == "" {
+			if err := p.stall(ctx, tx, c.Kind); err != nil {
+				return nil, err
+			}
+		}
 	}
 	p.completed, p.completedMore = n, more
 	if !more || p.OrgID != "" {
@@ -108,6 +126,20 @@ func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 		p.completed, p.completedMore = whole, false
 	}
 	return nil, err
+}
+
+// stall makes critical what was found of a kind's oldest due jobs, because none of the kind was completed in the last minute, and no worker holds one that may
+// take longer.
+func (p *probe) stall(ctx context.Context, tx pgx.Tx, kind string) error {
+	live, err := diagnosis.LiveLeases(ctx, tx, kind)
+	for i := range p.findings {
+		if f := &p.findings[i]; err == nil && !live && f.Code == OldestDue && f.Kind == kind {
+			f.Severity, f.stalled = Critical, true
+			f.Says = strings.TrimSuffix(f.Says, ".") + fmt.Sprintf("; no %s was completed in the last minute, and no worker holds one.", jobWords(*f)[0])
+			f.Todo = "Look at the worker's log: what does it wait for? Also at " + showCommand(*f) + ": another transaction may hold the row."
+		}
+	}
+	return err
 }
 
 // once makes a check that is not about one kind.

@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,14 +67,14 @@ func TestClocksApart(t *testing.T) {
 	assert.Regexp(t, `1 min (29|30) s ahead of`, f.Says)
 }
 
-// A table that is locked is reported, and everything else is looked at.
+// A table that is locked is reported, with the session that has locked it, and everything else is looked at. What waits is not known then.
 func TestLockedTable(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.jobs`)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.jobs, daybook.job_sequences`)
 	require.NoError(t, err)
 	b.exec(`INSERT INTO daybook.organizations (id, paused_at) VALUES ('acme', now());
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id) VALUES (1, 'acme', 'd')`)
@@ -83,4 +84,51 @@ INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id) VA
 	assert.Equal(t, health.Warning, f.Severity)
 	assert.Contains(t, f.Says, "lock timeout")
 	assert.Contains(t, f.Says, "due jobs")
+	locked := of(r, health.TableLocked)
+	require.Len(t, locked, 2)
+	assert.Equal(t, "jobs", locked[0].Kind)
+	assert.Equal(t, health.Critical, locked[0].Severity)
+	assert.Contains(t, locked[0].Says, fmt.Sprintf("Process %d (", tx.Conn().PgConn().PID()))
+	assert.Contains(t, locked[0].Says, "has locked daybook.jobs for ")
+	assert.Contains(t, locked[0].Todo, fmt.Sprintf("pg_terminate_backend(%d)", tx.Conn().PgConn().PID()))
+	assert.NotNil(t, locked[0].Since)
+	assert.Equal(t, health.Warning, locked[1].Severity, "a table that kinds share")
+	assert.False(t, r.Working)
+	assert.Contains(t, r.Summary, "(accounting is): process ")
+}
+
+// A lock that lets others read is found as well: workers cannot write.
+func TestTableLockedForWriting(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('acme', 'mail', '{}')`)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.jobs IN SHARE MODE`)
+	require.NoError(t, err)
+	assert.Eventually(t, func() bool {
+		found := of(b.check(), health.TableLocked)
+		return len(found) == 1 && found[0].Severity == health.Critical
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// What cannot be counted is not said to be nothing.
+func TestWhatWaitsIsNotKnown(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.organizations`)
+	require.NoError(t, err)
+	r := health.Check(t.Context(), health.Options{Pool: b.Pool})
+	assert.Contains(t, r.Summary, "It is not known whether work gets done: ")
+	assert.Contains(t, r.Summary, "what waits of accounting and jobs could not be counted (")
+	assert.Contains(t, r.Summary, "lock timeout")
+	assert.NotContains(t, r.Summary, "nothing waits")
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.schema_migrations`)
+	require.NoError(t, err)
+	r = health.Check(t.Context(), health.Options{Pool: b.Pool, Timeout: time.Second})
+	assert.Contains(t, r.Summary, "what waits of accounting, jobs and tasks could not be counted (")
 }

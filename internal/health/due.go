@@ -65,11 +65,11 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 		found[i].AtLeast = total >= diagnosis.Most
 	}
 	if total > 0 {
-		p.open[kind], p.used[kind] = true, true
+		p.known[kind], p.open[kind], p.used[kind] = true, true, true
 		return found, nil
 	}
 	open, used, err := diagnosis.OpenOrUsed(ctx, tx, kind)
-	p.open[kind], p.used[kind] = open, used
+	p.known[kind], p.open[kind], p.used[kind] = err == nil, open, used
 	return found, err
 }
 

@@ -17,6 +17,8 @@ const (
 	SchemaDifferent     Code = "SCHEMA_DIFFERENT"
 	SchemaIncomplete    Code = "SCHEMA_INCOMPLETE"
 	RoleLacksRights     Code = "ROLE_LACKS_RIGHTS"
+	StandbyMissing      Code = "STANDBY_MISSING"
+	TableLocked         Code = "TABLE_LOCKED"
 	TemporalUnavailable Code = "TEMPORAL_UNAVAILABLE"
 	WorkflowNotStarted  Code = "WORKFLOW_NOT_STARTED"
 	WorkflowEnded       Code = "WORKFLOW_ENDED"
@@ -45,8 +47,8 @@ const (
 // Codes lists every code, in their order.
 func Codes() []Code {
 	return []Code{
-		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded,
-		WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
+		DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, RoleLacksRights, StandbyMissing, TableLocked, TemporalUnavailable,
+		WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing, HandlerMissing, StaleLeases, OldSnapshot, AutovacuumBehind, ClockSkew, SourceMissing, OrganizationPaused,
 		TypePaused, QueuePaused, QueueUnworked, CapReached, OldestDue, BacklogGrows, FailedJobs, SequenceHeld, RetryingJobs, NoToken,
 	}
 }
@@ -95,16 +97,19 @@ type Finding struct {
 	Todo string `json:"todo"`
 	// Runbook is the anchor of the finding's section of docs/runbook.md and docs/doctor.md.
 	Runbook string `json:"runbook"`
+
+	// stalled: the jobs that it is about should have been worked, and nothing of their kind is.
+	stalled bool
 }
 
 // stops reports whether the finding keeps all jobs of its kind from being worked.
 func (f Finding) stops() bool {
 	switch f.Code {
-	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded, WorkflowPaused,
-		NoWorker, TurnsFailing:
+	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing, TableLocked, TemporalUnavailable, WorkflowNotStarted,
+		WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing:
 		return f.Severity == Critical
 	default:
-		return false
+		return f.stalled
 	}
 }
 

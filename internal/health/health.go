@@ -90,7 +90,7 @@ func Check(ctx context.Context, o Options) Report {
 	if o.Workflows == nil {
 		o.Workflows = Documented()
 	}
-	p := &probe{Options: o, open: map[string]bool{}, used: map[string]bool{}}
+	p := &probe{Options: o, known: map[string]bool{}, open: map[string]bool{}, used: map[string]bool{}}
 	var temporal temporalAnswer
 	var asking sync.WaitGroup
 	asking.Go(func() { temporal = askTemporal(ctx, o) })
@@ -110,10 +110,8 @@ type probe struct {
 	// note is what the check that is being made could not see.
 	note   string
 	states []WorkflowState
-	// databaseAnswers says that the database could be read, so that open and used are known.
-	databaseAnswers bool
-	// open are the kinds that have due or leased jobs, used those that ever had one.
-	open, used map[string]bool
+	// known are the kinds of which the database said what is due. open are those that have due or leased jobs, used those that ever had one.
+	known, open, used map[string]bool
 	// completed counts what was completed in the last minute; -1: that is not known. completedMore: there may have been more.
 	// oldest is what free due job has waited longest.
 	completed     int64

@@ -18,16 +18,33 @@ SELECT queues.enqueue('mail', '{}', now() - interval '2 minutes')`)
 	r := b.check()
 	all := of(r, health.OldestDue)
 	if assert.Len(t, all, 3) {
-		assert.Equal(t, "accounting", all[0].Kind)
-		assert.Equal(t, health.Critical, all[0].Severity)
-		assert.Contains(t, all[0].Says, "1 h")
-		assert.Equal(t, "j3", all[1].Example)
-		assert.EqualValues(t, 4, all[1].Count)
-		assert.Equal(t, health.Warning, all[1].Severity)
+		assert.Equal(t, "j3", all[0].Example)
+		assert.EqualValues(t, 4, all[0].Count)
+		assert.Equal(t, health.Critical, all[0].Severity, "none was completed")
+		assert.Equal(t, "accounting", all[1].Kind)
+		assert.Equal(t, health.Critical, all[1].Severity)
+		assert.Contains(t, all[1].Says, "1 h")
 		assert.Equal(t, "tasks", all[2].Kind)
 	}
-	assert.True(t, r.Working, "the database alone does not say that nothing works")
-	assert.Contains(t, r.Summary, "the oldest due job has waited for 1 h")
+	assert.False(t, r.Working)
+	assert.Contains(t, r.Summary, "Nothing is worked: the oldest job of type mail has been due for 3 min")
+	assert.Contains(t, r.Summary, "no document was completed in the last minute")
+
+	// A worker holds a job, which may take long.
+	b.exec(`DELETE FROM daybook.accounting_work_queue;
+INSERT INTO daybook.jobs (id, org_id, type, payload, state, run_count, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at)
+  VALUES ('held', 'acme', 'mail', '{}', 'leased', 1, 't', 1, 0, now(), now())`)
+	r = b.check()
+	assert.Contains(t, r.Summary, "Not everything is worked (jobs is): the oldest task of type mail has been due for 2 min")
+
+	b.exec(`DELETE FROM queues.open_task`)
+	r = b.check()
+	assert.Equal(t, health.Warning, one(t, r, health.OldestDue).Severity)
+	assert.True(t, r.Working)
+	assert.Contains(t, r.Summary, "It is not known whether work gets done: nothing was completed in the last minute, but the oldest due job has waited for 3 min")
+
+	b.exec(`SELECT queues.enqueue('mail', '{}'); INSERT INTO queues.task_completed (task_id) SELECT max(task_id) FROM queues.task`)
+	assert.Contains(t, b.check().Summary, "1 completed in the last minute, but the oldest due job has waited for 3 min")
 }
 
 func TestFailedJobsAreGrouped(t *testing.T) {

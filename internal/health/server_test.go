@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/migrations"
 )
@@ -47,6 +49,48 @@ func TestOldSnapshotsThatARoleCannotSee(t *testing.T) {
 	}
 	require.Len(t, notes, 1)
 	assert.Contains(t, notes[0], "GRANT pg_read_all_stats")
+}
+
+// Commits that wait for a synchronous standby are found, also before the first one waits. That is a setting of the whole server, so the test has one of its own.
+func TestStandbyMissing(t *testing.T) {
+	t.Parallel()
+	s, err := devstack.Start(t.Context(), devstack.Options{Private: true, NoTemporal: true, FastAndUnsafe: true, PostgresSettings: []string{"synchronous_commit=on"}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) }()
+	require.NoError(t, migrations.Up(t.Context(), s.DatabaseURL))
+	pool, err := pgxpool.New(t.Context(), s.AdminURL)
+	require.NoError(t, err)
+	defer pool.Close()
+	set := func(to string) {
+		for _, stmt := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + to + `'`, `SELECT pg_reload_conf()`} {
+			_, err := pool.Exec(t.Context(), stmt)
+			require.NoError(t, err)
+		}
+	}
+	var r health.Report
+	await := func(satisfies func(found []health.Finding) bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			r = clean(t, health.Check(t.Context(), health.Options{Pool: pool}))
+			return satisfies(of(r, health.StandbyMissing))
+		}, time.Minute, 10*time.Millisecond)
+	}
+	set("absent")
+	await(func(found []health.Finding) bool { return len(found) == 1 && found[0].Severity == health.Critical })
+	assert.False(t, r.Working)
+	assert.Contains(t, r.Summary, "Nothing is worked: every commit waits for a synchronous standby, and none is connected (synchronous_standby_names is \"absent\").")
+
+	enqueued := make(chan error, 1)
+	go func() {
+		_, err := pool.Exec(t.Context(), `INSERT INTO daybook.jobs (org_id, type, payload) VALUES ('acme', 'mail', '{}')`)
+		enqueued <- err
+	}()
+	await(func(found []health.Finding) bool { return len(found) == 1 && found[0].Count == 1 })
+	assert.Contains(t, one(t, r, health.StandbyMissing).Says, "1 session waits, the first one for ")
+	set("")
+	require.NoError(t, <-enqueued)
+	await(func(found []health.Finding) bool { return len(found) == 0 })
+	assert.True(t, r.Working)
 }
 
 func TestAutovacuumOff(t *testing.T) {

@@ -94,8 +94,14 @@ func (p *probe) working() string {
 		return "Workflows run and workers poll; the database was not asked."
 	}
 	var b strings.Builder
+	// A figure that could not be had may hide what waits.
+	unknown := slices.DeleteFunc(kinds(), func(kind string) bool { return p.known[kind] })
+	idle := p.completed == 0 && !p.completedMore && p.oldest > warnAfter
 	lead := "Work gets done: "
-	if p.Temporal == nil {
+	switch {
+	case len(unknown) > 0 || p.completed < 0 || idle:
+		lead = "It is not known whether work gets done: "
+	case p.Temporal == nil:
 		lead = "Nothing is wrong with the database (Temporal was not asked): "
 	}
 	b.WriteString(lead)
@@ -117,6 +123,8 @@ func (p *probe) working() string {
 		nothing = "nothing else"
 	}
 	switch {
+	case len(unknown) > 0:
+		fmt.Fprintf(&b, ", what waits of %s could not be counted (%s)", enumerate(unknown), p.whyUnknown())
 	case p.oldest > warnAfter:
 		fmt.Fprintf(&b, ", but the oldest due job has waited for %s", Age(p.oldest))
 	case p.oldest > time.Second:
@@ -131,6 +139,16 @@ func (p *probe) working() string {
 		fmt.Fprintf(&b, "; %s", plural(n, "warning", "warnings"))
 	}
 	return b.String() + "."
+}
+
+// whyUnknown is why what waits is not known.
+func (p *probe) whyUnknown() string {
+	for _, c := range p.checked {
+		if c.Error != "" && (c.Name == checkDue || c.Name == checkSchema) {
+			return clip(c.Error, 200)
+		}
+	}
+	return "the schema could not be read"
 }
 
 // waitForOthers says what is due and waits for something else than its turn.

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/turns"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -85,6 +86,8 @@ type WorkflowState struct {
 	Silent   string            `json:"silent,omitempty"`
 	// Retrying are activities that have failed, and are tried again.
 	Retrying []RetryingActivity `json:"retrying,omitempty"`
+	// Trouble is what the database answers a worker's turn that waits for it; nil: no turn waits so.
+	Trouble *turns.Trouble `json:"trouble,omitempty"`
 	// Workers are those that polled the task queue lately, the latest first.
 	Workers []PollingWorker `json:"workers"`
 }
@@ -236,6 +239,10 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 		s.remember(info.GetMemo().GetFields())
 	}
 	for _, a := range d.GetPendingActivities() {
+		var beat turns.Heartbeat
+		if p := a.GetHeartbeatDetails().GetPayloads(); len(p) == 1 && converter.GetDefaultDataConverter().FromPayload(p[0], &beat) == nil {
+			s.Trouble = cmp.Or(s.Trouble, beat.Trouble)
+		}
 		if a.GetLastFailure() == nil || a.GetAttempt() < 2 {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -18,6 +19,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
@@ -58,9 +60,15 @@ func (mail) JobType() string { return "mail" }
 // work runs a worker of jobs until the function that it returns is called.
 func (s *stack) work() (stop func()) {
 	s.t.Helper()
+	return s.workAs(s.Pool)
+}
+
+// workAs is work with a pool of the worker's own.
+func (s *stack) workAs(pool *pgxpool.Pool) (stop func()) {
+	s.t.Helper()
 	registry := jobs.NewRegistry()
 	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[mail]) error { return nil })
-	w, err := workers.NewJobs(workers.JobsOptions{Client: s.client, Pool: s.Pool, Registry: registry, Name: "w1"})
+	w, err := workers.NewJobs(workers.JobsOptions{Client: s.client, Pool: pool, Registry: registry, Name: "w1"})
 	require.NoError(s.t, err)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)
@@ -143,6 +151,34 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	r = s.await(func(r health.Report) bool { return ofJobs(r, health.WorkflowEnded).Code != "" })
 	assert.Contains(t, ofJobs(r, health.WorkflowEnded).Says, "was terminated")
 	assert.NotNil(t, ofJobs(r, health.WorkflowEnded).Since)
+}
+
+// A worker that cannot log in any more still answers for its workflow. Its heartbeats say what it waits for.
+func TestWorkerThatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	s := withTemporal(t)
+	role := s.Name + "_worker"
+	require.NoError(t, migrations.Roles(t.Context(), s.URL))
+	s.exec(`CREATE ROLE ` + role + ` LOGIN IN ROLE daybook_worker`)
+	s.t.Cleanup(func() {
+		_, err := s.Pool.Exec(context.WithoutCancel(t.Context()), `DROP ROLE `+role)
+		assert.NoError(t, err)
+	})
+	defer s.workAs(s.As(t, role))()
+	s.start()
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'mail', '{}')`)
+	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
+
+	s.exec(`ALTER ROLE ` + role + ` PASSWORD 'another'`)
+	s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`, role)
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail', '{}')`)
+	r := s.await(func(r health.Report) bool { return ofJobs(r, health.TurnsFailing).Code != "" })
+	assert.Equal(t, health.Critical, ofJobs(r, health.TurnsFailing).Severity)
+	assert.Contains(t, r.Summary, "Nothing is worked: the worker's turns of jobs wait for the database: password authentication failed for user \""+role+"\" (SQLSTATE 28P01)")
+	assert.False(t, r.Working)
+
+	s.exec(`ALTER ROLE ` + role + ` PASSWORD 'for-a-test'`)
+	s.await(func(r health.Report) bool { return r.Working && r.Worst() == health.Info })
 }
 
 // TestTurnsFailing: an activity that fails again and again is named, with its failure.

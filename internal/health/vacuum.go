@@ -52,15 +52,11 @@ func (p *probe) snapshotFinding(s diagnosis.Snapshot, dead int64) Finding {
 	holds := fmt.Sprintf(" No row that died since can be removed: about %s dead rows in Daybook's tables.", grouped(dead))
 	switch s.What {
 	case diagnosis.Session:
-		whose := "of " + clip(s.User, 60)
-		if s.Application != "" {
-			whose += ", " + clip(s.Application, 60)
-		}
 		query := ""
 		if s.Query != "" {
 			query = " Its last statement: " + clip(s.Query, 120) + "."
 		}
-		f.Says = fmt.Sprintf("A transaction is open for %s: process %s (%s, %s).%s%s", Age(age), s.Name, whose, s.State, query, holds)
+		f.Says = fmt.Sprintf("A transaction is open for %s: process %s%s.%s%s", Age(age), s.Name, whose(s.User, s.Application, s.State), query, holds)
 		f.Todo = "End it where it was begun. If that cannot be: `SELECT pg_terminate_backend(" + s.Name + ")` rolls it back."
 	case diagnosis.Prepared:
 		f.Says = fmt.Sprintf("The prepared transaction %s of %s is open for %s.%s", clip(s.Name, 80), clip(s.User, 60), Age(age), holds)

@@ -101,6 +101,20 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
+// whose says of a session what the role may see of it.
+func whose(user, application, state string) string {
+	var known []string
+	for _, s := range []string{user, application, state} {
+		if s != "" {
+			known = append(known, clip(s, 60))
+		}
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(known, ", ") + ")"
+}
+
 // shell quotes a word of a command for a shell, if it has to be.
 func shell(word string) string {
 	plain := func(r rune) bool {

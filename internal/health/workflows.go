@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -79,7 +80,7 @@ func (p *probe) temporalUnavailable(err error) Finding {
 // severity is that of something that stops a kind: critical when work waits for it or may.
 func (p *probe) severity(kind string) Severity {
 	switch {
-	case !p.databaseAnswers, p.open[kind]:
+	case !p.known[kind], p.open[kind]:
 		return Critical
 	case p.used[kind]:
 		return Warning
@@ -125,10 +126,23 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 	return append(found, p.failing(s)...)
 }
 
+// troubleFrom is from when on a worker that waits for the database is named: shorter outages pass.
+const troubleFrom = 5 * time.Second
+
 // failing looks for activities that fail again and again.
 func (p *probe) failing(s WorkflowState) []Finding {
 	const fewAttempts = 3
 	var found []Finding
+	if t := s.Trouble; t != nil && p.clock().Sub(t.Since) > troubleFrom {
+		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Since: moment(t.Since)}
+		if f.Severity == Info {
+			f.Severity = Warning
+		}
+		f.Says = fmt.Sprintf("The worker's turns of %s wait for the database: %s", s.Kind, ended(clip(t.Says, 300)))
+		f.Todo = "Mend what the database answers: the password and the rights of the worker's role, the address in the worker's environment, the limit of connections. It is tried again all " +
+			"the time; a worker with another environment has to be restarted."
+		return append(found, f)
+	}
 	for _, r := range s.Retrying {
 		if r.Attempt <= fewAttempts {
 			continue

@@ -15,6 +15,19 @@ type Stale struct {
 	Worker string
 }
 
+// liveStatements say of each kind whether a worker holds a lease that has not expired.
+var liveStatements = map[string]string{
+	"accounting": `SELECT EXISTS (SELECT FROM daybook.accounting_work_queue q WHERE q.state = 'leased' AND q.last_attempted_at > statement_timestamp() - interval '10 seconds')`,
+	"jobs":       `SELECT EXISTS (SELECT FROM daybook.jobs q WHERE q.state = 'leased' AND q.last_attempted_at > statement_timestamp() - interval '10 seconds')`,
+	"tasks":      `SELECT EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > statement_timestamp())`,
+}
+
+// LiveLeases says whether a worker works a job of a kind for longer than a moment: then a job may take minutes.
+func LiveLeases(ctx context.Context, q store.Querier, kind string) (live bool, err error) {
+	err = q.QueryRow(ctx, liveStatements[kind]).Scan(&live)
+	return live, store.Wrap("look for leases", err)
+}
+
 // staleStatements count, of each kind, leases that expired more than $1 seconds ago; $2 is Most.
 var staleStatements = map[string]string{
 	"accounting": `
