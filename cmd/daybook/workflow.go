@@ -49,7 +49,7 @@ type workflowsOf struct {
 func (f *workflowsOf) add(command *cobra.Command, waits bool) {
 	command.Args = cobra.ArbitraryArgs
 	command.Flags().StringArrayVar(&f.kinds, "kind", nil, "the kind of queue: "+strings.Join(kindNames(), ", ")+"; may be repeated, or given as an argument")
-	command.Flags().StringVar(&f.id, "id", "", "the workflow's id, with one kind (default the documented one, such as "+accountingLoop.id+")")
+	command.Flags().StringVar(&f.id, "id", "", "the workflow's id, with one kind (default the documented one, such as "+accountingLoop.id+", and others that run)")
 	if waits {
 		command.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait until it is so")
 		command.Flags().BoolVar(&f.noWait, "no-wait", false, "do not wait until it is so")
@@ -78,14 +78,14 @@ func (f *workflowsOf) resolve(args []string) (which []health.Workflow, named boo
 	if len(which) != 1 {
 		return nil, false, usagef("--id names one workflow: say of which kind")
 	}
-	which[0].ID = f.id
+	which[0].ID, which[0].Exact = f.id, true
 	return which, true, nil
 }
 
 // askedFor is how long Temporal may take to answer one question of a command.
 const askedFor = 5 * time.Second
 
-// running asks Temporal for the workflows, and returns those that run. Kinds that were named must run; of all kinds at least one.
+// running asks Temporal for the workflows, and returns those that run, all of each kind. Kinds that were named must run; of all kinds at least one.
 func running(ctx context.Context, c client.Client, which []health.Workflow, named bool) ([]health.WorkflowState, error) {
 	states, err := health.Workflows(ctx, c, which, askedFor)
 	if err != nil {
@@ -102,7 +102,14 @@ func running(ctx context.Context, c client.Client, which []health.Workflow, name
 	if len(idle) > 0 && (named || len(on) == 0) {
 		return nil, tagged(errNoWorkflow, "the workflow of %s does not run: start it with `daybook workflow start --kind %s`", strings.Join(idle, ", "), idle[0])
 	}
-	return on, nil
+	var all []health.WorkflowState
+	for _, s := range on {
+		for _, id := range s.Runs() {
+			s.ID = id
+			all = append(all, s)
+		}
+	}
+	return all, nil
 }
 
 // workflowChange is what a command did to a workflow, for programs.
@@ -127,8 +134,12 @@ func change(s health.WorkflowState, result, says string) workflowChange {
 // emitChanges prints what was done, a line a workflow.
 func (a *app) emitChanges(changes []workflowChange) error {
 	return a.emit(map[string]any{"workflows": changes}, func(w io.Writer) error {
-		for _, c := range changes {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", c.Kind, terminal.OneLine(c.Says)); err != nil {
+		for i, c := range changes {
+			kind := c.Kind
+			if slices.ContainsFunc(slices.Delete(slices.Clone(changes), i, i+1), func(o workflowChange) bool { return o.Kind == c.Kind }) {
+				kind += " (" + terminal.OneLine(c.WorkflowID) + ")"
+			}
+			if _, err := fmt.Fprintf(w, "%s: %s\n", kind, terminal.OneLine(c.Says)); err != nil {
 				return err
 			}
 		}

@@ -53,6 +53,9 @@ func (a *app) printWorkflow(w io.Writer, s health.WorkflowState) error {
 	add := func(name, format string, args ...any) {
 		lines = append(lines, fmt.Sprintf("  %-11s ", name)+terminal.OneLine(fmt.Sprintf(format, args...)))
 	}
+	if len(s.Others) > 0 {
+		add("runs too", "%s (`--id` shows one of them)", strings.Join(s.Others, ", "))
+	}
 	add("task queue", "%s", s.TaskQueue)
 	if s.RunID != "" {
 		add("run", "%s, since %s", s.RunID, optionalTime(s.StartedAt))

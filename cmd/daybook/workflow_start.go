@@ -74,7 +74,7 @@ func workflowStartCommand(a *app) *cobra.Command {
 				}
 			}
 			return a.withTemporal(c.Context(), func(temporal client.Client) error {
-				return a.startWorkflows(c, temporal, which, of.id != "", given)
+				return a.startWorkflows(c, temporal, which, given)
 			})
 		},
 	}
@@ -84,17 +84,14 @@ func workflowStartCommand(a *app) *cobra.Command {
 	return command
 }
 
-// startWorkflows starts those that do not run, and says of the others that they do. exactly: a run under another id does not count.
-func (a *app) startWorkflows(c *cobra.Command, temporal client.Client, which []health.Workflow, exactly bool, given workflows.ConfigureInput) error {
+// startWorkflows starts those that do not run, and says of the others that they do.
+func (a *app) startWorkflows(c *cobra.Command, temporal client.Client, which []health.Workflow, given workflows.ConfigureInput) error {
 	states, err := health.Workflows(c.Context(), temporal, which, askedFor)
 	if err != nil {
 		return err
 	}
 	var changes []workflowChange
-	for i, s := range states {
-		if exactly && s.ID != which[i].ID {
-			s = health.WorkflowState{Workflow: which[i], State: health.NeverStarted, Workers: s.Workers}
-		}
+	for _, s := range states {
 		change, err := startWorkflow(c, temporal, s, given)
 		if err != nil {
 			return err

@@ -95,6 +95,42 @@ func TestWorkflowCommands(t *testing.T) {
 	assert.Zero(t, (<-ended).exit)
 }
 
+// TestWorkflowCommandsActOnEveryRun: a workflow of the same kind that was started under another id is paused, resumed and configured as well; --id means one.
+func TestWorkflowCommandsActOnEveryRun(t *testing.T) {
+	server := temporaltest.Shared(t)
+	inNamespace(t, server, server.Namespace(t))
+	b := setup(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan result, 1)
+	go func() { ended <- call(ctx, "", "--database-url", b.URL, "worker") }()
+	defer func() {
+		stop()
+		assert.Zero(t, (<-ended).exit)
+	}()
+	changesOf(t, "start", "jobs")
+	changesOf(t, "start", "jobs", "--id", "by-hand")
+	require.Eventually(t, func() bool { return len(shown(t, "jobs").Others) == 1 }, time.Minute, 100*time.Millisecond, "Temporal lists it")
+	assert.Contains(t, b.ok("workflow", "show", "jobs"), "by-hand")
+
+	says := b.ok("workflow", "pause", "jobs")
+	assert.Contains(t, says, "jobs (job-queue-worker-production): paused;")
+	assert.Contains(t, says, "jobs (by-hand): paused;")
+	paused := func(id string) bool {
+		var said struct{ Workflows []health.WorkflowState }
+		b.json(&said, "workflow", "show", "jobs", "--id", id)
+		return said.Workflows[0].Paused
+	}
+	assert.True(t, paused("by-hand"))
+	assert.Contains(t, b.ok("workflow", "configure", "jobs", "--batch-size", "7"), "jobs (by-hand): batches of 7,")
+	assert.NotContains(t, b.ok("workflow", "resume", "jobs", "--id", "by-hand"), "production")
+	assert.False(t, paused("by-hand"))
+	assert.True(t, paused("job-queue-worker-production"))
+	says = b.ok("workflow", "cancel", "jobs")
+	assert.Contains(t, says, "jobs (job-queue-worker-production): ended")
+	assert.Contains(t, says, "jobs (by-hand): ended")
+	assert.Equal(t, failure.ExitNotFound, b.run("workflow", "pause", "jobs", "--id", "never-started").exit)
+}
+
 func TestWorkflowUsage(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
 	for _, args := range [][]string{

@@ -9,12 +9,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/workflows"
 )
 
 // TestOverview shows what is wrong with where to look, how the queues stand, and what failed, from the gauges and the history.
@@ -126,6 +130,33 @@ func TestTokensPage(t *testing.T) {
 	require.Contains(t, body, "is revoked")
 	_, err = tokens.Find(t.Context(), s.Pool, secret)
 	require.ErrorIs(t, err, tokens.ErrRefused)
+}
+
+// TestPauseOfEveryRun: the button pauses each workflow of the kind that runs, also when only another id than the documented one does.
+func TestPauseOfEveryRun(t *testing.T) {
+	t.Parallel()
+	server := temporaltest.Shared(t)
+	c := server.Client(t, server.Namespace(t))
+	s := newSiteOn(t, c)
+	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
+	signals := func(id string) (n int) {
+		for events := c.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+			e, err := events.Next()
+			require.NoError(t, err)
+			if e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.SignalPause {
+				n++
+			}
+		}
+		return n
+	}
+	for _, id := range []string{"by-hand", "by-hand-2"} {
+		_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow, workflows.Input{})
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		status, body := s.post("/console/workers/jobs/pause", url.Values{"next": {"/console/workers"}})
+		return status == http.StatusOK && strings.Contains(body, "Paused") && signals("by-hand") > 0 && signals("by-hand-2") > 0
+	}, time.Minute, 10*time.Millisecond, "Temporal lists them a moment late")
 }
 
 // TestPagesWithoutTemporal say that they do not know, and their buttons refuse.

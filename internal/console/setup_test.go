@@ -10,14 +10,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/console"
+	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.Main(m, temporaltest.Stop) }
 
 // site is a console on a database of its own, and a browser of the plainest kind: it keeps cookies and follows redirects.
 type site struct {
@@ -29,11 +31,17 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return newSiteOn(t, nil)
+}
+
+// newSiteOn is newSite with Temporal.
+func newSiteOn(t *testing.T, temporal client.Client) *site {
+	t.Helper()
 	db := pgtest.New(t)
 	list, err := listing.New(db.Pool)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, list.Close()) })
-	server := httptest.NewServer(console.New(console.Options{Pool: db.Pool, Listing: list}))
+	server := httptest.NewServer(console.New(console.Options{Pool: db.Pool, Listing: list, Temporal: temporal}))
 	t.Cleanup(server.Close)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)

@@ -175,10 +175,28 @@ func (c *console) signalRun(signal, text string) func(ctx context.Context, r *re
 		if err != nil {
 			return d, err
 		}
-		err = c.withTemporal(ctx, func(ctx context.Context) error { return c.Temporal.SignalWorkflow(ctx, w.ID, "", signal, nil) })
+		err = c.eachRun(ctx, w, func(ctx context.Context, id string) error { return c.Temporal.SignalWorkflow(ctx, id, "", signal, nil) })
 		c.health.forget()
 		return d, err
 	}
+}
+
+// eachRun calls f for each workflow of the kind that runs, under whatever id; without any for the documented one, of which Temporal then says how it stands.
+func (c *console) eachRun(ctx context.Context, w health.Workflow, f func(ctx context.Context, id string) error) error {
+	return c.withTemporal(ctx, func(ctx context.Context) error {
+		states, err := health.Workflows(ctx, c.Temporal, []health.Workflow{w}, healthTimeout)
+		if err != nil {
+			return err
+		}
+		ids := states[0].Runs()
+		if len(ids) == 0 {
+			ids = []string{w.ID}
+		}
+		for _, id := range ids {
+			err = errors.Join(err, f(ctx, id))
+		}
+		return err
+	})
 }
 
 func (c *console) configureRun(ctx context.Context, r *request) (done, error) {
@@ -199,9 +217,9 @@ func (c *console) configureRun(ctx context.Context, r *request) (done, error) {
 		}
 		*into, d.Details[name] = &n, n
 	}
-	return d, c.withTemporal(ctx, func(ctx context.Context) error {
+	return d, c.eachRun(ctx, w, func(ctx context.Context, id string) error {
 		handle, err := c.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: w.ID, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: id, UpdateName: workflows.UpdateConfigure, Args: []any{in}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err == nil {
 			err = handle.Get(ctx, nil)

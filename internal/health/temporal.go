@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -29,6 +28,8 @@ type Workflow struct {
 	ID        string `json:"workflow_id"`
 	Type      string `json:"type"`
 	TaskQueue string `json:"task_queue"`
+	// Exact: no run under another id is meant.
+	Exact bool `json:"-"`
 
 	// fleet is whose it is, own the task queue of the kind.
 	fleet, own string
@@ -70,6 +71,8 @@ type WorkflowState struct {
 	Workflow
 	State RunState `json:"state"`
 	RunID string   `json:"run_id,omitempty"`
+	// Others are the ids of further workflows of the kind that run.
+	Others []string `json:"other_workflow_ids,omitempty"`
 	// StartedAt is when the run began, ClosedAt when it ended; Ended says how ("cancelled", "failed" …), and Failure why.
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	ClosedAt  *time.Time `json:"closed_at,omitempty"`
@@ -104,6 +107,14 @@ func (s WorkflowState) Live(now time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// Runs are the ids of all the workflows of the kind that run.
+func (s WorkflowState) Runs() []string {
+	if s.State != Running {
+		return nil
+	}
+	return append([]string{s.ID}, s.Others...)
 }
 
 // pollsEvery is within what time a worker that lives polls again: a poll ends after a minute.
@@ -164,17 +175,22 @@ func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout t
 
 func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
 	s = WorkflowState{Workflow: w, State: NeverStarted, Workers: []PollingWorker{}}
-	d, err := describeWorkflow(ctx, c, w.ID, timeout)
+	var d *workflowservice.DescribeWorkflowExecutionResponse
+	var both sync.WaitGroup
+	both.Go(func() { d, err = describeWorkflow(ctx, c, w.ID, timeout) })
+	if !w.Exact {
+		both.Go(func() { s.Others = listOthers(ctx, c, w, timeout) })
+	}
+	both.Wait()
 	if err != nil {
 		return s, err
 	}
 	if d != nil {
 		s.describe(d)
 	}
-	if s.State != Running {
-		s.findOther(ctx, c, timeout)
+	if s.State != Running && len(s.Others) > 0 {
+		s.takeOther(ctx, c, timeout)
 	}
-	var both sync.WaitGroup
 	both.Go(func() {
 		if s.State == Running {
 			s.query(ctx, c, timeout)
@@ -198,25 +214,32 @@ func describeWorkflow(ctx context.Context, c client.Client, id string, timeout t
 	return d, err
 }
 
-// findOther looks for a run of the kind's workflow under another id than the documented one. Temporal lists runs a moment late, and may be set up not to
-// list them at all: then there is none.
-func (s *WorkflowState) findOther(ctx context.Context, c client.Client, timeout time.Duration) {
+// listOthers lists the workflows of the kind that run under other ids. Temporal lists runs a moment late, and may be set up not to list them at all: then
+// there is none.
+func listOthers(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (ids []string) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	list, err := c.ListWorkflow(asking, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 100, Query: "WorkflowType = '" + s.Type + "' AND ExecutionStatus = 'Running'",
+		PageSize: 100, Query: "WorkflowType = '" + w.Type + "' AND ExecutionStatus = 'Running'",
 	})
 	if err != nil {
-		return
+		return nil
 	}
-	runs := slices.DeleteFunc(list.GetExecutions(), func(e *workflow.WorkflowExecutionInfo) bool { return s.isOthers(e.GetTaskQueue()) })
-	if len(runs) == 0 {
-		return
+	for _, e := range list.GetExecutions() {
+		if id := e.GetExecution().GetWorkflowId(); id != w.ID && !w.isOthers(e.GetTaskQueue()) {
+			ids = append(ids, id)
+		}
 	}
-	id := runs[0].GetExecution().GetWorkflowId()
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// takeOther takes the first of the others in the place of a workflow that does not run.
+func (s *WorkflowState) takeOther(ctx context.Context, c client.Client, timeout time.Duration) {
+	id := s.Others[0]
 	d, err := describeWorkflow(ctx, c, id, timeout)
 	if err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		s.ID = id
+		s.ID, s.Others = id, s.Others[1:]
 		s.describe(d)
 	}
 }
