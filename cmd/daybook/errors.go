@@ -64,6 +64,10 @@ func (a *app) report(ctx context.Context, err error, command string) int {
 	case failure.Usage:
 		message += "\nSee `" + command + " --help`."
 	case failure.DatabaseUnavailable:
+		if store.LacksConnections(err) {
+			message += "\n" + store.ConnectionsAdvice
+			break
+		}
 		message += "\nCheck that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it, then try again."
 	case failure.DatabaseRefuses:
 		message += "\nCheck the user, the password and the database's name in DAYBOOK_DATABASE_URL."

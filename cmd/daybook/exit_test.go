@@ -164,6 +164,22 @@ func TestWorkerEndsWhenTheDatabaseRefusesIt(t *testing.T) {
 	}
 }
 
+func TestNoConnectionIsLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	role := b.Name + "_crowd"
+	_, err := b.Pool.Exec(t.Context(), `CREATE ROLE `+role+` LOGIN CONNECTION LIMIT 0`)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := b.Pool.Exec(context.WithoutCancel(t.Context()), `DROP ROLE `+role)
+		assert.NoError(t, err)
+	})
+	r := call(t.Context(), "", "--database-url", b.As(t, role).Config().ConnString(), "status")
+	assert.Equal(t, failure.ExitUnavailable, r.exit, r.err)
+	assert.Contains(t, r.err, "\nRaise max_connections")
+	assert.NotContains(t, r.err, "Check that PostgreSQL runs")
+}
+
 func TestDemoRefusesADatabaseInUse(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

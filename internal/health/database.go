@@ -222,6 +222,8 @@ func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
 	case store.RefusesConnection(err):
 		f.Says = "The database refuses the connection: " + sentence(err) + "."
 		f.Todo = "Check the user, the password and the database's name in DAYBOOK_DATABASE_URL."
+	case store.LacksConnections(err):
+		f.Says, f.Todo = "The database has no connection left for this role: "+sentence(err)+".", store.ConnectionsAdvice
 	case err != nil:
 		f.Says = "The database does not answer: " + sentence(err) + "."
 	case standby:

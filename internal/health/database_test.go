@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 func TestNothingIsWrong(t *testing.T) {
@@ -34,6 +36,22 @@ func TestDatabaseUnavailable(t *testing.T) {
 	assert.NotContains(t, f.Says, "secret")
 	assert.False(t, r.Working)
 	assert.Contains(t, r.Summary, "Nothing is worked: the database does not answer")
+}
+
+func TestNoConnectionIsLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	role := b.Name + "_crowd"
+	b.exec(`CREATE ROLE ` + role + ` LOGIN CONNECTION LIMIT 0`)
+	t.Cleanup(func() {
+		_, err := b.Pool.Exec(context.WithoutCancel(t.Context()), `DROP ROLE `+role)
+		assert.NoError(t, err)
+	})
+	pool := b.As(t, role)
+	f := one(t, health.Check(t.Context(), health.Options{Pool: pool}), health.DatabaseUnavailable)
+	assert.Contains(t, f.Says, "The database has no connection left for this role: ")
+	assert.Contains(t, f.Todo, "max_connections")
+	assert.Contains(t, store.Explain(pool.Ping(t.Context())), "too many connections for role \""+role+"\" (SQLSTATE 53300). Raise max_connections")
 }
 
 func TestSchema(t *testing.T) {

@@ -165,6 +165,13 @@ func RefusesConnection(err error) bool {
 	return isConnectError(err) && (strings.HasPrefix(state, "28") || state == "3D000" || state == "42501")
 }
 
+// ConnectionsAdvice is what to do about LacksConnections.
+const ConnectionsAdvice = "Raise max_connections, or the limit of the role or of the database, or lower pool_max_conns in the workers' addresses: docs/operating.md#start says how many " +
+	"connections a worker opens."
+
+// LacksConnections reports whether no connection could be made because the server, the role or the database has as many as it may have.
+func LacksConnections(err error) bool { return SQLState(err) == "53300" }
+
 // SQLState returns the SQLSTATE of a database error, or the empty string.
 func SQLState(err error) string {
 	if pg := pgError(err); pg != nil {

@@ -26,6 +26,9 @@ func Explain(err error) string {
 		}
 	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		cause = pg.Message + " (SQLSTATE " + pg.Code + ")"
+		if LacksConnections(err) {
+			cause += ". " + ConnectionsAdvice
+		}
 	} else {
 		return err.Error()
 	}
