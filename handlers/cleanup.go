@@ -116,7 +116,7 @@ type cleanupStep struct {
 	days int
 }
 
-// days are the ages that the payload has, by the name of the rows; 0: they are not removed.
+// days are the ages that the payload has, by the name of the rows; 0: the default.
 func (c *Cleanup) days(name string) int {
 	return map[string]int{"jobs": c.JobsDays, "receipts": c.ReceiptsDays, "attempts": c.AttemptsDays, "tasks": c.TasksDays}[name]
 }

@@ -72,6 +72,10 @@ func TestCleanupRemovesWhatIsOld(t *testing.T) {
 	assert.Equal(t, 3+2+2+3, b.left("daybook.webhook_deliveries"))
 	assert.Equal(t, 3+2+2+3+1, b.left("daybook.attempts"))
 
+	b.exec(`SELECT daybook.enqueue_job('` + org + `', 'cleanup', '{"jobs_days": 0}')`)
+	b.work()
+	assert.Equal(t, 3, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND type <> 'cleanup' AND org_id = '`+org+`'`), "0 is the default")
+
 	r = result[CleanupResult](t, b.run(Cleanup{JobsDays: 15}))
 	assert.Equal(t, CleanupResult{Jobs: 3, Attempts: 3, Receipts: 3}, r)
 	r = result[CleanupResult](t, b.run(Cleanup{}))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/failure"
 )
@@ -31,6 +32,13 @@ func TestQueues(t *testing.T) {
 	b.json(&paused, "queues", "pause", "bank")
 	assert.NotNil(t, paused.PausedAt)
 	b.ok("queues", "resume", "bank")
+	// A worker that was started anew is one worker; what operations by SQL claim is none.
+	_, err := b.Pool.Exec(t.Context(), `INSERT INTO daybook.job_workers (id, name, types, fleet)
+SELECT w.id, w.name, '{mail}', f.id FROM daybook.fleets f, (VALUES ('1', 'a'), ('2', 'a'), ('3', 'b'), ('async-operations', 'async operations by SQL')) w (id, name) WHERE f.name = 'shop'`)
+	require.NoError(t, err)
+	var listed struct{ Queues []struct{ Workers int } }
+	b.json(&listed, "queues", "list", "bank")
+	assert.Equal(t, 2, listed.Queues[0].Workers)
 	assert.Contains(t, b.ok("queues", "list"), "bank")
 	assert.Equal(t, failure.ExitConflict, b.run("queues", "create", "bank").exit)
 	assert.Equal(t, failure.ExitNotFound, b.run("queues", "set", "none").exit)

@@ -98,7 +98,7 @@ type Finding struct {
 	// Runbook is the anchor of the finding's section of docs/runbook.md and docs/doctor.md.
 	Runbook string `json:"runbook"`
 
-	// stalled: the jobs that it is about should have been worked, and nothing of their kind is.
+	// stalled: jobs that are due are not worked because of it, whatever its code and severity.
 	stalled bool
 }
 
@@ -107,7 +107,7 @@ func (f Finding) stops() bool {
 	switch f.Code {
 	case DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing, TableLocked, TemporalUnavailable, WorkflowNotStarted,
 		WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing:
-		return f.Severity == Critical
+		return f.Severity == Critical || f.stalled
 	default:
 		return f.stalled
 	}

@@ -12,7 +12,7 @@ func TestWhatNamedQueuesHoldBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`
-INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}');
+INSERT INTO daybook.job_workers (id, name, types) VALUES ('w', 'w', '{mail}'), ('async-operations', 'async operations by SQL', '{mail}');
 SELECT daybook.set_queue('reports'), daybook.set_queue('print', 'printers'), daybook.set_queue('narrow', NULL, 1), daybook.set_queue('slow', NULL, NULL, 1, 60), daybook.set_queue('plain'), daybook.set_queue('shared', per_process => 1);
 SELECT daybook.pause_queue('reports'), daybook.pause_queue('plain');
 INSERT INTO daybook.queue_rates (queue, starts, at) VALUES ('slow', 0, now());

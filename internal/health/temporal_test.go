@@ -117,7 +117,12 @@ func TestWhetherWorkIsDone(t *testing.T) {
 	s.start()
 	r = s.check()
 	assert.Empty(t, ofJobs(r, health.WorkflowNotStarted).Code)
-	assert.Equal(t, "Nothing is worked: no worker polls job-queue. Start `daybook worker`.", r.Summary)
+	assert.Equal(t, health.Warning, ofJobs(r, health.NoWorker).Severity, "a worker may be about to poll")
+	assert.Regexp(t, "^Nothing is worked: no worker polls job-queue yet: its workflow was started .* ago. Start `daybook worker`, unless one is starting: it polls within seconds.$", r.Summary)
+	assert.False(t, r.Working)
+	later := health.Check(t.Context(), health.Options{Temporal: s.client, Timeout: 2 * time.Second, Now: func() time.Time { return time.Now().Add(20 * time.Second) }})
+	assert.Equal(t, health.Critical, ofJobs(later, health.NoWorker).Severity, "without a database the time is this machine's")
+	assert.Equal(t, "No worker polls job-queue.", ofJobs(later, health.NoWorker).Says)
 
 	stop := s.work()
 	r = s.await(func(r health.Report) bool {

@@ -159,6 +159,9 @@ func (p *probe) failing(s WorkflowState) []Finding {
 	return found
 }
 
+// startGrace is for how long after its workflow's start a worker may be about to poll for the first time.
+const startGrace = 15 * time.Second
+
 // workers looks whether workers poll for a kind, and answer.
 func (p *probe) workers(s WorkflowState) []Finding {
 	live := s.Live(p.clock())
@@ -179,6 +182,10 @@ func (p *probe) workers(s WorkflowState) []Finding {
 		f.Todo = "Look whether the process runs and what its log says; start `daybook worker` if it does not."
 	case len(s.Workers) > 0:
 		f.Says = fmt.Sprintf("%s%s: the last one, %s, polled %s ago.", noPoller, s.TaskQueue, clip(s.Workers[0].Name, 80), Age(p.clock().Sub(s.Workers[0].LastPoll)))
+	case s.State == Running && s.StartedAt != nil && p.clock().Sub(*s.StartedAt) < startGrace:
+		f.stalled, f.Severity = f.Severity == Critical, Warning
+		f.Says = fmt.Sprintf("%s%s yet: its workflow was started %s ago.", noPoller, s.TaskQueue, Age(p.clock().Sub(*s.StartedAt)))
+		f.Todo = "Start `daybook worker`, unless one is starting: it polls within seconds."
 	default:
 		f.Says = noPoller + s.TaskQueue + "."
 	}

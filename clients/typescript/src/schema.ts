@@ -1583,7 +1583,7 @@ export interface components {
             rateSeconds?: number;
             /**
              * Format: int64
-             * @description The workers of its fleet that were heard of in the last five minutes
+             * @description The workers of its fleet that were heard of in the last five minutes, by name
              */
             workers: number;
         } & {
