@@ -29,7 +29,7 @@ type AccountingPage struct {
 
 // AccountingJobs lists accounting jobs by when they were first enqueued, the last one first. Errors: ErrInvalid.
 func (r *Reader) AccountingJobs(ctx context.Context, f AccountingFilter, p Page) (AccountingPage, error) {
-	limit, err := p.limit()
+	limit, err := r.limit(p)
 	if err != nil {
 		return AccountingPage{}, err
 	}
@@ -55,7 +55,10 @@ type AccountingDetail struct {
 // AccountingJob reads the job of a document. Errors: ErrJobNotFound.
 func (r *Reader) AccountingJob(ctx context.Context, org, document string) (AccountingDetail, error) {
 	var d AccountingDetail
-	var err error
+	err := r.made()
+	if err != nil {
+		return d, err
+	}
 	if d.AccountingJob, err = r.listing.AccountingJob(ctx, org, document); err != nil {
 		return d, err
 	}

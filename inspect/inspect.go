@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 )
@@ -19,6 +20,8 @@ var (
 	ErrJobNotFound = store.ErrJobNotFound
 	// ErrTaskNotFound: there is no such task; it may be in the archive.
 	ErrTaskNotFound = store.ErrTaskNotFound
+	// ErrNotMade: a method was called on the zero value of Reader.
+	ErrNotMade = failure.New(failure.Misuse, "inspect: the Reader is a zero value: make it by New")
 )
 
 const (
@@ -36,15 +39,18 @@ type Page struct {
 	Cursor string
 }
 
-// limit is the page's limit, or why it is none.
-func (p Page) limit() (int, error) {
+// limit is the page's limit, or why there is none.
+func (r *Reader) limit(p Page) (int, error) {
+	if err := r.made(); err != nil {
+		return 0, err
+	}
 	if p.Limit < 0 || p.Limit > MaxLimit {
 		return 0, store.Refuse(ErrInvalid, fmt.Sprintf("the limit is %d", p.Limit), fmt.Sprintf("want 1 to %d; 0 is %d", MaxLimit, DefaultLimit))
 	}
 	return cmp.Or(p.Limit, DefaultLimit), nil
 }
 
-// Reader reads jobs. It is safe for concurrent use.
+// Reader reads jobs. Make it by New: the methods of its zero value return ErrNotMade. It is safe for concurrent use.
 type Reader struct{ listing *listing.Listing }
 
 // New returns a reader on a pool, which stays the caller's to close. Close the reader first.
@@ -59,5 +65,18 @@ func New(pool *pgxpool.Pool) (*Reader, error) {
 	return &Reader{l}, nil
 }
 
+// made returns ErrNotMade for what New has not made.
+func (r *Reader) made() error {
+	if r == nil || r.listing == nil {
+		return ErrNotMade
+	}
+	return nil
+}
+
 // Close ends the reader; the pool stays open.
-func (r *Reader) Close() error { return r.listing.Close() }
+func (r *Reader) Close() error {
+	if err := r.made(); err != nil {
+		return err
+	}
+	return r.listing.Close()
+}

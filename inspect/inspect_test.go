@@ -72,6 +72,24 @@ func TestWrongPages(t *testing.T) {
 	require.ErrorIs(t, err, inspect.ErrTaskNotFound)
 }
 
+// The zero value, and a Reader that is nil, say that New makes one.
+func TestAReaderThatWasNotMade(t *testing.T) {
+	t.Parallel()
+	for _, r := range []*inspect.Reader{nil, {}} {
+		said := map[string]error{"Close": r.Close()}
+		_, said["Jobs"] = r.Jobs(t.Context(), inspect.JobFilter{}, inspect.Page{})
+		_, said["Job"] = r.Job(t.Context(), "acme", "j")
+		_, said["AccountingJobs"] = r.AccountingJobs(t.Context(), inspect.AccountingFilter{}, inspect.Page{})
+		_, said["AccountingJob"] = r.AccountingJob(t.Context(), "acme", "d")
+		_, said["Tasks"] = r.Tasks(t.Context(), inspect.TaskFilter{}, inspect.Page{})
+		_, said["Task"] = r.Task(t.Context(), 1)
+		_, said["TaskHistory"] = r.TaskHistory(t.Context(), 1, inspect.Page{})
+		for method, err := range said {
+			require.ErrorIs(t, err, inspect.ErrNotMade, method)
+		}
+	}
+}
+
 // Jobs are found by their queue and by what they wait for, and the history of a task has its facts.
 func TestWhatWaits(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ type JobPage struct {
 //
 // Errors: ErrInvalid.
 func (r *Reader) Jobs(ctx context.Context, f JobFilter, p Page) (JobPage, error) {
-	limit, err := p.limit()
+	limit, err := r.limit(p)
 	if err != nil {
 		return JobPage{}, err
 	}
@@ -92,6 +92,9 @@ type JobDetail struct {
 
 // Job reads a background job by its id: of an organization, or of any when org is empty. Errors: ErrJobNotFound.
 func (r *Reader) Job(ctx context.Context, org, id string) (JobDetail, error) {
+	if err := r.made(); err != nil {
+		return JobDetail{}, err
+	}
 	d, err := r.listing.Job(ctx, org, id, listing.HistoryPage{Limit: DefaultLimit})
 	waits := make([]WaitsFor, len(d.WaitsFor))
 	for i, w := range d.WaitsFor {

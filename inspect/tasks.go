@@ -45,7 +45,7 @@ type TaskPage struct {
 // Tasks lists tasks: completed ones by when they were completed, failed ones by their last error, all others by when they were enqueued, the last one
 // first. Errors: ErrInvalid.
 func (r *Reader) Tasks(ctx context.Context, f TaskFilter, p Page) (TaskPage, error) {
-	limit, err := p.limit()
+	limit, err := r.limit(p)
 	if err != nil {
 		return TaskPage{}, err
 	}
@@ -78,6 +78,9 @@ type TaskDetail struct {
 
 // Task reads a task. Errors: ErrTaskNotFound.
 func (r *Reader) Task(ctx context.Context, id int64) (TaskDetail, error) {
+	if err := r.made(); err != nil {
+		return TaskDetail{}, err
+	}
 	d, err := r.listing.Task(ctx, id)
 	return TaskDetail{Task: task(&d.ListedTask), Payload: d.Payload, Errors: d.Errors, Worker: d.Worker, Stuck: d.Stuck}, err
 }
@@ -103,7 +106,7 @@ type TaskHistoryPage struct {
 
 // TaskHistory lists what happened to a task, the newest first. Errors: ErrTaskNotFound, ErrInvalid.
 func (r *Reader) TaskHistory(ctx context.Context, id int64, p Page) (TaskHistoryPage, error) {
-	limit, err := p.limit()
+	limit, err := r.limit(p)
 	if err != nil {
 		return TaskHistoryPage{}, err
 	}

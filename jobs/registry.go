@@ -233,6 +233,8 @@ func (r *Registry) check(jobType string, p Policy, noHandler bool, longest time.
 		panic(fmt.Sprintf("jobs: the policy of %s has a negative value: leave a field out for its default", jobType))
 	case p.MaxAttempts > models.MaxJobAttempts:
 		panic(fmt.Sprintf("jobs: MaxAttempts of %s is %d and may be %d", jobType, p.MaxAttempts, models.MaxJobAttempts))
+	case !store.ValidText(p.Owner):
+		panic(fmt.Sprintf("jobs: Owner of %s is %q: %v", jobType, p.Owner, queue.ErrInvalidText))
 	case p.Timeout > longest:
 		panic(fmt.Sprintf("jobs: Timeout of %s is %s and may be %s: split its work into several jobs, or store how far it has come and return jobs.Snooze",
 			jobType, p.Timeout, longest))

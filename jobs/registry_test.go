@@ -46,10 +46,11 @@ func TestRegistrationsThatCannotWork(t *testing.T) {
 			require.NoError(t, r.Started())
 			jobs.Register(r, jobs.Policy{}, nothing)
 		}, "greet is registered after the worker has started", "before Run"},
-		"six hours":         {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{Timeout: 6 * time.Hour}, nothing) }, "Timeout of greet is 6h0m0s and may be 2h0m0s", "split its work"},
-		"two hours in bulk": {func(r *jobs.Registry) { jobs.RegisterBulk(r, jobs.Policy{Timeout: 2 * time.Hour}, nothingInBulk) }, "may be 1h0m0s", "split its work"},
-		"negative":          {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{Timeout: -1}, nothing) }, "the policy of greet has a negative value", "leave a field out"},
-		"too many attempts": {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{MaxAttempts: 1001}, nothing) }, "MaxAttempts of greet is 1001", "may be 1000"},
+		"six hours":           {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{Timeout: 6 * time.Hour}, nothing) }, "Timeout of greet is 6h0m0s and may be 2h0m0s", "split its work"},
+		"two hours in bulk":   {func(r *jobs.Registry) { jobs.RegisterBulk(r, jobs.Policy{Timeout: 2 * time.Hour}, nothingInBulk) }, "may be 1h0m0s", "split its work"},
+		"negative":            {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{Timeout: -1}, nothing) }, "the policy of greet has a negative value", "leave a field out"},
+		"too many attempts":   {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{MaxAttempts: 1001}, nothing) }, "MaxAttempts of greet is 1001", "may be 1000"},
+		"an owner of no text": {func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{Owner: "a\x00b"}, nothing) }, "Owner of greet is", "must be UTF-8"},
 		"an alias of no type": {
 			func(r *jobs.Registry) { jobs.Register(r, jobs.Policy{Aliases: []string{"7 up"}}, nothing) }, `"7 up" can be the name of no type`, "must be a letter",
 		},

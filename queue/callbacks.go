@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,7 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 	}
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
-		err = check(q)
+		err = cmp.Or(check(q), checkText("callback's name", c.Name))
 	}
 	if err != nil {
 		return EnqueuedJobWithCallback{}, err
@@ -71,7 +72,7 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 // (jobs.Job.NewCallback). data is written as JSON; it must be an object, within the limits of a payload. The job is due at once, also when its
 // handler is still running. The same data may come again (Unchanged).
 //
-// Errors: ErrCallbackUnknown, ErrCallbackExpired, ErrCallbackUsed, ErrPayloadInvalid, ErrPayloadTooLarge, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrCallbackUnknown, ErrCallbackExpired, ErrCallbackUsed, ErrPayloadInvalid, ErrPayloadTooLarge, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func CompleteCallback(ctx context.Context, q Querier, token string, data any) (Response, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -80,7 +81,7 @@ func CompleteCallback(ctx context.Context, q Querier, token string, data any) (R
 	if err := payload.Check(raw); err != nil {
 		return Response{}, err
 	}
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), checkText("callback's token", token)); err != nil {
 		return Response{}, err
 	}
 	r, err := store.CompleteCallback(ctx, q, token, raw)

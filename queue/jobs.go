@@ -177,7 +177,7 @@ const DefaultRetryLater = 5 * time.Minute
 // job is not changed (Unchanged), except that a requested cancellation is withdrawn (Coalesced). A unique job is not changed while
 // another one with its payload is open (Unchanged).
 //
-// Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidRetryMode, ErrNegativeDelay.
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
 func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, delay time.Duration) (Response, error) {
 	switch {
 	case mode != RetryNow && mode != RetryLater && mode != RetryReset:
@@ -185,7 +185,7 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 	case delay < 0:
 		return Response{}, ErrNegativeDelay
 	}
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), checkText("job's id", jobID)); err != nil {
 		return Response{}, err
 	}
 	r, err := store.RetryJob(ctx, q, jobID, string(mode), delay)
@@ -196,9 +196,9 @@ func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, dela
 // handler is not called. A running job is Cancelling: its handler is not interrupted; its attempt ends without the completing transaction and is the
 // last. A cancelled job is Unchanged.
 //
-// Errors: ErrJobNotFound, ErrJobCompleted.
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidText.
 func CancelJob(ctx context.Context, q Querier, jobID string) (Response, error) {
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), checkText("job's id", jobID)); err != nil {
 		return Response{}, err
 	}
 	r, err := store.CancelJob(ctx, q, jobID)

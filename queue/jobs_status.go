@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,9 +46,9 @@ func (s JobStatus) Completed() bool { return s.State == models.JobCompleted }
 // ReadJobStatus says what became of a job, as q sees it: a transaction also sees its own changes.
 //
 // Errors: ErrJobNotFound (also when cleaning up has removed the job), ErrNoTransaction (a GORM handle outside of one: pass SQL of its
-// db.DB()), ErrNoQuerier.
+// db.DB()), ErrNoQuerier, ErrInvalidText.
 func ReadJobStatus(ctx context.Context, q Querier, jobID string) (JobStatus, error) {
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), checkText("job's id", jobID)); err != nil {
 		return JobStatus{}, err
 	}
 	s, err := store.ReadJobStatus(ctx, q, jobID)
@@ -75,7 +76,7 @@ type WaitJobOptions struct {
 //
 // Errors: ErrInTransaction, and those of ReadJobStatus and ctx.
 func WaitJob(ctx context.Context, q Querier, jobID string, o WaitJobOptions) (JobStatus, error) {
-	if err := outsideTransaction(q); err != nil {
+	if err := cmp.Or(outsideTransaction(q), checkText("job's id", jobID)); err != nil {
 		return JobStatus{}, err
 	}
 	var last JobStatus

@@ -35,7 +35,7 @@ type NamedQueue struct {
 // SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a program starts: it changes nothing where nothing is to be
 // changed. A pause stays. Open jobs go to the fleet that is named.
 //
-// Errors: ErrInvalid, ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a transaction).
+// Errors: ErrInvalid, ErrInvalidText (of Owner), ErrNoQuerier, ErrNoTransaction (a GORM handle outside of a transaction).
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	if err := cmp.Or(check(q), u.check()); err != nil {
 		return err
@@ -73,25 +73,25 @@ func (u NamedQueue) check() error {
 	case u.Rate == 0 && (u.Per != 0 || u.Burst != 0):
 		return store.Refuse(ErrInvalid, fmt.Sprintf("Per or Burst of the queue %s is set, and Rate is not", u.Name), "set Rate, or leave them 0")
 	}
-	return nil
+	return checkText("queue's owner", u.Owner)
 }
 
 // PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished. It says whether the queue was not paused before.
 //
-// Errors: ErrQueueUnknown, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrQueueUnknown, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func PauseQueue(ctx context.Context, q Querier, name string) (bool, error) {
 	return pauseQueue(ctx, q, name, true)
 }
 
 // ResumeQueue ends the pause of a named queue, and says whether it was paused. Its workers are told when q commits.
 //
-// Errors: ErrQueueUnknown, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrQueueUnknown, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func ResumeQueue(ctx context.Context, q Querier, name string) (bool, error) {
 	return pauseQueue(ctx, q, name, false)
 }
 
 func pauseQueue(ctx context.Context, q Querier, name string, paused bool) (bool, error) {
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), checkText("queue's name", name)); err != nil {
 		return false, err
 	}
 	return store.PauseQueue(ctx, q, name, paused)
@@ -99,9 +99,9 @@ func pauseQueue(ctx context.Context, q Querier, name string, paused bool) (bool,
 
 // DeleteQueue deletes a named queue that has no open jobs.
 //
-// Errors: ErrQueueUnknown, ErrQueueNotEmpty, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrQueueUnknown, ErrQueueNotEmpty, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func DeleteQueue(ctx context.Context, q Querier, name string) error {
-	if err := check(q); err != nil {
+	if err := cmp.Or(check(q), checkText("queue's name", name)); err != nil {
 		return err
 	}
 	return store.DeleteQueue(ctx, q, name)

@@ -3,9 +3,7 @@ package queue
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -69,7 +67,7 @@ func checkIDs(org, document string) error {
 
 // checkText returns ErrInvalidText for what PostgreSQL cannot hold.
 func checkText(what, s string) error {
-	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+	if !store.ValidText(s) {
 		return fmt.Errorf("%w: correct the %s", ErrInvalidText, what)
 	}
 	return nil

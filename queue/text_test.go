@@ -38,6 +38,20 @@ func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 			require.ErrorIs(t, err, queue.ErrInvalidText, request)
 			require.ErrorContains(t, err, " id", request)
 		}
+		said = map[string]error{}
+		_, said["RetryJob"] = queue.RetryJob(ctx, q, wrong, queue.RetryNow, 0)
+		_, said["CancelJob"] = queue.CancelJob(ctx, q, wrong)
+		_, said["ReadJobStatus"] = queue.ReadJobStatus(ctx, q, wrong)
+		_, said["WaitJob"] = queue.WaitJob(ctx, q, wrong, queue.WaitJobOptions{})
+		_, said["PauseQueue"] = queue.PauseQueue(ctx, q, wrong)
+		_, said["ResumeQueue"] = queue.ResumeQueue(ctx, q, wrong)
+		said["DeleteQueue"] = queue.DeleteQueue(ctx, q, wrong)
+		said["SetQueue"] = queue.SetQueue(ctx, q, queue.NamedQueue{Name: "q", Owner: wrong})
+		_, said["EnqueueJobWithCallback"] = queue.EnqueueJobWithCallback(ctx, q, "acme", payload, queue.CallbackOptions{Name: wrong, Within: time.Hour}, queue.JobOptions{})
+		_, said["CompleteCallback"] = queue.CompleteCallback(ctx, q, wrong, map[string]any{})
+		for request, err := range said {
+			require.ErrorIs(t, err, queue.ErrInvalidText, request)
+		}
 		_, err := queue.EnqueueJob(ctx, q, "acme", payload, queue.JobOptions{Queue: wrong})
 		require.ErrorIs(t, err, queue.ErrInvalidQueue)
 	}

@@ -113,6 +113,8 @@ func (r *Registry) check(taskType string, p Policy) {
 		panic(fmt.Sprintf("tasks: %q can be the name of no type: it must be a small letter and then small letters, digits or _, 63 at most", taskType))
 	case p.Timeout < 0 || p.FunctionTimeout < 0 || p.Parallel < 0:
 		panic(fmt.Sprintf("tasks: the policy of %s has a negative value: leave a field out for its default", taskType))
+	case !store.ValidText(p.Owner):
+		panic(fmt.Sprintf("tasks: Owner of %s is %q: a text must be UTF-8 and must not have the character NUL", taskType, p.Owner))
 	case p.Timeout > MaxTimeout || p.FunctionTimeout > MaxTimeout:
 		panic(fmt.Sprintf("tasks: Timeout and FunctionTimeout of %s may be %s: split its work into several tasks", taskType, MaxTimeout))
 	}

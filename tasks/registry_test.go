@@ -34,6 +34,7 @@ func TestRegisterRefuses(t *testing.T) {
 		"a name with space": {func(r *tasks.Registry) { tasks.Register(r, "a letter", tasks.Policy{}, process) }, "can be the name of no type"},
 		"no processor":      {func(r *tasks.Registry) { tasks.Register[letter, posted](r, "letter", tasks.Policy{}, nil) }, "is nil"},
 		"a negative value":  {func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Parallel: -1}, process) }, "negative"},
+		"no text":           {func(r *tasks.Registry) { tasks.Register(r, "letter", tasks.Policy{Owner: "a\x00b"}, process) }, "must be UTF-8"},
 		"too long":          {func(r *tasks.Registry) { r.SetDBFunctionPolicy(tasks.Policy{FunctionTimeout: 3 * time.Hour}) }, "may be 2h0m0s"},
 		"too late": {func(r *tasks.Registry) {
 			r.Started()

@@ -103,7 +103,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkSettings(o.Settings), checkPickInterval(o.PickInterval), checkFleet(o.Fleet)); err != nil {
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkSettings(o.Settings), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name), checkText("Owner", o.Owner)); err != nil {
 		return nil, err
 	}
 	processor, engineOptions, err := o.processor()

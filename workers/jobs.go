@@ -69,7 +69,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
-	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet)); err != nil {
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name)); err != nil {
 		return nil, err
 	}
 	var err error

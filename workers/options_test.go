@@ -56,6 +56,19 @@ func TestAFleetThatCannotBeOneIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, queue.ErrInvalid)
 }
 
+func TestTextsThatPostgreSQLCannotHold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const wrong = "a\x00b"
+	_, err := workers.NewJobs(workers.JobsOptions{Client: b.client, Pool: b.Pool, Registry: jobs.NewRegistry(), Name: wrong})
+	require.ErrorIs(t, err, queue.ErrInvalidText)
+	_, err = workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(), Name: wrong})
+	require.ErrorIs(t, err, queue.ErrInvalidText)
+	_, err = workers.NewAccounting(workers.AccountingOptions{Client: b.client, Pool: b.Pool, Owner: wrong})
+	require.ErrorIs(t, err, queue.ErrInvalidText)
+	require.ErrorContains(t, err, "Owner")
+}
+
 // An audit without a pool is an error, not a panic.
 func TestAuditOfNoPool(t *testing.T) {
 	t.Parallel()

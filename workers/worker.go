@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // DrainTimeout is how long a stopping worker may take to finish what it has begun; then it gives the rest back.
@@ -70,6 +71,14 @@ func checkFleet(fleet string) error {
 	}
 	if err := store.CheckFleet(fleet); err != nil {
 		return fmt.Errorf("workers: Fleet is %w", err)
+	}
+	return nil
+}
+
+// checkText refuses a text of an option that PostgreSQL cannot hold.
+func checkText(option, s string) error {
+	if !store.ValidText(s) {
+		return fmt.Errorf("workers: %s is %q: %w", option, s, queue.ErrInvalidText)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -157,6 +158,9 @@ func isConnectError(err error) bool {
 	_, ok := errors.AsType[*pgconn.ConnectError](err)
 	return ok
 }
+
+// ValidText reports whether PostgreSQL can hold a text: it is UTF-8, and has no NUL.
+func ValidText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // RefusesConnection reports whether no connection could be made because of who asks, or for which database: the user, the password, the
 // server's rules of access, or the database's name is wrong.
