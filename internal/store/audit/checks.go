@@ -135,11 +135,11 @@ WITH pairs AS (
      WHERE r.kind = 'reverse' AND ($1 = '' OR r.org_id = $1)
 ), lines AS (
     SELECT pairs.id, e.line_no, e.org_id, e.account_code, e.side, e.amount_minor, e.currency, e.rule_line_id, e.document_line, 1 AS one
-      FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.id
+      FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.id AND ($1 = '' OR e.org_id = $1)
      UNION ALL
     SELECT pairs.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
            e.amount_minor, e.currency, e.rule_line_id, e.document_line, -1
-      FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.mirrored
+      FROM pairs JOIN daybook.entries e ON e.impact_id = pairs.mirrored AND ($1 = '' OR e.org_id = $1)
 ), odd AS (
     SELECT DISTINCT id
       FROM (SELECT id FROM lines
