@@ -185,7 +185,7 @@ func (h *CleanupHandler) step(ctx context.Context, c *call[Cleanup], s cleanupSt
 			return err
 		})
 		if err != nil {
-			return store.Unavailable(err)
+			return store.Unavailable(ctx, err)
 		}
 		cursor = next
 		total.Jobs += removed.Jobs
@@ -217,7 +217,7 @@ func (h *CleanupHandler) archive(ctx context.Context, c *call[Cleanup], _ cleanu
 			return fail(models.CodeNetworkError, "%s", clip(withoutSecrets(refused.Error())))
 		}
 		if err != nil {
-			return store.Unavailable(err)
+			return store.Unavailable(ctx, err)
 		}
 		if n == 0 {
 			return nil

@@ -28,7 +28,7 @@ func (h *CleanupHandler) move(ctx context.Context, c *call[Cleanup], s cleanupSt
 			return fail(models.CodeNetworkError, "%s", clip(withoutSecrets(refused.Error())))
 		}
 		if err != nil {
-			return store.Unavailable(err)
+			return store.Unavailable(ctx, err)
 		}
 		if last.Rows == 0 {
 			return nil

@@ -83,9 +83,12 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification])
 	if err := c.payload.Check(); err != nil {
 		return err
 	}
-	earlier, err := store.Deliveries(ctx, h.pool, c.id)
-	if err != nil {
-		return store.Unavailable(err)
+	var earlier map[string]store.Delivery
+	if err := store.Await(ctx, receiptTimeout, func(ctx context.Context) (err error) {
+		earlier, err = store.Deliveries(ctx, h.pool, c.id)
+		return err
+	}); err != nil {
+		return err
 	}
 	sum := &summary{}
 	for _, ch := range h.channels(c) {
@@ -98,9 +101,12 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification])
 			sum.add(store.Delivery{Channel: ch.name, State: models.DeliveryFailed, Attempt: c.attempt}, fail(models.CodeTimeout, "the attempt's time was over before it was asked"))
 			continue
 		}
-		begun, err := store.BeginDelivery(ctx, h.pool, c.id, ch.name, c.attempt)
-		if err != nil {
-			return store.Unavailable(err)
+		begun := false
+		if err := store.Await(ctx, receiptTimeout, func(ctx context.Context) (err error) {
+			begun, err = store.BeginDelivery(ctx, h.pool, c.id, ch.name, c.attempt)
+			return err
+		}); err != nil {
+			return err
 		}
 		if !begun {
 			sum.add(was, &failure{code: was.ErrorCode, err: errors.New(was.Error)})
@@ -147,7 +153,9 @@ func (h *NotificationHandler) note(ctx context.Context, c *call[Notification], d
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiptTimeout)
 	defer cancel()
 	if store.EndDelivery(writing, h.pool, c.id, d) != nil {
-		c.inTx(func(ctx context.Context, tx pgx.Tx) error { return store.EndDelivery(ctx, tx, c.id, d) })
+		c.inTx(func(ctx context.Context, tx pgx.Tx) error {
+			return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return store.EndDelivery(ctx, tx, c.id, d) })
+		})
 	}
 }
 

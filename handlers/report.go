@@ -271,7 +271,7 @@ func (h *ReportHandler) csv(ctx context.Context, c *call[Report], filter ledgerd
 	switch c.payload.Kind {
 	case ReportTrialBalance:
 		balances, err := ledgerdb.Balances(ctx, h.pool, filter)
-		return func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }, store.Unavailable(err)
+		return func(w io.Writer) (int64, error) { return export.WriteTrialBalance(w, balances) }, store.Unavailable(ctx, err)
 	case ReportAccountLedger:
 		ledger, err := h.ledger(ctx, filter, h.config.MaxRows)
 		return func(w io.Writer) (int64, error) {
@@ -284,7 +284,7 @@ func (h *ReportHandler) csv(ctx context.Context, c *call[Report], filter ledgerd
 				rows = counts.Entries
 				return err
 			})
-			return rows, store.Unavailable(err)
+			return rows, store.Unavailable(ctx, err)
 		}, nil
 	}
 }
@@ -294,7 +294,7 @@ func (h *ReportHandler) ledger(ctx context.Context, filter ledgerdb.BalanceFilte
 	ledger, err := ledgerdb.ReadAccountLedger(ctx, h.pool, filter, most)
 	switch {
 	case err != nil:
-		return ledger, store.Unavailable(err)
+		return ledger, store.Unavailable(ctx, err)
 	case ledger.More:
 		return ledger, invalid("the account has more than %d entries in this span: name a shorter one", most)
 	}
@@ -306,7 +306,7 @@ func (h *ReportHandler) known(ctx context.Context, c *call[Report]) error {
 	organization, account, err := ledgerdb.AccountExists(ctx, h.pool, c.orgID, c.payload.Account)
 	switch {
 	case err != nil:
-		return store.Unavailable(err)
+		return store.Unavailable(ctx, err)
 	case !organization:
 		return fail(models.CodeNotFound, "Daybook knows no organization %s", clip(c.orgID))
 	case c.payload.Account != "" && !account:

@@ -54,7 +54,7 @@ func (h *ReportHandler) read(ctx context.Context, c *call[Report], filter ledger
 	p := &c.payload
 	name, err := store.OrganizationName(ctx, h.pool, c.orgID)
 	if err != nil {
-		return nil, store.Unavailable(err)
+		return nil, store.Unavailable(ctx, err)
 	}
 	r := &report.Report{
 		Kind: string(p.Kind), Organization: c.orgID, Name: cmp.Or(name, c.orgID), Account: p.Account, From: p.From, To: p.To,
@@ -68,7 +68,7 @@ func (h *ReportHandler) read(ctx context.Context, c *call[Report], filter ledger
 	case ReportTrialBalance:
 		balances, err := ledgerdb.Balances(ctx, h.pool, filter)
 		if err != nil {
-			return nil, store.Unavailable(err)
+			return nil, store.Unavailable(ctx, err)
 		}
 		if len(balances) > most {
 			return nil, tooLong(most)
@@ -88,7 +88,7 @@ func (h *ReportHandler) read(ctx context.Context, c *call[Report], filter ledger
 			return nil, tooLong(most)
 		}
 		if err != nil {
-			return nil, store.Unavailable(err)
+			return nil, store.Unavailable(ctx, err)
 		}
 	}
 	return r, nil

@@ -124,7 +124,7 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 		return h.unended(err)
 	}
 	if open, err := store.OpenJobWorkflow(ctx, h.c.Pool, job.ID, namespace, h.c.CancelGrace); err != nil {
-		return err
+		return store.Unavailable(ctx, err)
 	} else if !open {
 		return jobs.Cancel("the job was cancelled before its workflow was started")
 	}
@@ -140,7 +140,7 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 		return h.unended(err)
 	}
 	if closing := store.CloseJobWorkflow(ctx, h.c.Pool, job.ID); closing != nil {
-		return closing
+		return store.Unavailable(ctx, closing)
 	}
 	if err != nil {
 		return h.failed(run, err)

@@ -133,13 +133,17 @@ type WebhookResult struct {
 	Attempt int `json:"attempt"`
 }
 
-// receiptTimeout bounds writing a receipt, for which the attempt's own time may be over.
+// receiptTimeout bounds reading and writing a receipt, for which the attempt's own time may be over.
 const receiptTimeout = 5 * time.Second
 
 func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
-	earlier, sent, err := store.WebhookDelivered(ctx, h.pool, c.id)
-	if err != nil {
-		return store.Unavailable(err)
+	var earlier store.DeliveredWebhook
+	sent := false
+	if err := store.Await(ctx, receiptTimeout, func(ctx context.Context) (err error) {
+		earlier, sent, err = store.WebhookDelivered(ctx, h.pool, c.id)
+		return err
+	}); err != nil {
+		return err
 	}
 	if sent {
 		c.result(WebhookResult{WebhookID: c.id, Status: earlier.Status, Attempt: earlier.Attempt})
@@ -154,7 +158,7 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		return err
 	}
 
-	receipt := store.WebhookReceipt{JobID: c.id, Attempt: c.attempt, URL: bareURL(request.URL), SentAt: time.Now()}
+	receipt := store.WebhookReceipt{JobID: c.id, OrgID: c.orgID, Attempt: c.attempt, URL: bareURL(request.URL), SentAt: time.Now()}
 	status, failed := h.send(request)
 	receipt.Duration = time.Since(receipt.SentAt)
 	receipt.Status, receipt.OK = status, failed == nil
@@ -175,7 +179,9 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		return failed
 	case unwritten != nil:
 		// The request was answered with success: the receipt has another chance with the job's completion.
-		c.inTx(func(ctx context.Context, tx pgx.Tx) error { return store.WriteWebhookReceipt(ctx, tx, receipt) })
+		c.inTx(func(ctx context.Context, tx pgx.Tx) error {
+			return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return store.WriteWebhookReceipt(ctx, tx, receipt) })
+		})
 	}
 	c.result(WebhookResult{WebhookID: c.id, Status: status, Attempt: c.attempt})
 	return nil

@@ -49,7 +49,7 @@ func (j *Job[P]) NewCallback(ctx context.Context, name string, within time.Durat
 	_, _ = rand.Read(random) // it never fails
 	c := &Callback{Name: name, Token: base64.RawURLEncoding.EncodeToString(random)}
 	if err := store.NewCallback(ctx, j.attempt.callbacks, j.ID, name, c.Token, within); err != nil {
-		return nil, err
+		return nil, store.Unavailable(ctx, err)
 	}
 	c.deadline = time.Now().Add(within)
 	return c, nil
@@ -60,7 +60,7 @@ func (j *Job[P]) WithdrawCallback(ctx context.Context, c *Callback) error {
 	if j.attempt.callbacks == nil {
 		return ErrNoCallbacks
 	}
-	return store.WithdrawCallback(ctx, j.attempt.callbacks, j.ID, c.Token)
+	return store.Unavailable(ctx, store.WithdrawCallback(ctx, j.attempt.callbacks, j.ID, c.Token))
 }
 
 // Callback reads the callback of that name; nil: the job has not asked for one. It has come, is Expired, or may yet come: then return
@@ -71,7 +71,7 @@ func (j *Job[P]) Callback(ctx context.Context, name string) (*Callback, error) {
 	}
 	found, ok, err := store.SeeCallback(ctx, j.attempt.callbacks, j.ID, name)
 	if err != nil || !ok {
-		return nil, err
+		return nil, store.Unavailable(ctx, err)
 	}
 	c := &Callback{Name: name, Data: found.Data, Expired: found.Data == nil && found.Left <= 0, deadline: time.Now().Add(found.Left)}
 	if found.ReceivedAt != nil {

@@ -38,7 +38,7 @@ func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
 	for i, l := range links {
 		out[i] = queue.Link{Kind: l.Kind, ID: l.ID}
 	}
-	return out, err
+	return out, store.Unavailable(ctx, err)
 }
 
 func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error) {
@@ -52,7 +52,7 @@ func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error
 			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: a.Error, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Times: a.Times,
 		}
 	}
-	return out, err
+	return out, store.Unavailable(ctx, err)
 }
 
 // AwaitedJob is a job that another one has waited for.
@@ -74,7 +74,7 @@ func (r reads) awaited(ctx context.Context, id string) ([]AwaitedJob, error) {
 			out[i].State, out[i].Removed = "", true
 		}
 	}
-	return out, err
+	return out, store.Unavailable(ctx, err)
 }
 
 // mostEarlier is how many earlier attempts a handler is told of.

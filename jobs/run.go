@@ -68,11 +68,12 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		})
 	}
 	if err != nil {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		unavailable := store.IsUnavailable(err)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && !unavailable {
 			err = timedOut(t, err)
 		}
 		ended = t.judge(job, err)
-		ended.Unavailable = store.IsUnavailable(err) && ctx.Err() == nil
+		ended.Unavailable = unavailable
 		return ended
 	}
 	return t.completed(job, a)

@@ -232,7 +232,7 @@ CREATE TABLE daybook.webhook_deliveries (
     error_code  text,
     duration_ms integer NOT NULL CHECK (duration_ms >= 0),
     sent_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- Whose webhook it was, by which an erasure finds it when its job is gone; null: the job was gone before the receipt was written.
+    -- Whose webhook it was, by which an erasure finds it when its job is gone.
     org_id      text COLLATE "C",
     PRIMARY KEY (job_id, attempt)
 );

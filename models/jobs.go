@@ -201,7 +201,7 @@ type WebhookDelivery struct {
 	ErrorCode  *ErrorCode `gorm:"column:error_code" json:"error_code,omitempty"`
 	DurationMS int        `gorm:"column:duration_ms" json:"duration_ms"`
 	SentAt     time.Time  `gorm:"column:sent_at" json:"sent_at"`
-	// OrgID is the organization of the job; nil when the job was gone before the receipt was written.
+	// OrgID is the organization of the job.
 	OrgID *string `gorm:"column:org_id" json:"-"`
 }
 

@@ -105,7 +105,10 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 		case work.Err() != nil:
 			return bulked{}, err
 		case errors.Is(over, context.DeadlineExceeded):
-			return bulked{}, late(h.Timeout, err)
+			if gone++; gone > maxUncounted || !isTransient(err) || !r.unavailable(work, c, err, began) {
+				return bulked{}, late(h.Timeout, err)
+			}
+			try = 0 // the jobs' table was locked
 		case over != nil:
 			// A renewal found that the turn has lost some: another turn works those.
 			if held, err := r.holder.held(work); err == nil {

@@ -73,12 +73,12 @@ func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (cont
 	return ctx, cancel
 }
 
-// spare gives a call more time before it is abandoned.
-func (cs *calls) spare(c *call, more time.Duration) {
+// spare gives a call the time of an outage before it is abandoned.
+func (cs *calls) spare(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.abandoned {
-		c.deadline = time.Now().Add(more)
+		c.deadline = time.Now().Add(outageLimit)
 	}
 }
 

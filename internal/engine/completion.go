@@ -24,24 +24,27 @@ type completion struct {
 	timeout time.Duration
 	job     store.Job
 	attempt Attempt
-	// begun says that the last try came to the handler's part.
-	begun bool
+	// begun says that the last try came to the handler's part, handling that it ended in it.
+	begun, handling bool
 }
 
 // run returns what the job was completed as. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
-// one that was lost nothing is done either, and nothing is counted. ctx is the handler's, work ends with the turn.
-func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
+// one that was lost nothing is done either, and nothing is counted. work ends with the turn. Each try has the whole timeout for the handler's part.
+func (c *completion) run(work context.Context) (store.Completed, error) {
 	pause := firstSkip
 	failed, gone := 0, 0
 	cancel := func() {}
 	defer func() { cancel() }()
 	for began := time.Now(); ; pause = min(2*pause, longestPause) {
-		completed, err := c.try(ctx)
+		cancel()
+		var ctx context.Context
+		ctx, cancel = c.calls.try(work, c.call, c.timeout)
+		completed, err := c.try(ctx, work)
 		switch {
 		case err == nil:
 			return completed, nil
 		case errors.Is(err, store.ErrLeaseLost):
-			completed, err := c.closeUncompleted(ctx, c.job)
+			completed, err := c.closeUncompleted(work, c.job)
 			if !errors.Is(err, errStillHeld) {
 				return completed, err
 			}
@@ -51,7 +54,7 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
 			return nil, err
 		case errors.Is(err, store.ErrRowHeld):
-			if time.Since(began) > completeLimit {
+			if waited := time.Since(began); waited > outageLimit || waited > completeLimit && !store.IsTableLock(err) {
 				return nil, err
 			}
 		case !isConflict(err) && !store.IsTransient(err):
@@ -64,6 +67,11 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 			if gone >= maxUncounted {
 				return nil, &notCompletedError{tries: gone, cause: err}
 			}
+		case store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
+			// Statements of Daybook's own were held up, by a lock or by a commit that waits for a standby.
+			if time.Since(began) > outageLimit {
+				return nil, err
+			}
 		case ctx.Err() != nil:
 			return nil, late(c.timeout, err)
 		case c.begun:
@@ -72,8 +80,6 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 			}
 		}
 		rest(work, pause)
-		cancel()
-		ctx, cancel = c.calls.try(work, c.call, c.timeout) //nolint:fatcontext // it is made of work each time
 	}
 }
 
@@ -82,40 +88,44 @@ func (c *completion) run(ctx, work context.Context) (store.Completed, error) {
 //
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
 // when that part has ended, and pinned until the commit.
-func (c *completion) try(ctx context.Context) (completed store.Completed, err error) {
+func (c *completion) try(ctx, work context.Context) (completed store.Completed, err error) {
 	var turn store.Turn
 	var completions []store.Completion
-	if completed, err = c.commit(ctx, &turn, &completions); err == nil {
+	if completed, err = c.commit(ctx, work, &turn, &completions); err == nil {
 		c.engine.observer.completed(turn, completions, completed, 0)
 	}
 	return completed, err
 }
 
-// commit is try without telling of it: the sink is called when nothing is pinned any more. It says which turn has completed what.
-func (c *completion) commit(ctx context.Context, turn *store.Turn, completions *[]store.Completion) (completed store.Completed, err error) {
-	inTx, free := true, func() {}
-	c.begun = false
+// commit is try without telling of it: the sink is called when nothing is pinned any more. It says which turn has completed what. What ctx leaves of its time
+// is for the handler's part: the completion has completeLimit.
+func (c *completion) commit(ctx, work context.Context, turn *store.Turn, completions *[]store.Completion) (completed store.Completed, err error) {
+	free := func() {}
+	c.begun, c.handling = false, false
 	defer func() { free() }()
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		if err := store.BeginNow(ctx, tx); err != nil {
 			return err
 		}
-		c.begun = true
+		c.begun, c.handling = true, true
 		if c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx); err != nil {
 			return Own(tx, err)
 		}
 		if err = untouched(tx, nil); err != nil {
 			return err
 		}
-		inTx = false
+		c.handling = false
+		c.calls.spare(c.call)
+		completing, cancel := context.WithTimeout(work, completeLimit)
+		defer cancel()
 		*turn, free = c.holder.pin()
 		c.attempt.took = time.Since(c.call.began)
 		*completions = []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.engine.kind.CompleteAndCommit(ctx, tx, *turn, *completions, lockPatience)
+		completed, err = c.engine.kind.CompleteAndCommit(completing, tx, *turn, *completions, lockPatience)
 		return err
 	})
-	if !inTx && store.IsLockTimeout(err) {
+	if c.begun && !c.handling && store.IsLockTimeout(err) {
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
 	}
 	return completed, err

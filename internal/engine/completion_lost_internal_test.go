@@ -59,7 +59,7 @@ func TestACompletionThatMeetsAnotherServer(t *testing.T) {
 			done := &completion{runner: &runner{engine: e, holder: h, calls: &calls{all: map[*call]bool{}}}, call: &call{cancel: cancel}, timeout: time.Minute, job: store.Job{ID: "1"}, attempt: Attempt{
 				Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
 			}}
-			_, err := done.run(t.Context(), t.Context())
+			_, err := done.run(t.Context())
 			var ends []models.Outcome
 			for _, one := range kind.completed {
 				ends = append(ends, one.Outcome)

@@ -53,23 +53,28 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	needsLease := false
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		needsLease = true
-		if err := r.awaitLease(ctx, c); err != nil {
-			return store.Unavailable(err)
-		}
-		turn, free := r.holder.pin()
-		defer free()
-		return store.Unavailable(r.engine.kind.SetProgress(ctx, turn, j, p))
+		return store.Await(ctx, outageLimit, func(ctx context.Context) error {
+			if err := r.awaitLease(ctx, c); err != nil {
+				return err
+			}
+			turn, free := r.holder.pin()
+			defer free()
+			return r.engine.kind.SetProgress(ctx, turn, j, p)
+		})
 	})
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {
+		r.calls.spare(c)
 		a = r.unavailableTo(work, j, a)
 	}
 	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
+		// The handler has returned: what takes time now is the database.
+		r.calls.spare(c)
 		if err := r.awaitLease(work, c); err != nil {
 			return ended{job: j, closed: true} // it is worked again, or is given back
 		}
 		done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
-		completed, err := done.run(ctx, work)
+		completed, err := done.run(work)
 		if err == nil {
 			r.tally.count(completed)
 			return ended{job: j, closed: true}

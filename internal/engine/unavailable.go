@@ -81,7 +81,7 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 // unavailable reports whether the database was unavailable to a call that failed with err, and waits until it answers again. A try that
 // failed so does not count. The call is not abandoned meanwhile.
 func (r *runner) unavailable(work context.Context, c *call, err error, began time.Time) bool {
-	r.calls.spare(c, outageLimit)
+	r.calls.spare(c)
 	if store.IsSchemaMismatch(err) {
 		rest(work, longestPause)
 		return time.Since(began) < outageLimit

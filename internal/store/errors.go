@@ -202,26 +202,6 @@ func IsUnknownAccount(err error) bool { return SQLState(err) == stateUnknownAcco
 // IsPeriodClosed reports whether the database refused an impact because its posting date lies in a closed period.
 func IsPeriodClosed(err error) bool { return SQLState(err) == statePeriodClosed }
 
-// UnavailableError is the failure of a query of Daybook's own, within a handler, that found the database unavailable: it is not the handler's.
-type UnavailableError struct{ cause error }
-
-func (e *UnavailableError) Error() string { return e.cause.Error() }
-func (e *UnavailableError) Unwrap() error { return e.cause }
-
-// Unavailable marks err, which a query of Daybook's own within a handler failed with, if it says that the database is unavailable.
-func Unavailable(err error) error {
-	if !IsTransient(err) {
-		return err
-	}
-	return &UnavailableError{err}
-}
-
-// IsUnavailable reports whether err was marked by Unavailable.
-func IsUnavailable(err error) bool {
-	_, ok := errors.AsType[*UnavailableError](err)
-	return ok
-}
-
 // IsUnstorable reports whether err says that the database refuses a value: what it is given is to blame, not the statement.
 func IsUnstorable(err error) bool {
 	if state := SQLState(err); state != "" {

@@ -110,11 +110,17 @@ const statementLimit = 30 * time.Second
 // LeaseLimit is the time after which a statement that leases has ended, also when its caller does not know how it ended.
 const LeaseLimit = 10 * time.Second
 
-// Answers reports whether the database answers on a connection of the pool.
+// Answers reports whether the database answers on a connection of the pool, and no session has locked the kind's table against those that write.
 func (s *Store) Answers(ctx context.Context) bool {
+	const stmt = `
+SELECT EXISTS (
+    SELECT FROM pg_locks WHERE relation = to_regclass($1) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND granted AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return s.pool.Ping(ctx) == nil
+	var locked bool
+	err := s.pool.QueryRow(ctx, stmt, s.kind.table).Scan(&locked)
+	return err == nil && !locked
 }
 
 // seconds is what PostgreSQL's extract(epoch) says.

@@ -13,6 +13,7 @@ import (
 // WebhookReceipt says how one attempt to deliver a webhook ended.
 type WebhookReceipt struct {
 	JobID   string
+	OrgID   string
 	Attempt int
 	// URL is without query and credentials.
 	URL string
@@ -31,14 +32,14 @@ type WebhookReceipt struct {
 func WriteWebhookReceipt(ctx context.Context, q batcher, r WebhookReceipt) error {
 	const stmt = `
 INSERT INTO daybook.webhook_deliveries AS w (job_id, attempt, url, status, ok, error_code, duration_ms, sent_at, org_id)
-VALUES (@job, @attempt, @url, nullif(@status, 0), @ok, nullif(@error_code, ''), @duration_ms, @sent_at, (SELECT j.org_id FROM daybook.jobs j WHERE j.id = @job))
+VALUES (@job, @attempt, @url, nullif(@status, 0), @ok, nullif(@error_code, ''), @duration_ms, @sent_at, @org)
 ON CONFLICT (job_id, attempt) DO UPDATE
    SET url = excluded.url, status = excluded.status, ok = excluded.ok, error_code = excluded.error_code,
        duration_ms = excluded.duration_ms, sent_at = excluded.sent_at
  WHERE NOT w.ok
 RETURNING w.job_id`
 	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{
-		"job": r.JobID, "attempt": r.Attempt, "url": r.URL, "status": r.Status, "ok": r.OK, "error_code": string(r.ErrorCode),
+		"job": r.JobID, "org": r.OrgID, "attempt": r.Attempt, "url": r.URL, "status": r.Status, "ok": r.OK, "error_code": string(r.ErrorCode),
 		"duration_ms": r.Duration.Milliseconds(), "sent_at": r.SentAt,
 	})
 	return Wrap("write the webhook's receipt", err)

@@ -1,0 +1,86 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// TestWebhookWhoseDatabaseWaits has the database wait, from the moment at which the receiver has the request until long after the attempt's time: the
+// webhook is sent once, and no attempt is charged.
+func TestWebhookWhoseDatabaseWaits(t *testing.T) {
+	t.Parallel()
+	lock := func(tables string) func(b *bundle) (release func()) {
+		return func(b *bundle) func() {
+			tx, err := b.Pool.Begin(b.t.Context())
+			require.NoError(b.t, err)
+			_, err = tx.Exec(b.t.Context(), `LOCK TABLE `+tables+` IN ACCESS EXCLUSIVE MODE`)
+			require.NoError(b.t, err)
+			return func() { require.NoError(b.t, tx.Rollback(b.t.Context())) }
+		}
+	}
+	for name, hold := range map[string]func(b *bundle) (release func()){
+		"the jobs are locked":              lock(`daybook.jobs`),
+		"the receipts are locked":          lock(`daybook.webhook_deliveries`),
+		"the jobs and receipts are locked": lock(`daybook.jobs, daybook.webhook_deliveries`),
+		// As it does while a synchronous standby is missing.
+		"a commit hangs": func(b *bundle) func() {
+			b.exec(`CREATE TABLE public.hangs AS SELECT 1 AS n`)
+			b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  WHILE EXISTS (SELECT FROM public.hangs) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN NULL; END $$`)
+			for _, table := range []string{"jobs", "webhook_deliveries"} {
+				b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT OR UPDATE ON daybook.` + table + ` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+			}
+			conn, err := pgx.Connect(b.t.Context(), b.URL) // those of the pool hang, too
+			require.NoError(b.t, err)
+			return func() {
+				_, err := conn.Exec(b.t.Context(), `DELETE FROM public.hangs`)
+				require.NoError(b.t, err)
+				require.NoError(b.t, conn.Close(b.t.Context()))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked, answer := make(chan struct{}, 9), make(chan struct{})
+			r := receive(t, func(http.ResponseWriter, *http.Request) {
+				asked <- struct{}{}
+				<-answer
+			})
+			b := setup(t)
+			h, err := NewWebhook(b.Pool, WebhookConfig{AllowNetworks: loopback, Secrets: environmentSecrets(nil)})
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, h.Close()) })
+			jobs.Register(b.registry, jobs.Policy{Timeout: 2 * time.Second, Base: time.Millisecond}, h.Handle)
+			id := b.enqueueFor(org, Webhook{URL: r.URL}, queue.JobOptions{})
+			worked := make(chan struct{})
+			go func() {
+				defer close(worked)
+				b.work()
+			}()
+			<-asked
+			release := hold(b)
+			since := time.Now()
+			close(answer)
+			// Longer than the attempt may take, with its receipt, and than a handler is waited for.
+			require.Eventually(t, func() bool { return time.Since(since) > 14*time.Second }, time.Minute, 50*time.Millisecond)
+			release()
+			<-worked
+
+			j := b.job(id)
+			assert.Equal(t, models.JobCompleted, j.State, "%s: %s", j.Code, j.Error)
+			assert.Len(t, r.requests(), 1)
+			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`), b.everything())
+			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts`), b.everything())
+			assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.webhook_deliveries WHERE ok AND org_id = $1`, org))
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// UnavailableError is the failure of a query of Daybook's own, within a handler, that found the database unavailable: it is not the handler's.
+type UnavailableError struct{ cause error }
+
+func (e *UnavailableError) Error() string { return e.cause.Error() }
+func (e *UnavailableError) Unwrap() error { return e.cause }
+
+// Unavailable marks err, which a query of Daybook's own within a handler failed with, if it says that the database is unavailable. When ctx has
+// ended it leaves err alone: the handler's time was over.
+func Unavailable(ctx context.Context, err error) error {
+	if !IsTransient(err) || ctx.Err() != nil {
+		return err
+	}
+	return &UnavailableError{err}
+}
+
+// heldUp is how long a query of Daybook's own takes that something holds up: a lock on its table, a commit that waits for a standby.
+const heldUp = time.Second
+
+// Await is Unavailable for one short query of Daybook's own, which f makes. It may take limit. When it was held up, the time for which the handler has
+// waited is not the handler's, even if ctx ended meanwhile.
+func Await(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	began := time.Now()
+	err := f(within)
+	if errors.Is(err, context.DeadlineExceeded) && time.Since(began) > heldUp {
+		return &UnavailableError{err}
+	}
+	return Unavailable(ctx, err)
+}
+
+// IsUnavailable reports whether err was marked by Unavailable.
+func IsUnavailable(err error) bool {
+	_, ok := errors.AsType[*UnavailableError](err)
+	return ok
+}
