@@ -181,9 +181,7 @@ func conflicts(err error) bool {
 // isOutage reports whether err says that the database is unavailable, or asks to try again, and not that a function says so: one that raises
 // such an SQLSTATE itself would be called for ever.
 func isOutage(err error) bool {
-	var pg *pgconn.PgError
-	byItself := errors.As(err, &pg) && pg.Routine == "exec_stmt_raise"
-	return store.IsTransient(err) && !byItself
+	return store.IsTransient(err) && !store.IsRaised(err)
 }
 
 // errorText is an error as it is recorded, and as an error_handler is told: its code, and its text.

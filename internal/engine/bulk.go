@@ -122,6 +122,8 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 		case gone < maxUncounted && r.unavailable(work, c, err, began):
 			try = 0 // that was no try, unless the database is gone each time
 			gone++
+		case store.IsExhausted(err):
+			return bulked{}, err
 		case try >= chunkTries:
 			return bulked{}, &notCompletedError{tries: try, cause: err}
 		}

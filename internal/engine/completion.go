@@ -61,14 +61,14 @@ func (c *completion) run(work context.Context) (store.Completed, error) {
 			return nil, &notCompletedError{tries: failed + 1, cause: err}
 		case c.unavailable(work, c.call, err, began):
 			// That was no try, unless it is the job's own doing: then the database is gone each time.
-			if c.begun {
+			if c.begun && !store.IsExhausted(err) {
 				gone++
 			}
 			if gone >= maxUncounted {
 				return nil, &notCompletedError{tries: gone, cause: err}
 			}
-		case store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
-			// Statements of Daybook's own were held up, by a lock or by a commit that waits for a standby.
+		case store.IsExhausted(err), store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
+			// The disk is full, or statements of Daybook's own were held up, by a lock or by a commit that waits for a standby.
 			if time.Since(began) > outageLimit {
 				return nil, err
 			}

@@ -82,7 +82,7 @@ func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 // failed so does not count. The call is not abandoned meanwhile.
 func (r *runner) unavailable(work context.Context, c *call, err error, began time.Time) bool {
 	r.calls.spare(c)
-	if store.IsSchemaMismatch(err) {
+	if store.IsSchemaMismatch(err) || store.IsExhausted(err) {
 		rest(work, longestPause)
 		return time.Since(began) < outageLimit
 	}

@@ -211,6 +211,22 @@ func IsUnstorable(err error) bool {
 	return err != nil && !IsTransient(err) // it did not come to the database
 }
 
+// IsExhausted reports whether err says that the server has no room on its disk, no memory or no connection left, or cannot read or write its files: that
+// is no statement's fault, other than a limit that is set for it (53400, as temp_file_limit).
+func IsExhausted(err error) bool {
+	switch SQLState(err) {
+	case "53000", "53100", "53200", "53300", "58000", "58030":
+		return true
+	}
+	return false
+}
+
+// IsRaised reports whether a function of the database has raised err by itself, whatever it looks like.
+func IsRaised(err error) bool {
+	pg := pgError(err)
+	return pg != nil && pg.Routine == "exec_stmt_raise"
+}
+
 // IsTransient reports whether err says that the database as a whole is unavailable or asks to try again: then no job is to
 // blame, and none is charged.
 func IsTransient(err error) bool {
