@@ -91,41 +91,15 @@ BEGIN
 END
 $$;
 
--- Whether tasks are due of types that are not among these, and not paused.
+-- Whether tasks are due of types that are not among these, and not paused, and that another worker has a processor for: one that was heard of (chapter 20)
+-- in the last five minutes.
 CREATE FUNCTION queues.has_other_tasks(_types text[]) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
-DECLARE
-    known text[] := coalesce(_types, '{}');
-    kind  text COLLATE "C" := '{'; -- after every name
-    upto  text COLLATE "C";
 BEGIN
-    -- The types that are asked for by name have cursors. The last cursor of each is found from above: the earlier ones, which are gone, are not walked.
-    LOOP
-        kind := (SELECT t.scope FROM queues.task_cursor t WHERE t.scope < kind AND t.scope >= 'a' ORDER BY t.scope DESC, t.cursor_no DESC LIMIT 1);
-        EXIT WHEN kind IS NULL;
-        CONTINUE WHEN kind = ANY (known);
-        IF queues.is_type_due(kind) THEN
-            RETURN true;
-        END IF;
-        known := known || kind;
-    END LOOP;
-    -- From type to type among the others: what was worked of those that are known is not walked.
-    known := ARRAY(SELECT x FROM unnest(known) AS x ORDER BY x COLLATE "C");
-    FOR i IN 0..cardinality(known) LOOP
-        kind := CASE WHEN i = 0 THEN '' ELSE known[i] END;
-        upto := coalesce(known[i + 1], '{');
-        LOOP
-            kind := (SELECT o.task_type FROM queues.open_task o
-                      WHERE num_nulls(o.leased_until) = 1 AND o.task_type > kind AND o.task_type < upto ORDER BY o.task_type LIMIT 1);
-            EXIT WHEN kind IS NULL;
-            IF queues.is_type_due(kind) THEN
-                RETURN true;
-            END IF;
-        END LOOP;
-    END LOOP;
-    RETURN false;
+    RETURN EXISTS (SELECT FROM daybook.job_types t
+                    WHERE t.kind = 'tasks' AND t.last_seen > clock_timestamp() - interval '5 minutes' AND t.type <> ALL (_types) AND queues.is_type_due(t.type));
 END
 $$;
 

@@ -59,6 +59,8 @@ COMMIT;`
 			}
 			// A cursor is moved however young it is, if something has happened since.
 			rewrite(t, db, "queues.cursor_is_old(queues.task_cursor)", "interval '100 milliseconds'", "interval '0 milliseconds'")
+			// The workers of both types live.
+			run(`SELECT queues.note_task_types('test', '{email,sms}', '{growth,growth}', '{60,60}', '{5,5}')`)
 			if name == "100 wait" {
 				run(fmt.Sprintf(loop, 1, enqueue))
 			}

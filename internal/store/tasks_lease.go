@@ -114,7 +114,7 @@ func passedType(types []string, rooms []int32, jobs []Job, limit int) bool {
 	return false
 }
 
-// HasLeft reports whether tasks are due that this worker has no processor for.
+// HasLeft reports whether tasks are due that this worker has no processor for, and another one that lives has.
 func (q *TaskQueue) HasLeft(ctx context.Context) (bool, error) {
 	left, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.has_other_tasks($1)`, slices.Concat([]string{}, q.types))
 	return err == nil && left[0], Wrap("look for tasks of other workers", err)

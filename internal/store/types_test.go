@@ -46,6 +46,37 @@ func TestTypesOnRecord(t *testing.T) {
 	assert.Equal(t, map[string]string{"hook": "growth", "import": "data"}, owners)
 }
 
+// TestTasksOfOtherWorkers: a worker makes way for due tasks of types that another worker has processors for, and for none that no living worker can work.
+func TestTasksOfOtherWorkers(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ctx := t.Context()
+	exec := func(stmt string) {
+		_, err := db.Pool.Exec(ctx, stmt)
+		require.NoError(t, err)
+	}
+	q := store.NewTaskQueue(db.As(t, "worker_service_user"), "email")
+	noted := store.TypeOnRecord{Type: "sms"}
+	for _, step := range []struct {
+		name string
+		do   func()
+		left bool
+	}{
+		{"no worker has a processor", func() { exec(`SELECT queues.enqueue('sms', '{}')`) }, false},
+		{"another worker has one", func() { require.NoError(t, q.NoteTypes(ctx, "host/2", []store.TypeOnRecord{{Type: "email"}, noted})) }, true},
+		{"the type is paused", func() { exec(`SELECT queues.limit_tasks('sms', true)`) }, false},
+		{"the type is resumed", func() { exec(`SELECT queues.limit_tasks('sms', false)`) }, true},
+		{"that worker is gone", func() { exec(`UPDATE daybook.job_types SET last_seen = last_seen - interval '6 minutes'`) }, false},
+		{"it is back", func() { require.NoError(t, q.NoteTypes(ctx, "host/2", []store.TypeOnRecord{noted})) }, true},
+		{"the task is worked", func() { exec(`SELECT queues.complete_task(task_id) FROM queues.dequeue_next_available_task()`) }, false},
+	} {
+		step.do()
+		left, err := q.HasLeft(ctx)
+		require.NoError(t, err, step.name)
+		assert.Equal(t, step.left, left, step.name)
+	}
+}
+
 // TestTypesThatAreGoneLeaveTheRecord after 90 days.
 func TestTypesThatAreGoneLeaveTheRecord(t *testing.T) {
 	t.Parallel()
