@@ -31,10 +31,9 @@ type FunctionError struct {
 // functionCode is what a code of a function's looks like.
 var functionCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-// engineCodes are those by which Daybook says what became of an attempt.
+// engineCodes are those by which Daybook says what became of an attempt, besides the reserved ones.
 var engineCodes = map[models.ErrorCode]bool{
-	models.CodeSnoozed: true, models.CodeAwaitingCallback: true, models.CodeReclaimed: true, models.CodeHandlerMissing: true,
-	models.CodeAwaitedCancelled: true, models.CodeWorkerLost: true, models.CodeRowUnreadable: true, models.CodeDatabaseError: true,
+	models.CodeReclaimed: true, models.CodeWorkerLost: true, models.CodeDatabaseError: true,
 }
 
 // conclude says what an answer leads to: a result, or a failure.
@@ -52,7 +51,7 @@ func (h *FunctionHandler) conclude(job *jobs.Job[queue.RawPayload], answer reply
 
 // apply has what the function says decide about a failure.
 func (said FunctionError) apply(f *failure) *failure {
-	if functionCode.MatchString(string(said.Code)) && !engineCodes[said.Code] {
+	if functionCode.MatchString(string(said.Code)) && !engineCodes[said.Code] && !models.JobCodeIsReserved(said.Code) {
 		f.code = said.Code
 	}
 	if said.RetryAfter > 0 {

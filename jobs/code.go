@@ -11,10 +11,13 @@ import (
 const MaxCodeBytes = 64
 
 // codeOf returns the first code that err, or what it wraps, was given. Lists, metrics and searches have codes as they are, so that a text that is none is
-// HANDLER_ERROR, and is what the error's message begins with.
+// HANDLER_ERROR, and is what the error's message begins with. So is a code that is reserved.
 func codeOf(err error) (code models.ErrorCode, message string) {
 	code, message = givenCode(err), textOf(err)
-	if isCode(string(code)) {
+	switch {
+	case models.JobCodeIsReserved(code):
+		return models.CodeHandlerError, fmt.Sprintf("the code %s is Daybook's own: %s", code, message)
+	case isCode(string(code)):
 		return code, message
 	}
 	return models.CodeHandlerError, fmt.Sprintf("the code %.200q is not of 1 to %d capital letters, digits and '_': %s", string(code), MaxCodeBytes, message)

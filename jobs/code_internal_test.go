@@ -22,6 +22,12 @@ func TestCodesThatAreNone(t *testing.T) {
 		assert.Contains(t, a.Message, strings.Trim(strings.ToValidUTF8(code, ""), "\x00"))
 		assert.Contains(t, a.Message, "the card is refused")
 	}
+	for _, code := range []models.ErrorCode{models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled, models.CodeHandlerMissing, models.CodeRowUnreadable} {
+		a := r.judge(store.Job{Attempt: 1}, WithCode(code, errors.New("the card is refused")))
+		assert.Equal(t, models.CodeHandlerError, a.Code, code)
+		assert.Equal(t, models.OutcomeRetried, a.Outcome, code)
+		assert.Equal(t, "the code "+string(code)+" is Daybook's own: the card is refused", a.Message)
+	}
 	for _, code := range []string{"CARD_DECLINED", "E2_BIG", long[:MaxCodeBytes]} {
 		a := r.judge(store.Job{Attempt: 1}, WithCode(models.ErrorCode(code), errors.New("the card is refused")))
 		assert.Equal(t, models.ErrorCode(code), a.Code)

@@ -53,7 +53,8 @@ func RetryAfter(d time.Duration, err error) error {
 func Final(err error) error { return &outcome{kind: final, cause: err} }
 
 // WithCode gives err an error code. The code decides whether the job is tried again (docs/jobs.md), and jobs can be searched by it. It
-// is of 1 to MaxCodeBytes capital letters, digits and '_'. Any other text is a HANDLER_ERROR whose message begins with it; the empty one is no code.
+// is of 1 to MaxCodeBytes capital letters, digits and '_'. Any other text, and a code that is reserved (models.JobCodeIsReserved), is a HANDLER_ERROR whose message begins with
+// it; the empty one is no code.
 func WithCode(code models.ErrorCode, err error) error {
 	return &outcome{kind: coded, code: code, cause: err}
 }

@@ -193,16 +193,22 @@ CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, 
 AS $$
 DECLARE
     job  CONSTANT daybook.jobs := daybook.held_async_operation(p_operation_id, p_fence);
-    code CONSTANT text := coalesce(nullif(p_error_code, ''), 'HANDLER_ERROR');
+    code text := coalesce(nullif(p_error_code, ''), 'HANDLER_ERROR');
+    said text := coalesce(nullif(p_error, ''), 'the program that claimed it said no more');
 BEGIN
     IF job.id IS NULL THEN
         RETURN false;
+    END IF;
+    -- Daybook treats jobs by these codes (models.JobCodeIsReserved).
+    IF code IN ('SNOOZED', 'AWAITING_CALLBACK', 'AWAITED_CANCELLED', 'HANDLER_MISSING', 'ROW_UNREADABLE') THEN
+        said := format('the code %s is Daybook''s own: %s', code, said);
+        code := 'HANDLER_ERROR';
     END IF;
     PERFORM daybook.end_async_operation(
         job,
         CASE WHEN code IN ('PAYLOAD_INVALID', 'PAYLOAD_TOO_LARGE', 'AUTHENTICATION_FAILED', 'NOT_FOUND') OR job.run_count >= daybook.async_operation_attempts(job)
              THEN 'failed' ELSE 'retried' END::daybook.attempt_outcome,
-        NULL, code, left(coalesce(nullif(p_error, ''), 'the program that claimed it said no more'), 4096),
+        NULL, code, left(said, 4096),
         least(interval '5 minutes' * power(2, least(job.run_count, 20) - 1), interval '6 hours'));
     RETURN true;
 END

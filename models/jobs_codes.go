@@ -33,6 +33,16 @@ const (
 	CodeJobCancelled ErrorCode = "JOB_CANCELLED"
 )
 
+// JobCodeIsReserved says whether only Daybook gives a background job the code: it treats the job by it. A handler that says it has failed with CodeHandlerError.
+func JobCodeIsReserved(code ErrorCode) bool {
+	switch code {
+	case CodeSnoozed, CodeAwaitingCallback, CodeAwaitedCancelled, CodeHandlerMissing, CodeRowUnreadable:
+		return true
+	default:
+		return false
+	}
+}
+
 // JobErrorIsFinal says whether a background job that failed with the code is a dead letter at once: trying again cannot help.
 // Every other code is tried again by the policy of the job's type.
 func JobErrorIsFinal(code ErrorCode) bool {

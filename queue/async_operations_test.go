@@ -261,3 +261,24 @@ SELECT o, y, '{}', s::daybook.job_state, 1, CASE s WHEN 'failed' THEN 'e' END, C
 	b.exec(`UPDATE daybook.jobs SET finished_at = date_trunc('day', now() AT TIME ZONE 'Asia/Tokyo') AT TIME ZONE 'Asia/Tokyo' - interval '1 second' WHERE state = 'completed'`)
 	assert.JSONEq(t, `{"pending": 1, "processing": 0, "completed": 3, "failed": 1, "todays_sent": 0}`, read(`NULL, 'Asia/Tokyo'`), "a second before midnight in Tokyo")
 }
+
+// Codes by which Daybook treats jobs are not those of a program's failure, here as in Go.
+func TestAsyncOperationFailsWithReservedCode(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, code := range []models.ErrorCode{
+		models.CodeSnoozed, models.CodeAwaitingCallback, models.CodeAwaitedCancelled, models.CodeHandlerMissing, models.CodeRowUnreadable, models.CodeReclaimed, models.CodeWorkerLost,
+		models.CodeDatabaseError, models.CodeNotFound, models.CodeNetworkError, "CARD_DECLINED",
+	} {
+		id := b.operation("email", 3)
+		require.True(t, b.claim(id) && b.asks(`daybook.fail_async_operation($1, 'the card is refused', p_error_code => $2)`, id, string(code)))
+		j := b.queued(id)
+		if models.JobCodeIsReserved(code) {
+			assert.Equal(t, models.CodeHandlerError, *j.LastErrorCode, code)
+			assert.Equal(t, "the code "+string(code)+" is Daybook's own: the card is refused", *j.LastError)
+		} else {
+			assert.Equal(t, code, *j.LastErrorCode)
+			assert.Equal(t, "the card is refused", *j.LastError)
+		}
+	}
+}
