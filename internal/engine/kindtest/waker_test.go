@@ -30,7 +30,8 @@ func (b *bundle) waker() engine.Waker {
 	return w
 }
 
-// waits does what a fetch does: it looks, waits, and looks again. It returns the id of the first job that it leases.
+// waits does what a fetch does: it looks, waits, and looks again, also when the outlook says that what it could not afford to read may be due. It returns the id of the
+// first job that it leases.
 func (b *bundle) waits(w engine.Waker) (string, error) {
 	turn := b.turn("run/0/1")
 	waiter := w.Subscribe(false)
@@ -42,8 +43,13 @@ func (b *bundle) waits(w engine.Waker) (string, error) {
 		if err != nil || len(leased.Jobs) > 0 {
 			return append(ids(leased.Jobs), "")[0], err
 		}
+		var again <-chan time.Time
+		if leased.Again > 0 {
+			again = time.After(leased.Again)
+		}
 		select {
 		case <-waiter.Tokens():
+		case <-again:
 		case <-limit.C:
 			return "", nil
 		}
