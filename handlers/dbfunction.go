@@ -147,10 +147,7 @@ func functionFailure(function string, err error) error {
 		return fail(models.CodeNotFound, "there is no function %s(jsonb)", function)
 	}
 	if store.IsTransient(err) {
-		if isTimeout(err) {
-			return fail(models.CodeTimeout, "%s did not return in time", function)
-		}
-		return err
+		return err // the end of the attempt's time among them, which is the function's fault or that of a lock
 	}
 	raised, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

@@ -49,7 +49,7 @@ func (h *PlaidHandler) token(ctx context.Context, c *call[PlaidEnrichment]) (str
 		return err
 	})
 	if err != nil {
-		return "", functionFailure(h.config.TokenFunction, err)
+		return "", store.Unavailable(ctx, functionFailure(h.config.TokenFunction, err))
 	}
 	var token string
 	if json.Unmarshal(raw, &token) != nil || !isVisible(token) || token == "" {

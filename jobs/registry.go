@@ -26,7 +26,7 @@ type Policy struct {
 	Owner string
 	// MaxAttempts is how many attempts a job has before it is a dead letter, unless it was enqueued with a number of its own; default 3.
 	MaxAttempts int
-	// Timeout is how long an attempt may take; default 30 s, at most MaxTimeout, or MaxBulkTimeout with a bulk handler.
+	// Timeout is how long an attempt may take, and how long what it gives to InTx; default 30 s, at most MaxTimeout, or MaxBulkTimeout with a bulk handler.
 	Timeout time.Duration
 	// Base is the delay before the second attempt, Factor what each further delay is multiplied by, Cap the longest delay; defaults
 	// 30 s, 2 and 6 h. Each delay is changed by up to ±10 %, always the same for the same job and attempt.

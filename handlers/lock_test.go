@@ -84,3 +84,42 @@ func TestWebhookWhoseDatabaseWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestDBFunctionThatMeetsALock: the function enqueues a job while the table of jobs is locked, until long after the attempt's time. It is called again, and no attempt is charged.
+func TestDBFunctionThatMeetsALock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE SCHEMA app`)
+	b.exec(`CREATE FUNCTION app.chains(argument jsonb) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM pg_advisory_xact_lock_shared(7); PERFORM daybook.enqueue_job('org_1', 'later', '{}'); END $$`)
+	h, err := NewDBFunction(DBFunctionConfig{Functions: []string{"app.chains"}})
+	require.NoError(t, err)
+	jobs.Register(b.registry, jobs.Policy{Timeout: 2 * time.Second, MaxAttempts: 1}, h.Handle)
+	conn, err := pgx.Connect(t.Context(), b.URL)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, conn.Close(t.Context())) }()
+	run := func(stmt string) {
+		_, err := conn.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+	}
+	run(`SELECT pg_advisory_lock(7)`)
+	id := b.enqueue(DBFunction{Function: "app.chains"})
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		b.work()
+	}()
+	require.Eventually(t, func() bool {
+		return b.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted`) == 1
+	}, time.Minute, time.Millisecond, "the function is called")
+	run(`BEGIN`)
+	run(`LOCK TABLE daybook.jobs IN ACCESS EXCLUSIVE MODE`)
+	run(`SELECT pg_advisory_unlock(7)`)
+	since := time.Now()
+	require.Eventually(t, func() bool { return time.Since(since) > 5*time.Second }, time.Minute, 50*time.Millisecond)
+	run(`COMMIT`)
+	<-worked
+	j := b.job(id)
+	assert.Equal(t, models.JobCompleted, j.State, "%s: %s", j.Code, j.Error)
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.jobs WHERE type = 'later'`))
+}
