@@ -105,10 +105,11 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 		case work.Err() != nil:
 			return bulked{}, err
 		case errors.Is(over, context.DeadlineExceeded):
-			if gone++; gone > maxUncounted || !isTransient(err) || !r.unavailable(work, c, err, began) {
+			// Where statements wait for a lock as long as the time lasts, the jobs' table may have been locked.
+			if gone++; h.LockWait > 0 || gone > maxUncounted || !isTransient(err) || !r.unavailable(work, c, err, began) {
 				return bulked{}, late(h.Timeout, err)
 			}
-			try = 0 // the jobs' table was locked
+			try = 0
 		case over != nil:
 			// A renewal found that the turn has lost some: another turn works those.
 			if held, err := r.holder.held(work); err == nil {
