@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -28,4 +29,11 @@ func callOf[P queue.Payload](job *jobs.Job[P]) *call[P] {
 		id: job.ID, orgID: job.OrgID, attempt: job.Attempt, key: job.IdempotencyKey, payload: job.Payload, enqueuedAt: job.EnqueuedAt,
 		result: job.SetResult, progress: job.Progress, inTx: job.InTx,
 	}
+}
+
+// writeOnCompletion has a receipt that could not be written before written with the completion of the job. Time in which the database holds that up is not the job's.
+func (c *call[P]) writeOnCompletion(write func(ctx context.Context, tx pgx.Tx) error) {
+	c.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return write(ctx, tx) })
+	})
 }

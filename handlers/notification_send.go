@@ -153,9 +153,7 @@ func (h *NotificationHandler) note(ctx context.Context, c *call[Notification], d
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiptTimeout)
 	defer cancel()
 	if store.EndDelivery(writing, h.pool, c.id, d) != nil {
-		c.inTx(func(ctx context.Context, tx pgx.Tx) error {
-			return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return store.EndDelivery(ctx, tx, c.id, d) })
-		})
+		c.writeOnCompletion(func(ctx context.Context, tx pgx.Tx) error { return store.EndDelivery(ctx, tx, c.id, d) })
 	}
 }
 

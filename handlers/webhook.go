@@ -179,9 +179,7 @@ func (h *WebhookHandler) deliver(ctx context.Context, c *call[Webhook]) error {
 		return failed
 	case unwritten != nil:
 		// The request was answered with success: the receipt has another chance with the job's completion.
-		c.inTx(func(ctx context.Context, tx pgx.Tx) error {
-			return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return store.WriteWebhookReceipt(ctx, tx, receipt) })
-		})
+		c.writeOnCompletion(func(ctx context.Context, tx pgx.Tx) error { return store.WriteWebhookReceipt(ctx, tx, receipt) })
 	}
 	c.result(WebhookResult{WebhookID: c.id, Status: status, Attempt: c.attempt})
 	return nil

@@ -91,25 +91,21 @@ func running(ctx context.Context, c client.Client, which []health.Workflow, name
 	if err != nil {
 		return nil, err
 	}
+	var on []health.WorkflowState
 	var idle []string
-	on := slices.DeleteFunc(states, func(s health.WorkflowState) bool {
-		if s.State == health.Running {
-			return false
+	for _, s := range states {
+		if s.State != health.Running {
+			idle = append(idle, s.Kind)
 		}
-		idle = append(idle, s.Kind)
-		return true
-	})
+		for _, id := range s.Runs() {
+			s.ID = id
+			on = append(on, s)
+		}
+	}
 	if len(idle) > 0 && (named || len(on) == 0) {
 		return nil, tagged(errNoWorkflow, "the workflow of %s does not run: start it with `daybook workflow start --kind %s`", strings.Join(idle, ", "), idle[0])
 	}
-	var all []health.WorkflowState
-	for _, s := range on {
-		for _, id := range s.Runs() {
-			s.ID = id
-			all = append(all, s)
-		}
-	}
-	return all, nil
+	return on, nil
 }
 
 // workflowChange is what a command did to a workflow, for programs.
@@ -134,9 +130,13 @@ func change(s health.WorkflowState, result, says string) workflowChange {
 // emitChanges prints what was done, a line a workflow.
 func (a *app) emitChanges(changes []workflowChange) error {
 	return a.emit(map[string]any{"workflows": changes}, func(w io.Writer) error {
-		for i, c := range changes {
+		of := map[string]int{}
+		for _, c := range changes {
+			of[c.Kind]++
+		}
+		for _, c := range changes {
 			kind := c.Kind
-			if slices.ContainsFunc(slices.Delete(slices.Clone(changes), i, i+1), func(o workflowChange) bool { return o.Kind == c.Kind }) {
+			if of[kind] > 1 {
 				kind += " (" + terminal.OneLine(c.WorkflowID) + ")"
 			}
 			if _, err := fmt.Fprintf(w, "%s: %s\n", kind, terminal.OneLine(c.Says)); err != nil {

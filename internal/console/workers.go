@@ -184,11 +184,10 @@ func (c *console) signalRun(signal, text string) func(ctx context.Context, r *re
 // eachRun calls f for each workflow of the kind that runs, under whatever id; without any for the documented one, of which Temporal then says how it stands.
 func (c *console) eachRun(ctx context.Context, w health.Workflow, f func(ctx context.Context, id string) error) error {
 	return c.withTemporal(ctx, func(ctx context.Context) error {
-		states, err := health.Workflows(ctx, c.Temporal, []health.Workflow{w}, healthTimeout)
+		ids, err := health.RunsOf(ctx, c.Temporal, w, healthTimeout)
 		if err != nil {
 			return err
 		}
-		ids := states[0].Runs()
 		if len(ids) == 0 {
 			ids = []string{w.ID}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,15 +132,22 @@ func (p *probe) done(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 // stall makes critical what was found of a kind's oldest due jobs, because none of the kind was completed in the last minute, and no worker holds one that may
 // take longer.
 func (p *probe) stall(ctx context.Context, tx pgx.Tx, kind string) error {
+	overdue := func(f Finding) bool { return f.Code == OldestDue && f.Kind == kind }
+	if !slices.ContainsFunc(p.findings, overdue) {
+		return nil
+	}
 	live, err := diagnosis.LiveLeases(ctx, tx, kind)
+	if err != nil || live {
+		return err
+	}
 	for i := range p.findings {
-		if f := &p.findings[i]; err == nil && !live && f.Code == OldestDue && f.Kind == kind {
+		if f := &p.findings[i]; overdue(*f) {
 			f.Severity, f.stalled = Critical, true
 			f.Says = strings.TrimSuffix(f.Says, ".") + fmt.Sprintf("; no %s was completed in the last minute, and no worker holds one.", jobWords(*f)[0])
 			f.Todo = "Look at the worker's log: what does it wait for? Also at " + showCommand(*f) + ": another transaction may hold the row."
 		}
 	}
-	return err
+	return nil
 }
 
 // once makes a check that is not about one kind.

@@ -173,7 +173,31 @@ func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout t
 	return states, nil
 }
 
+// RunsOf are the ids of the workflows of a kind that run. Unlike Workflows it asks no worker, so that it waits for none.
+func RunsOf(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) ([]string, error) {
+	s, err := findWorkflow(ctx, c, w, timeout)
+	return s.Runs(), err
+}
+
 func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
+	if s, err = findWorkflow(ctx, c, w, timeout); err != nil {
+		return s, err
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		if s.State == Running {
+			s.query(ctx, c, timeout)
+		}
+	})
+	var workers []PollingWorker
+	both.Go(func() { workers = pollers(ctx, c, s.TaskQueue, timeout) })
+	both.Wait()
+	s.Workers = workers
+	return s, nil
+}
+
+// findWorkflow says which workflows of a kind run, and what Temporal has on record of the one that is shown.
+func findWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (s WorkflowState, err error) {
 	s = WorkflowState{Workflow: w, State: NeverStarted, Workers: []PollingWorker{}}
 	var d *workflowservice.DescribeWorkflowExecutionResponse
 	var both sync.WaitGroup
@@ -191,15 +215,6 @@ func askWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time.
 	if s.State != Running && len(s.Others) > 0 {
 		s.takeOther(ctx, c, timeout)
 	}
-	both.Go(func() {
-		if s.State == Running {
-			s.query(ctx, c, timeout)
-		}
-	})
-	var workers []PollingWorker
-	both.Go(func() { workers = pollers(ctx, c, s.TaskQueue, timeout) })
-	both.Wait()
-	s.Workers = workers
 	return s, nil
 }
 
