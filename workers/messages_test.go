@@ -29,8 +29,6 @@ func (b *bundle) configure(id string, in workflows.ConfigureInput) (workflows.Se
 	return s, h.Get(b.t.Context(), &s)
 }
 
-//go:fix inline
-
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -36,9 +36,13 @@ func (l *lane) fetchSummary() string {
 	return fmt.Sprintf("lane %d: %s", l.number, next)
 }
 
-// processSummary is the summary of a turn's second activity.
+// processSummary is the summary of a turn's second activity, or of a lane's first one, for which nothing was fetched.
 func (l *lane) processSummary(leased int) string {
-	return fmt.Sprintf("lane %d: turn %d begins with %s and goes on for up to %d s", l.number, l.turnNumber, count(int64(leased), "job"), turnSeconds)
+	jobs := "what is due"
+	if leased > 0 {
+		jobs = count(int64(leased), "job")
+	}
+	return fmt.Sprintf("lane %d: turn %d begins with %s and goes on for up to %d s", l.number, l.turnNumber, jobs, turnSeconds)
 }
 
 // mode is what the run is doing, in one line.

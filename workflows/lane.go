@@ -23,6 +23,8 @@ const (
 type lane struct {
 	a      *run
 	number int
+	// worksAtOnce: the lane's next turn, which is its first, needs no fetch before it.
+	worksAtOnce bool
 	// turn is the number of the lane's present turn.
 	turnNumber int
 	// seen is the backlog at the lane's last fetch: when it has grown since, there is work for one more lane.
@@ -43,7 +45,7 @@ func (a *run) startLanes() {
 		if a.lanes[n] != nil {
 			continue
 		}
-		l := &lane{a: a, number: n}
+		l := &lane{a: a, number: n, worksAtOnce: a.worksAtOnce}
 		a.lanes[n] = l
 		workflow.GoNamed(a.laneCtx, fmt.Sprintf("lane %d", n), l.run)
 	}
@@ -83,7 +85,7 @@ func (l *lane) mayFetch() bool {
 	if a.state.Paused {
 		return false
 	}
-	if l.seen < a.backlog {
+	if l.worksAtOnce || l.seen < a.backlog {
 		return true
 	}
 	if a.input.ExitWhenEmpty {
@@ -113,6 +115,10 @@ func (l *lane) turn(ctx workflow.Context) error {
 	a.turns++
 	l.turnNumber = a.turns
 	id := fmt.Sprintf("%s/%d/%d", a.runID, l.number, l.turnNumber)
+	if l.worksAtOnce {
+		l.worksAtOnce = false
+		return l.process(ctx, id, 0)
+	}
 	fetched, err := l.fetch(ctx, id)
 	if err != nil {
 		// If it leased something before it failed, a later fetch reclaims it.
@@ -156,11 +162,7 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 		in.WaitSeconds = a.state.Settings.PollIntervalSeconds
 		a.waiting = l
 		defer func() { a.waiting = nil }()
-		if a.state.IdleSince == nil && a.count((*lane).isProcessing) == 0 {
-			now := workflow.Now(ctx)
-			a.state.IdleSince = &now
-			a.describe()
-		}
+		a.noteIdle(ctx)
 	}
 	if a.input.ExitWhenEmpty {
 		in.Silent = slices.Clone(a.state.Silent)
@@ -188,6 +190,16 @@ func (l *lane) fetch(ctx workflow.Context, id string) (activities.FetchOutput, e
 	return out, err
 }
 
+// noteIdle notes that nothing is due: a lane waits for work, and no other one works or is to look for more.
+func (a *run) noteIdle(ctx workflow.Context) {
+	if a.state.IdleSince != nil || a.waiting == nil || a.waiting.seen < a.backlog || a.count((*lane).isProcessing) > 0 {
+		return
+	}
+	now := workflow.Now(ctx)
+	a.state.IdleSince = &now
+	a.describe()
+}
+
 // leaveBehind remembers turns that hold leases and have ended. Every fetch is told of them, so that the next lane
 // reclaims what they hold; a fetch that waits already is begun anew for it.
 func (a *run) leaveBehind(turns ...string) {
@@ -213,21 +225,26 @@ func (a *run) noteReclaimed(asked, left []string) {
 	}
 }
 
-// process works the turn. Eager execution is off, so that lanes spread over workers.
+// process works the turn, for which leased jobs were fetched. A turn for which none were is the first one of its lane, and ends when nothing
+// is due. Temporal hands turns out, so that lanes spread over workers; the workflow's first one begins at once, on the worker that runs the workflow.
 func (l *lane) process(ctx workflow.Context, id string, leased int) error {
 	a := l.a
+	first := leased == 0
 	l.processing = true
-	defer func() { l.processing = false }()
+	defer func() {
+		l.processing = false
+		a.noteIdle(ctx)
+	}()
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:   processTimeout,
 		HeartbeatTimeout:      activities.HeartbeatTimeout,
 		RetryPolicy:           retryForEver(),
 		WaitForCancellation:   true,
-		DisableEagerExecution: true,
+		DisableEagerExecution: !first || l.number > 0,
 		Summary:               l.processSummary(leased),
 	})
 	in := activities.ProcessInput{
-		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty,
+		TurnID: id, Batch: a.state.Settings.BatchSize, TurnSeconds: turnSeconds, Linger: !a.input.ExitWhenEmpty && !first,
 	}
 	var acts *activities.Queue
 	var out activities.ProcessOutput

@@ -39,6 +39,8 @@ type run struct {
 	waiting *lane
 	// backlog grows whenever there is more work than one lane could lease: then parked lanes fetch as well.
 	backlog int
+	// worksAtOnce: lanes begin with a turn that has no fetch before it.
+	worksAtOnce bool
 	// keepsMemo: the run keeps a memo; memo is what it says, nil before it was written.
 	keepsMemo bool
 	memo      *memo
@@ -71,7 +73,7 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 		return nil, err
 	}
 	if in.Carried == nil {
-		if err := a.readSettings(ctx); err != nil {
+		if err := a.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -79,21 +81,38 @@ func newRun(ctx workflow.Context, in Input) (*run, error) {
 	return a, nil
 }
 
-// readSettings fills in what the input leaves out from the environment of a worker.
-func (a *run) readSettings(ctx workflow.Context) error {
-	var acts *activities.Queue
-	var s activities.Settings
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 10 * time.Second,
-		RetryPolicy:         retryForEver(),
-		Summary:             "read the worker's environment",
-	})
-	if err := workflow.ExecuteActivity(ctx, acts.ReadSettings).Get(ctx, &s); err != nil {
+// changeBegin is the change of the code by which a workflow begins with turns: its first workflow task reads the settings itself and has lanes
+// work. Before, it waited for three activities, one after the other, until the first job began.
+const changeBegin = "begin"
+
+// begin makes the first run of a workflow ready.
+func (a *run) begin(ctx workflow.Context) error {
+	local := workflow.GetVersion(ctx, changeBegin, workflow.DefaultVersion, 1) == 1
+	a.worksAtOnce = local && !a.input.ExitWhenEmpty
+	s, err := readSettings(ctx, local)
+	if err != nil {
 		return err
 	}
 	a.state.Settings = Settings{BatchSize: s.BatchSize, PollIntervalSeconds: s.PollIntervalSeconds, Concurrency: DefaultConcurrency}
 	a.state.Settings.set(a.input.BatchSize, a.input.PollIntervalSeconds, a.input.Concurrency)
 	return nil
+}
+
+// readSettings reads the environment of a worker: local, of the one that runs the workflow.
+func readSettings(ctx workflow.Context, local bool) (activities.Settings, error) {
+	const limit, summary = 10 * time.Second, "read the worker's environment"
+	var acts *activities.Queue
+	var read workflow.Future
+	if local {
+		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: limit, RetryPolicy: retryForEver(), Summary: summary})
+		read = workflow.ExecuteLocalActivity(ctx, acts.ReadSettings)
+	} else {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: limit, RetryPolicy: retryForEver(), Summary: summary})
+		read = workflow.ExecuteActivity(ctx, acts.ReadSettings)
+	}
+	var s activities.Settings
+	err := read.Get(ctx, &s)
+	return s, err
 }
 
 // retryForEver is how every activity is retried: an outage passes, and a job must not be lost for it. The first tries follow at once: most

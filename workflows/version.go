@@ -7,4 +7,5 @@ package workflows
 //
 // 1: lanes and turns.
 // 2: a run keeps a memo.
-const Version = 2
+// 3: a workflow begins with turns.
+const Version = 3
