@@ -69,7 +69,7 @@ func ExampleNewDueJobs() {
 		fmt.Println("ping", job.Payload.Host)
 		return nil
 	})
-	due, err := workers.NewDueJobs(pool, registry, slog.New(slog.DiscardHandler))
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: pool, Registry: registry, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -79,26 +79,6 @@ func ExampleNewDueJobs() {
 	// Output:
 	// ping example.com
 	// 1 <nil>
-}
-
-// What is worked so can be measured as a worker's jobs are.
-func ExampleNewDueJobsOf() {
-	e := pgtest.NewExample()
-	defer e.Close()
-	metrics, err := workers.NewMetrics(e.Context(), workers.MetricsOptions{Pool: e.Pool})
-	if err != nil {
-		panic(err)
-	}
-	registry := jobs.NewRegistry()
-	jobs.Register(registry, jobs.Policy{}, func(context.Context, *jobs.Job[Ping]) error { return nil })
-	due, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: e.Pool, Registry: registry, Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		panic(err)
-	}
-	defer due.Close()
-	report, err := due.Run(e.Context(), 100)
-	fmt.Println(report.Completed, err)
-	// Output: 0 <nil>
 }
 
 // A program that embeds workers shows their metrics to Prometheus.

@@ -44,7 +44,7 @@ type DueReport struct {
 	Running int
 }
 
-// DueJobsOptions say what due jobs are worked with. Pool and Registry are required.
+// DueJobsOptions say what due jobs are worked with. Pool and Registry are required; the zero value of each other field is its default.
 type DueJobsOptions struct {
 	// Pool is connected to the database; it stays the caller's to close.
 	Pool *pgxpool.Pool
@@ -54,20 +54,18 @@ type DueJobsOptions struct {
 	Fleet string
 	// Metrics are told of what becomes of the jobs; nil: nothing is measured.
 	Metrics *Metrics
+	// NotifyEvents has other processes told of what the runs do (queue.ListenEvents), until Close.
+	NotifyEvents bool
 	// Log is where is logged what becomes of the jobs; default slog.Default().
 	Log *slog.Logger
 }
 
-// NewDueJobs returns a DueJobs. log may be nil: slog.Default. Call Close when it is no longer needed.
-func NewDueJobs(pool *pgxpool.Pool, registry *jobs.Registry, log *slog.Logger) (*DueJobs, error) {
-	return NewDueJobsOf(DueJobsOptions{Pool: pool, Registry: registry, Log: log})
-}
-
-// NewDueJobsOf is NewDueJobs with all options.
-func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
+// NewDueJobs makes a DueJobs. It checks the options; nothing runs before Run. Call Close when it is no longer needed. An error names the
+// option that cannot work, and what to do.
+func NewDueJobs(o DueJobsOptions) (*DueJobs, error) {
 	pool, registry, log := o.Pool, o.Registry, cmp.Or(o.Log, slog.Default())
 	if pool == nil || registry == nil {
-		return nil, errors.New("workers: the pool and the registry are required")
+		return nil, errors.New("workers: Pool and Registry are required")
 	}
 	if err := checkFleet(o.Fleet); err != nil {
 		return nil, err
@@ -82,6 +80,7 @@ func NewDueJobsOf(o DueJobsOptions) (*DueJobs, error) {
 		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
+	d.hub.notifying(o.NotifyEvents, pool, log)
 	// What an earlier process held that was killed is due again soon, whenever this one is asked first.
 	d.engine.StartReclaiming()
 	return d, nil
@@ -214,11 +213,4 @@ func (d *DueJobs) Subscribe(f queue.EventFilter) (got <-chan queue.Event, cancel
 		return (*hub)(nil).subscribe(f)
 	}
 	return d.hub.subscribe(f)
-}
-
-// NotifyEvents has other processes told of what the runs do (queue.ListenEvents), until Close. Call it before Run.
-func (d *DueJobs) NotifyEvents() {
-	if d != nil && d.engine != nil {
-		d.hub.notifying(true, d.store.Pool(), d.log)
-	}
 }

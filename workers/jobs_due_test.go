@@ -43,7 +43,7 @@ func TestDueRunIsAnsweredBeforeItsJobsEnd(t *testing.T) {
 		}
 		return ctx.Err()
 	})
-	due, err := workers.NewDueJobs(db.Pool, r, slog.New(slog.DiscardHandler))
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: r, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer due.Close()
 	first, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", slowJob{1}, queue.JobOptions{})
@@ -87,7 +87,7 @@ func TestDueClosesGracefully(t *testing.T) {
 		<-finish
 		return nil
 	})
-	due, err := workers.NewDueJobs(db.Pool, r, slog.New(slog.DiscardHandler))
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: r, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", slowJob{1}, queue.JobOptions{})
 	require.NoError(t, err)

@@ -47,7 +47,6 @@ func TestWorkersThatWereNotMade(t *testing.T) {
 		_, open := <-got
 		assert.False(t, open, name)
 		cancel()
-		d.NotifyEvents()
 		d.Close()
 	}
 }

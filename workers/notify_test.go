@@ -47,9 +47,8 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	fail := func() string {
 		job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", observedJob{}, queue.JobOptions{})
 		require.NoError(t, err)
-		due, err := workers.NewDueJobs(db.Pool, registry, slog.New(slog.DiscardHandler))
+		due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, NotifyEvents: true, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
-		due.NotifyEvents()
 		_, err = due.Run(t.Context(), 10)
 		require.NoError(t, err)
 		due.Close()

@@ -33,7 +33,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 	job, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", observedJob{}, queue.JobOptions{})
 	require.NoError(t, err)
 	var out bytes.Buffer
-	due, err := workers.NewDueJobs(db.Pool, registry, slog.New(slog.NewJSONHandler(&out, nil)))
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Log: slog.New(slog.NewJSONHandler(&out, nil))})
 	require.NoError(t, err)
 	_, err = due.Run(t.Context(), 10)
 	require.NoError(t, err)
@@ -59,6 +59,6 @@ func TestDeadLettersAreLogged(t *testing.T) {
 func TestLogJobsIsChecked(t *testing.T) {
 	t.Setenv("DAYBOOK_LOG_JOBS", "yes")
 	db := pgtest.New(t)
-	_, err := workers.NewDueJobs(db.Pool, jobs.NewRegistry(), nil)
+	_, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: jobs.NewRegistry()})
 	assert.ErrorContains(t, err, "DAYBOOK_LOG_JOBS")
 }

@@ -48,7 +48,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 func TestAFleetThatCannotBeOneIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: b.Pool, Registry: jobs.NewRegistry(), Fleet: "a b"})
+	_, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: b.Pool, Registry: jobs.NewRegistry(), Fleet: "a b"})
 	require.ErrorIs(t, err, queue.ErrInvalid)
 	_, err = workers.NewTasks(workers.TasksOptions{Client: b.client, Pool: b.Pool, Registry: tasks.NewRegistry(), Fleet: "Shop"})
 	require.ErrorIs(t, err, queue.ErrInvalid)

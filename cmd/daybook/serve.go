@@ -122,7 +122,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	defer closeTemporal()
 	// When every worker is gone, the server is the one that says so.
 	defer runMetrics(ctx, measured, sampled(options, o))()
-	due, err := workers.NewDueJobsOf(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Metrics: measured, Fleet: a.environment.Fleet, Log: a.log})
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: registry, Metrics: measured, Fleet: a.environment.Fleet, Log: a.log})
 	if err != nil {
 		return err
 	}

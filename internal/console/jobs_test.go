@@ -194,7 +194,7 @@ func TestWhatATypeKeepsSecretIsMasked(t *testing.T) {
 	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "patient", Payload: []byte(`{"name": "Ann", "file": [{"birthday": "1970-02-03", "diagnosis": {"code": "J45"}}]}`)})
 	assert.Contains(t, s.see("/console/jobs/"+id), "1970-02-03", "the type is not on record yet")
 
-	due, err := workers.NewDueJobs(s.Pool, registry, nil)
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: s.Pool, Registry: registry})
 	require.NoError(t, err)
 	t.Cleanup(due.Close)
 	_, err = due.Run(t.Context(), 10)
