@@ -21,18 +21,25 @@ import (
 // maxCodeBytes is the longest code of an account.
 const maxCodeBytes = 64
 
+// AccountsOptions say how accounts become part of an organization's chart.
+type AccountsOptions struct {
+	// Create makes an organization known of which Daybook has neither configuration, document nor job. Without it such an id is taken for a
+	// mistake: ErrOrganizationNotFound.
+	Create bool
+}
+
 // PutAccounts adds accounts to an organization's chart, or changes their names, types and currencies; accounts that are not named stay. Their OrgID is not
 // looked at. Jobs that had failed for an unknown account are pending again. The same accounts again change nothing.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
-func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Account, o Options) (Change, error) {
+func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Account, o AccountsOptions) (Change, error) {
 	c := Change{OrgID: org}
 	for i := range accounts {
 		if wrong := wrongAccount(&accounts[i]); wrong != "" {
 			return c, fmt.Errorf("account %d: %s: %w", i+1, wrong, ErrInvalid)
 		}
 	}
-	err := change(ctx, db, org, o, func(tx pgx.Tx) error {
+	err := change(ctx, db, org, o.Create, func(tx pgx.Tx) error {
 		done, err := ledgerdb.PutAccounts(ctx, tx, org, accounts)
 		if err != nil {
 			return err

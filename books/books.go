@@ -44,13 +44,6 @@ func (t inTx) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) {
 	return t.Begin(ctx)
 }
 
-// Options are what the changes of this package have in common.
-type Options struct {
-	// Create makes an organization known of which Daybook has neither configuration, document nor job. Without it such an id is taken for a
-	// mistake: ErrOrganizationNotFound.
-	Create bool
-}
-
 // Change is what a change of an organization's books led to.
 type Change struct {
 	OrgID string `json:"org_id"`
@@ -66,13 +59,13 @@ type Change struct {
 	MissingAccounts []string `json:"missing_accounts,omitempty"`
 }
 
-// change runs a change of an organization's books in a transaction.
-func change(ctx context.Context, db DB, org string, o Options, f func(tx pgx.Tx) error) error {
+// change runs a change of an organization's books in a transaction, of one that Daybook need not know if create says so.
+func change(ctx context.Context, db DB, org string, create bool, f func(tx pgx.Tx) error) error {
 	if err := check(db); err != nil {
 		return err
 	}
 	return store.Begin(ctx, db, func(tx pgx.Tx) error {
-		if !o.Create {
+		if !create {
 			if err := known(ctx, tx, org); err != nil {
 				return err
 			}

@@ -21,9 +21,9 @@ func TestInATransaction(t *testing.T) {
 	before := b.Dump(t)
 	tx, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = books.ApplyRules(t.Context(), books.In(tx), "new", sample.Rules(), books.RulesOptions{})
+	_, err = books.ApplyRules(t.Context(), books.In(tx), "new", sample.Rules(), books.ApplyOptions{})
 	require.ErrorIs(t, err, books.ErrOrganizationNotFound)
-	c, err := books.ApplyRules(t.Context(), books.In(tx), "new", sample.Rules(), books.RulesOptions{Options: books.Options{Create: true}})
+	c, err := books.ApplyRules(t.Context(), books.In(tx), "new", sample.Rules(), books.ApplyOptions{Create: true})
 	require.NoError(t, err, "the refusal before did not end the transaction")
 	assert.True(t, c.Changed)
 	assert.NotEmpty(t, c.MissingAccounts, "it has no chart yet")
@@ -57,7 +57,7 @@ func TestAPoolWithStricterDefaults(t *testing.T) {
 	defer conn.Release()
 	_, err = conn.Exec(t.Context(), `SET default_transaction_isolation = 'serializable'; SET search_path = public`)
 	require.NoError(t, err)
-	_, err = books.ApplyRules(t.Context(), conn, org, append(sample.Rules(), "# changed\n"...), books.RulesOptions{})
+	_, err = books.ApplyRules(t.Context(), conn, org, append(sample.Rules(), "# changed\n"...), books.ApplyOptions{})
 	require.NoError(t, err)
 	require.NoError(t, books.AddPeriods(t.Context(), conn, org, books.Year(2026)...))
 }
@@ -85,9 +85,9 @@ func TestWrongBooks(t *testing.T) {
 	b := setup(t)
 	before := b.Dump(t)
 	for name, err := range map[string]error{
-		"type":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: "bag"}}, books.Options{})),
-		"code":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Type: models.AccountAsset}}, books.Options{})),
-		"currency":  second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: models.AccountAsset, Currencies: models.Currencies{"EURO"}}}, books.Options{})),
+		"type":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: "bag"}}, books.AccountsOptions{})),
+		"code":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Type: models.AccountAsset}}, books.AccountsOptions{})),
+		"currency":  second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: models.AccountAsset, Currencies: models.Currencies{"EURO"}}}, books.AccountsOptions{})),
 		"policy":    second(books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, "perhaps")),
 		"no period": books.AddPeriods(t.Context(), b.Pool, org),
 	} {

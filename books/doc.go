@@ -6,8 +6,8 @@
 //
 //	tx, err := pool.Begin(ctx)
 //	…
-//	_, err = books.PutAccounts(ctx, books.In(tx), "acme", chart, books.Options{Create: true})
-//	_, err = books.ApplyRules(ctx, books.In(tx), "acme", rules, books.RulesOptions{Options: books.Options{Create: true}})
+//	_, err = books.PutAccounts(ctx, books.In(tx), "acme", chart, books.AccountsOptions{Create: true})
+//	_, err = books.ApplyRules(ctx, books.In(tx), "acme", rules, books.ApplyOptions{Create: true})
 //	err = tx.Commit(ctx)
 //
 // A change waits for the chunk of documents that a worker is posting for the organization, and holds the organization's other documents until its

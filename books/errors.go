@@ -10,7 +10,7 @@ import (
 var (
 	// ErrInvalid: an account, a period or a policy is none, or the transaction's isolation level is not READ COMMITTED.
 	ErrInvalid = store.ErrInvalid
-	// ErrOrganizationNotFound: Daybook has nothing of the organization, most often because its id is misspelled; Options.Create makes it known.
+	// ErrOrganizationNotFound: Daybook has nothing of the organization, most often because its id is misspelled; Create of the options makes it known.
 	ErrOrganizationNotFound = store.ErrOrganizationNotFound
 	// ErrNoRuleSet: the organization has no such version of its rules, or none is active.
 	ErrNoRuleSet = ledgerdb.ErrNoRuleSet

@@ -32,10 +32,10 @@ func opened() *pgtest.Example {
 	e := pgtest.NewExample()
 	accounts, err := books.ParseAccounts([]byte(chart))
 	if err == nil {
-		_, err = books.PutAccounts(e.Context(), e.Pool, "acme", accounts, books.Options{Create: true})
+		_, err = books.PutAccounts(e.Context(), e.Pool, "acme", accounts, books.AccountsOptions{Create: true})
 	}
 	if err == nil {
-		_, err = books.ApplyRules(e.Context(), e.Pool, "acme", []byte(rules), books.RulesOptions{})
+		_, err = books.ApplyRules(e.Context(), e.Pool, "acme", []byte(rules), books.ApplyOptions{})
 	}
 	if err != nil {
 		panic(err)
@@ -48,9 +48,9 @@ func ExampleApplyRules() {
 	e := opened()
 	defer e.Close()
 
-	c, err := books.ApplyRules(e.Context(), e.Pool, "acme", []byte(rules), books.RulesOptions{})
+	c, err := books.ApplyRules(e.Context(), e.Pool, "acme", []byte(rules), books.ApplyOptions{})
 	fmt.Println(c.Version, c.Changed, c.Returned, c.MissingAccounts, err)
-	_, err = books.ApplyRules(e.Context(), e.Pool, "amce", []byte(rules), books.RulesOptions{})
+	_, err = books.ApplyRules(e.Context(), e.Pool, "amce", []byte(rules), books.ApplyOptions{})
 	fmt.Println(errors.Is(err, books.ErrOrganizationNotFound))
 	// Output:
 	// 1 false 0 [] <nil>
@@ -63,12 +63,12 @@ func ExampleActivateRules() {
 	defer e.Close()
 	ctx := e.Context()
 
-	next, err := books.ApplyRules(ctx, e.Pool, "acme", []byte(rules+"# reviewed\n"), books.RulesOptions{StoreOnly: true})
+	next, err := books.ApplyRules(ctx, e.Pool, "acme", []byte(rules+"# reviewed\n"), books.ApplyOptions{StoreOnly: true})
 	fmt.Println(next.Version, err)
 	seen := int64(1)
-	c, err := books.ActivateRules(ctx, e.Pool, "acme", next.Version, books.RulesOptions{Expected: &seen})
+	c, err := books.ActivateRules(ctx, e.Pool, "acme", next.Version, books.ActivateOptions{Expected: &seen})
 	fmt.Println(c.Version, c.Changed, err)
-	_, err = books.ActivateRules(ctx, e.Pool, "acme", 1, books.RulesOptions{Expected: &seen})
+	_, err = books.ActivateRules(ctx, e.Pool, "acme", 1, books.ActivateOptions{Expected: &seen})
 	fmt.Println(errors.Is(err, books.ErrRulesChanged))
 	// Output:
 	// 2 <nil>
@@ -137,7 +137,7 @@ func ExamplePutAccounts() {
 	defer e.Close()
 
 	bank := models.Account{Code: "1800", Name: "Bank", Type: models.AccountAsset, Currencies: models.Currencies{"EUR"}}
-	c, err := books.PutAccounts(e.Context(), e.Pool, "acme", []models.Account{bank}, books.Options{})
+	c, err := books.PutAccounts(e.Context(), e.Pool, "acme", []models.Account{bank}, books.AccountsOptions{})
 	fmt.Println(c.Changed, err)
 	// Output: true <nil>
 }
@@ -271,11 +271,10 @@ func ExampleIn() {
 	if err != nil {
 		panic(err)
 	}
-	create := books.Options{Create: true}
-	if _, err = books.PutAccounts(ctx, books.In(tx), "acme", accounts, create); err != nil {
+	if _, err = books.PutAccounts(ctx, books.In(tx), "acme", accounts, books.AccountsOptions{Create: true}); err != nil {
 		panic(err)
 	}
-	c, err := books.ApplyRules(ctx, books.In(tx), "acme", []byte(rules), books.RulesOptions{Options: create})
+	c, err := books.ApplyRules(ctx, books.In(tx), "acme", []byte(rules), books.ApplyOptions{Create: true})
 	if err != nil {
 		panic(err)
 	}

@@ -17,7 +17,7 @@ func TestNoDB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, said := t.Context(), map[string]error{}
-			_, said["PutAccounts"] = books.PutAccounts(ctx, db, org, []models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}}, books.Options{})
+			_, said["PutAccounts"] = books.PutAccounts(ctx, db, org, []models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}}, books.AccountsOptions{})
 			_, said["Accounts"] = books.Accounts(ctx, db, org)
 			_, said["Periods"] = books.Periods(ctx, db, org)
 			said["AddPeriods"] = books.AddPeriods(ctx, db, org, books.Month(2026, 1))
@@ -25,7 +25,7 @@ func TestNoDB(t *testing.T) {
 			_, said["OpenPeriod"] = books.OpenPeriod(ctx, db, org, books.Month(2026, 1))
 			_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(ctx, db, org)
 			_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(ctx, db, org, models.PolicyFail)
-			_, said["ActivateRules"] = books.ActivateRules(ctx, db, org, 1, books.RulesOptions{})
+			_, said["ActivateRules"] = books.ActivateRules(ctx, db, org, 1, books.ActivateOptions{})
 			_, said["MissingAccounts"] = books.MissingAccounts(ctx, db, org, nil)
 			_, said["RuleSets"] = books.RuleSets(ctx, db, org)
 			_, said["RuleSet"] = books.RuleSet(ctx, db, org, 1)

@@ -45,7 +45,7 @@ func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period
 	if len(periods) == 0 {
 		return store.Refuse(ErrInvalid, "there is no period to add", "")
 	}
-	return change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+	return change(ctx, db, org, false, func(tx pgx.Tx) error {
 		if err := ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func changePeriod(
 	ctx context.Context, db DB, org string, p models.Period, do func(context.Context, pgx.Tx, string, models.Date) (ledgerdb.Activated, error),
 ) (PeriodChange, error) {
 	var c PeriodChange
-	err := change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
 		done, err := do(ctx, tx, org, p.StartsOn)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func ClosedPeriodPolicy(ctx context.Context, db DB, org string) (models.ClosedPe
 // Errors: ErrInvalid, ErrOrganizationNotFound.
 func SetClosedPeriodPolicy(ctx context.Context, db DB, org string, policy models.ClosedPeriodPolicy) (Change, error) {
 	c := Change{OrgID: org, Changed: true}
-	err := change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
 		done, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, policy)
 		if err != nil {
 			return err

@@ -14,10 +14,10 @@ import (
 	"github.com/daybook-dev/daybook/posting"
 )
 
-// RulesOptions say how a rule set becomes the one that an organization posts by. The zero value activates it, whatever is active now.
-type RulesOptions struct {
-	Options
-
+// ApplyOptions say how a rule set becomes the one that an organization posts by. The zero value activates it, whatever is active now.
+type ApplyOptions struct {
+	// Create is that of AccountsOptions.
+	Create bool
 	// StoreOnly stores the version and does not activate it: ActivateRules does.
 	StoreOnly bool
 	// Expected is the version that the caller saw active, 0 for none; with another one ErrRulesChanged is returned. nil: any.
@@ -29,14 +29,14 @@ type RulesOptions struct {
 // a program can apply its rules at each start.
 //
 // Errors: *posting.CompileError, ErrOrganizationNotFound, ErrRulesChanged.
-func ApplyRules(ctx context.Context, db DB, org string, source []byte, o RulesOptions) (Change, error) {
+func ApplyRules(ctx context.Context, db DB, org string, source []byte, o ApplyOptions) (Change, error) {
 	rules, err := posting.Compile(source)
 	if err != nil {
 		return Change{}, err
 	}
 	c := Change{OrgID: org, Name: rules.Name()}
-	err = change(ctx, db, org, o.Options, func(tx pgx.Tx) error {
-		if err := o.check(ctx, tx, org); err != nil {
+	err = change(ctx, db, org, o.Create, func(tx pgx.Tx) error {
+		if err := expect(ctx, tx, org, o.Expected); err != nil {
 			return err
 		}
 		stored, err := ledgerdb.PutRuleSet(ctx, tx, org, rules.Name(), string(source))
@@ -54,13 +54,19 @@ func ApplyRules(ctx context.Context, db DB, org string, source []byte, o RulesOp
 	return c, err
 }
 
+// ActivateOptions say how a stored version becomes the one that an organization posts by. The zero value activates it, whatever is active now.
+type ActivateOptions struct {
+	// Expected is that of ApplyOptions.
+	Expected *int64
+}
+
 // ActivateRules makes a stored version the one that an organization posts by. Jobs that had failed for the rules before are pending again; what is
 // posted already stays as it is. What was stored by another version of the program need not be what this one understands: such a version is refused.
 //
 // Errors: ErrNoRuleSet, *posting.CompileError, ErrOrganizationNotFound, ErrRulesChanged.
-func ActivateRules(ctx context.Context, db DB, org string, version int64, o RulesOptions) (Change, error) {
+func ActivateRules(ctx context.Context, db DB, org string, version int64, o ActivateOptions) (Change, error) {
 	c := Change{OrgID: org, Version: version}
-	err := change(ctx, db, org, Options{}, func(tx pgx.Tx) error {
+	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
 		set, err := ledgerdb.RuleSet(ctx, tx, org, version)
 		if err != nil {
 			return err
@@ -70,7 +76,7 @@ func ActivateRules(ctx context.Context, db DB, org string, version int64, o Rule
 			return fmt.Errorf("version %d cannot be used: %w", version, err)
 		}
 		c.Name = rules.Name()
-		if err := o.check(ctx, tx, org); err != nil {
+		if err := expect(ctx, tx, org, o.Expected); err != nil {
 			return err
 		}
 		if err := c.activate(ctx, tx); err != nil {
@@ -96,9 +102,9 @@ func (c *Change) finish(ctx context.Context, tx pgx.Tx, rules *posting.RuleSet) 
 	return actions.Note(ctx, tx, c.OrgID, "", map[string]any{"name": c.Name, "version": c.Version, "changed": c.Changed, "returned": c.Returned})
 }
 
-// check compares the active version with the expected one, and keeps it from changing.
-func (o RulesOptions) check(ctx context.Context, tx pgx.Tx, org string) error {
-	if o.Expected == nil {
+// expect compares the active version with the expected one, and keeps it from changing.
+func expect(ctx context.Context, tx pgx.Tx, org string, expected *int64) error {
+	if expected == nil {
 		return nil
 	}
 	active, err := ledgerdb.LockActiveRuleSet(ctx, tx, org)
@@ -108,8 +114,8 @@ func (o RulesOptions) check(ctx context.Context, tx pgx.Tx, org string) error {
 	if active == nil {
 		active = new(int64)
 	}
-	if *active != *o.Expected {
-		return fmt.Errorf("%w: version %d, not %d; preview the change again", ErrRulesChanged, *active, *o.Expected)
+	if *active != *expected {
+		return fmt.Errorf("%w: version %d, not %d; preview the change again", ErrRulesChanged, *active, *expected)
 	}
 	return nil
 }

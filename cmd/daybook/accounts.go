@@ -49,7 +49,7 @@ func accountsImportCommand(a *app) *cobra.Command {
 			}
 			results := make([]books.Change, 0, len(ids))
 			for _, id := range ids {
-				result, err := books.PutAccounts(c.Context(), db.Pool, id, accounts, resolved)
+				result, err := books.PutAccounts(c.Context(), db.Pool, id, accounts, books.AccountsOptions{Create: true})
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -131,10 +130,7 @@ func (o *organizationFlags) check() error {
 	return nil
 }
 
-// resolved is for organizations that resolve returned.
-var resolved = books.Options{Create: true}
-
-// resolve returns the organizations' ids.
+// resolve returns the organizations' ids, of which Daybook may not know one, with --create.
 func (o *organizationFlags) resolve(ctx context.Context, db *database) ([]string, error) {
 	if !o.all {
 		if o.create {

@@ -126,7 +126,7 @@ func rulesApplyCommand(a *app) *cobra.Command {
 			}
 			results := make([]books.Change, 0, len(ids))
 			for _, id := range ids {
-				result, err := books.ApplyRules(c.Context(), db.Pool, id, source, books.RulesOptions{Options: resolved, StoreOnly: storeOnly})
+				result, err := books.ApplyRules(c.Context(), db.Pool, id, source, books.ApplyOptions{Create: true, StoreOnly: storeOnly})
 				if err != nil {
 					return fmt.Errorf("organization %s: %w", id, err)
 				}

@@ -27,7 +27,7 @@ func rulesActivateCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			result, err := books.ActivateRules(c.Context(), db.Pool, org, version, books.RulesOptions{})
+			result, err := books.ActivateRules(c.Context(), db.Pool, org, version, books.ActivateOptions{})
 			if err != nil {
 				return err
 			}

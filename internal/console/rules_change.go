@@ -22,28 +22,27 @@ func unreadableForm(err error) error {
 }
 
 // rulesRequest reads what an action on rules is about: the organization, and the version that was active when the caller looked.
-func (c *console) rulesRequest(ctx context.Context, r *request) (org string, o books.RulesOptions, err error) {
+func (c *console) rulesRequest(ctx context.Context, r *request) (org string, active *int64, err error) {
 	if org, err = r.org(); err != nil {
-		return org, o, err
+		return org, nil, err
 	}
 	if _, err := c.Listing.Organization(ctx, org); err != nil {
-		return org, o, err
+		return org, nil, err
 	}
 	base, err := strconv.ParseInt(r.PostFormValue("base"), 10, 64)
 	if err != nil {
-		return org, o, wrongParameter("the version that is active is missing: preview the change again")
+		return org, nil, wrongParameter("the version that is active is missing: preview the change again")
 	}
-	o.Expected = &base
-	return org, o, nil
+	return org, &base, nil
 }
 
 // applyRules stores a source as the next version, and activates it unless it is only to be stored: as `daybook rules apply` does.
 func (c *console) applyRules(ctx context.Context, r *request) (done, error) {
-	org, options, err := c.rulesRequest(ctx, r)
+	org, active, err := c.rulesRequest(ctx, r)
 	if err != nil {
 		return done{}, err
 	}
-	options.StoreOnly = r.PostFormValue("store") == "only"
+	options := books.ApplyOptions{StoreOnly: r.PostFormValue("store") == "only", Expected: active}
 	change, err := books.ApplyRules(ctx, c.Pool, org, []byte(formText(r, "source")), options)
 	if err != nil {
 		return done{Org: org}, err
@@ -53,7 +52,7 @@ func (c *console) applyRules(ctx context.Context, r *request) (done, error) {
 
 // activateRules makes a stored version the active one: as `daybook rules activate` does.
 func (c *console) activateRules(ctx context.Context, r *request) (done, error) {
-	org, options, err := c.rulesRequest(ctx, r)
+	org, active, err := c.rulesRequest(ctx, r)
 	if err != nil {
 		return done{}, err
 	}
@@ -61,7 +60,7 @@ func (c *console) activateRules(ctx context.Context, r *request) (done, error) {
 	if err != nil {
 		return done{}, wrongParameter("version is %q: want the number of a version", r.PostFormValue("version"))
 	}
-	change, err := books.ActivateRules(ctx, c.Pool, org, version, options)
+	change, err := books.ActivateRules(ctx, c.Pool, org, version, books.ActivateOptions{Expected: active})
 	if err != nil {
 		return done{Org: org}, err
 	}
