@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -16,7 +17,10 @@ import (
 
 // AccountingOptions say how DrainAccounting posts, as workers.AccountingOptions do. The zero value of each field is its default.
 type AccountingOptions struct {
-	JobsOptions
+	// Advance is how much time passes, as in JobsOptions; default none. Documents that fall due within it are posted as well.
+	Advance time.Duration
+	// Timeout is how long draining may take, in real time, until the test fails; default 1 minute.
+	Timeout time.Duration
 	// Sources are where the ledger reads documents, besides daybook.documents.
 	Sources accounting.Sources
 	// Hooks are called with what is posted for the organizations that have their names on record.
@@ -44,7 +48,7 @@ func DrainAccounting(tb testing.TB, pool *pgxpool.Pool, o AccountingOptions) Dra
 	s := store.NewQueue(pool, kind)
 	e := engine.New(s, l, engine.Options{Direct: true, Log: logTo(tb)})
 	defer e.Close()
-	d := newDrainer(tb, s, e, o.JobsOptions)
+	d := newDrainer(tb, s, e, o.Advance, o.Timeout)
 	d.run()
 	attempted, err := store.AttemptedDocuments(tb.Context(), pool, d.turn.ID)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestDrainAccountingAdvance(t *testing.T) {
 	_, err := queue.MarkAccountingJobPending(t.Context(), b.Pool, queue.PendingAccountingJob{OrgID: org, DocumentID: "inv-1", Delay: time.Hour})
 	require.NoError(t, err)
 	assert.Empty(t, queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{}).Jobs)
-	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{JobsOptions: queuetest.JobsOptions{Advance: time.Hour}})
+	drained := queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{Advance: time.Hour})
 	drained.RequireCompleted(t)
 	require.Len(t, drained.Jobs, 1)
 	assert.Equal(t, version, drained.Jobs[0].VersionHint)

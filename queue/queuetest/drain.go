@@ -79,11 +79,11 @@ func requireQuerier(tb testing.TB, q queue.Querier) {
 	}
 }
 
-func newDrainer(tb testing.TB, s dueQueue, e *engine.Engine, o JobsOptions) *drainer {
+func newDrainer(tb testing.TB, s dueQueue, e *engine.Engine, advance, timeout time.Duration) *drainer {
 	tb.Helper()
-	timeout := cmp.Or(o.Timeout, time.Minute)
+	timeout = cmp.Or(timeout, time.Minute)
 	return &drainer{
-		tb: tb, store: s, engine: e, advance: o.Advance, timeout: timeout, ends: time.Now().Add(timeout),
+		tb: tb, store: s, engine: e, advance: advance, timeout: timeout, ends: time.Now().Add(timeout),
 		turn: store.Turn{ID: "queuetest/" + rand.Text(), Worker: "queuetest", WorkflowRunID: "queuetest"},
 	}
 }

@@ -51,7 +51,7 @@ func DrainJobs(tb testing.TB, pool *pgxpool.Pool, registry *jobs.Registry, o Job
 	}
 	e := engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Log: logTo(tb)})
 	defer e.Close()
-	d := newDrainer(tb, s, e, o)
+	d := newDrainer(tb, s, e, o.Advance, o.Timeout)
 	d.run()
 	rows, err := store.EnqueuedRows(tb.Context(), pool, "", d.turn.ID)
 	if err != nil {

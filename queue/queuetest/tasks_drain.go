@@ -54,7 +54,7 @@ func DrainTasks(tb testing.TB, pool *pgxpool.Pool, registry *tasks.Registry, o T
 	handlers := dispatch.Handlers(dispatch.Options{Registry: registry, Pool: worker, Log: logTo(tb)})
 	e := engine.NewOn(engine.Tasks(store.NewTaskQueue(worker, registry.Names()...)), handlers, engine.Options{Log: logTo(tb)})
 	defer e.Close()
-	d := newDrainer(tb, store.NewTaskQueue(pool, registry.Names()...), e, JobsOptions{Advance: o.Advance, Timeout: o.Timeout})
+	d := newDrainer(tb, store.NewTaskQueue(pool, registry.Names()...), e, o.Advance, o.Timeout)
 	d.run()
 	rows, err := store.LeasedTasksSince(tb.Context(), pool, before)
 	if err != nil {
