@@ -3,6 +3,8 @@ package accounting
 import (
 	"math/big"
 	"time"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // AuditOptions say what workers.Audit checks.
@@ -106,7 +108,7 @@ type SourceFigures struct {
 // QueueFigures count the jobs of a queue that an audit checked.
 type QueueFigures struct {
 	// Kind is the queue's.
-	Kind string `json:"kind"`
+	Kind models.Kind `json:"kind"`
 	// Open jobs are pending or leased; failed ones are dead letters.
 	Open   int64 `json:"open"`
 	Failed int64 `json:"failed"`

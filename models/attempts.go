@@ -4,14 +4,17 @@ import (
 	"time"
 )
 
-// AttemptKind says which queue an attempt was at.
-type AttemptKind string
+// Kind says which queue something is about.
+type Kind string
 
+// The kinds of queue.
 const (
-	// AttemptAccounting: daybook.accounting_work_queue.
-	AttemptAccounting AttemptKind = "accounting"
-	// AttemptJobs: daybook.jobs.
-	AttemptJobs AttemptKind = "jobs"
+	// KindAccounting: documents that are posted, daybook.accounting_work_queue.
+	KindAccounting Kind = "accounting"
+	// KindJobs: background jobs, daybook.jobs.
+	KindJobs Kind = "jobs"
+	// KindTasks: tasks, queues.task.
+	KindTasks Kind = "tasks"
 )
 
 // Outcome is what an attempt led to.
@@ -32,12 +35,12 @@ const (
 type Attempt struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
 	JobID string `gorm:"column:job_id;primaryKey" json:"job_id"`
-	// Kind is AttemptAccounting or AttemptJobs; Type is the job's, and nil for AttemptAccounting.
-	Kind       AttemptKind `gorm:"column:kind" json:"-"`
-	Type       *string     `gorm:"column:type" json:"-"`
-	OrgID      string      `gorm:"column:org_id" json:"org_id"`
-	DocumentID string      `gorm:"column:document_id" json:"document_id"`
-	Version    int64       `gorm:"column:version" json:"version"`
+	// Kind is KindAccounting or KindJobs; Type is the job's, and nil for KindAccounting.
+	Kind       Kind    `gorm:"column:kind" json:"-"`
+	Type       *string `gorm:"column:type" json:"-"`
+	OrgID      string  `gorm:"column:org_id" json:"org_id"`
+	DocumentID string  `gorm:"column:document_id" json:"document_id"`
+	Version    int64   `gorm:"column:version" json:"version"`
 	// Attempt is the job's run_count during this try, from 1.
 	Attempt       int        `gorm:"column:attempt" json:"attempt"`
 	Outcome       Outcome    `gorm:"column:outcome" json:"outcome"`

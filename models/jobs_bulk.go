@@ -14,8 +14,8 @@ const (
 // BulkOperation is one row of daybook.bulk_operations: a request that changes many jobs.
 type BulkOperation struct {
 	ID string `gorm:"column:id;primaryKey" json:"id"`
-	// Kind is AttemptJobs or AttemptAccounting.
-	Kind AttemptKind `gorm:"column:kind" json:"kind"`
+	// Kind is KindJobs or KindAccounting.
+	Kind Kind `gorm:"column:kind" json:"kind"`
 	// OrgID is the organization whose jobs are meant; nil: those of all.
 	OrgID  *string    `gorm:"column:org_id" json:"org_id,omitempty"`
 	Action BulkAction `gorm:"column:action" json:"action"`

@@ -105,7 +105,7 @@ var kinds = map[reflect.Type][]string{
 	reflect.TypeFor[models.DeliveryState](): {"text"},
 	reflect.TypeFor[models.DocumentType]():  {"text"},
 	reflect.TypeFor[models.Direction]():     {"text"},
-	reflect.TypeFor[models.AttemptKind]():   {"text"},
+	reflect.TypeFor[models.Kind]():          {"text"},
 	reflect.TypeFor[models.Words]():         {"ARRAY"},
 	reflect.TypeFor[models.BulkAction]():    {"text"},
 	reflect.TypeFor[models.NextPosting]():   {"text"},

@@ -36,8 +36,8 @@ const (
 // Event is something that has happened to a job. workers.Worker.Subscribe tells of what one process does, ListenEvents of what all do.
 type Event struct {
 	Name EventName `json:"name"`
-	// Kind is "accounting", "jobs" or "tasks".
-	Kind string `json:"kind,omitempty"`
+	// Kind is that of the queue; empty for EventMissed.
+	Kind Kind `json:"kind,omitempty"`
 	// OrgID is empty for tasks, DocumentID for all but accounting jobs, and Type for accounting jobs.
 	OrgID      string `json:"org,omitempty"`
 	Type       string `json:"type,omitempty"`
@@ -53,12 +53,10 @@ type Event struct {
 	// Missed is how many events were lost, of EventMissed; 0: it is not known.
 	Missed int `json:"missed,omitempty"`
 
-	// The rest is told in the same process only.
-
-	// Error is why an attempt ended as it did.
+	// Error is why an attempt ended as it did, Owner the team or contact responsible for the type. Both are empty where ListenEvents tells.
 	Error string `json:"-"`
 	Owner string `json:"-"`
-	// Waited is from when the attempt was ready until the event; Took is how long the handler took.
+	// Waited is from when the attempt was ready until the event; Took is how long the handler took. Both are 0 where ListenEvents tells.
 	Waited time.Duration `json:"-"`
 	Took   time.Duration `json:"-"`
 }
@@ -67,7 +65,7 @@ type Event struct {
 // EventRescheduled, EventFailed and EventCancelled. EventMissed always comes.
 type EventFilter struct {
 	Names []EventName
-	Kinds []string
+	Kinds []Kind
 	Types []string
 	OrgID string
 	// Buffer is how many events wait for a slow subscriber before further ones are dropped; default 1,000. It is for subscriptions in a process.

@@ -12,6 +12,16 @@ import (
 // MaxIDBytes is how long an organization or document id may be.
 const MaxIDBytes = 255
 
+// Kind says which queue an event is about.
+type Kind = models.Kind
+
+// The kinds of queue: documents that are posted, background jobs and tasks.
+const (
+	KindAccounting = models.KindAccounting
+	KindJobs       = models.KindJobs
+	KindTasks      = models.KindTasks
+)
+
 // Priority orders due jobs; the zero value is Normal.
 type Priority = models.Priority
 

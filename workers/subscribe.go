@@ -163,7 +163,7 @@ func (s *subscription) end() {
 // eventOf is an event as an application sees it.
 func eventOf(e *events.Event) queue.Event {
 	return queue.Event{
-		Name: queue.EventName(e.Name), Kind: e.Kind, OrgID: e.OrgID, Type: e.Type, JobID: e.JobID, DocumentID: e.DocumentID, Attempt: e.Attempt,
+		Name: queue.EventName(e.Name), Kind: queue.Kind(e.Kind), OrgID: e.OrgID, Type: e.Type, JobID: e.JobID, DocumentID: e.DocumentID, Attempt: e.Attempt,
 		Code: models.ErrorCode(e.Code), Counted: e.Counted, Worker: e.Worker, At: e.At, Error: e.Error, Owner: e.Owner, Waited: e.Waited, Took: e.Took,
 	}
 }

@@ -36,7 +36,7 @@ func TestSubscriptionsFilter(t *testing.T) {
 	t.Parallel()
 	var h hub
 	all, endAll := h.subscribe(queue.EventFilter{})
-	dead, endDead := h.subscribe(queue.EventFilter{Names: []queue.EventName{queue.EventFailed}, Types: []string{"webhook"}, OrgID: "acme", Kinds: []string{"jobs"}})
+	dead, endDead := h.subscribe(queue.EventFilter{Names: []queue.EventName{queue.EventFailed}, Types: []string{"webhook"}, OrgID: "acme", Kinds: []queue.Kind{"jobs"}})
 	h.Observe([]events.Event{
 		{Name: events.Leased, Kind: "jobs", Type: "webhook", OrgID: "acme"},
 		{Name: events.Failed, Kind: "jobs", Type: "webhook", OrgID: "globex"},

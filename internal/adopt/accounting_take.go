@@ -141,7 +141,7 @@ func (a *Accounting) write(ctx context.Context, tx pgx.Tx, jobs []legacyJob, pro
 	for i := range jobs {
 		j := &jobs[i]
 		rows[i] = Row{
-			LegacyID: j.id, Kind: string(models.AttemptAccounting), OrgID: j.org, DocumentID: &j.document, JobID: j.jobID, Version: &j.version,
+			LegacyID: j.id, Kind: string(models.KindAccounting), OrgID: j.org, DocumentID: &j.document, JobID: j.jobID, Version: &j.version,
 			State: j.state, Generation: j.generation, Legacy: j.row,
 		}
 	}

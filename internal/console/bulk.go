@@ -45,7 +45,7 @@ func (c *console) bulkPage(ctx context.Context, r *request) (*view, error) {
 	if op.Action == models.BulkCancel {
 		title, list = "Cancellation of many jobs", r.link("jobs", "state", "cancelled")
 	}
-	if op.Kind == models.AttemptAccounting {
+	if op.Kind == models.KindAccounting {
 		list = r.link("accounting", "state", "pending")
 	}
 	worked := op.Changed + op.LeftAlone

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	public "github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // QueueFigures counts what there is of each queue: of one organization or, with the empty id, of all.
@@ -16,7 +17,7 @@ func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFig
 		if err != nil {
 			return nil, err
 		}
-		f := public.QueueFigures{Kind: q.Name}
+		f := public.QueueFigures{Kind: models.Kind(q.Name)}
 		for id, jobs := range open {
 			if org == "" || id == org {
 				f.Open += jobs.Pending + jobs.Leased

@@ -16,7 +16,7 @@ import (
 // has no id.
 func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilter, delay time.Duration, dryRun bool) (models.BulkOperation, error) {
 	mode := "now"
-	op := models.BulkOperation{Kind: models.AttemptAccounting, Action: models.BulkRetry, Mode: &mode, States: models.Words{string(models.JobFailed)}}
+	op := models.BulkOperation{Kind: models.KindAccounting, Action: models.BulkRetry, Mode: &mode, States: models.Words{string(models.JobFailed)}}
 	if seconds := delay.Seconds(); seconds > 0 {
 		mode, op.DelaySeconds = "later", &seconds
 	}

@@ -100,7 +100,7 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', run_count = 6, finish
 	op, err = b.listing.BulkOperation(t.Context(), "o", op.ID)
 	require.NoError(t, err)
 	assert.Equal(t, []int{2, 2, 0}, []int{op.Matched, op.Changed, op.LeftAlone})
-	assert.Equal(t, models.AttemptAccounting, op.Kind)
+	assert.Equal(t, models.KindAccounting, op.Kind)
 	assert.NotNil(t, op.FinishedAt)
 	job := fixture.Job(t, b.Pool, "o", "inv-2")
 	assert.Equal(t, models.JobPending, job.State)

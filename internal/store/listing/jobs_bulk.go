@@ -72,7 +72,7 @@ func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, o
 // StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and delay are RetryJob's. With
 // DryRun they are counted, and the operation has no id.
 func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
-	op := models.BulkOperation{Kind: models.AttemptJobs, Action: models.BulkRetry, Mode: &mode}
+	op := models.BulkOperation{Kind: models.KindJobs, Action: models.BulkRetry, Mode: &mode}
 	if seconds := delay.Seconds(); seconds > 0 {
 		op.DelaySeconds = &seconds
 	}
@@ -85,7 +85,7 @@ func (l *Listing) StartRetry(ctx context.Context, r BulkJobs, mode string, delay
 
 // StartCancel is StartRetry for jobs that are to be cancelled.
 func (l *Listing) StartCancel(ctx context.Context, r BulkJobs) (models.BulkOperation, error) {
-	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.AttemptJobs, Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
+	return l.startBulk(ctx, r, models.BulkOperation{Kind: models.KindJobs, Action: models.BulkCancel}, []models.JobState{models.JobPending, models.JobLeased, models.JobFailed})
 }
 
 // startBulk chooses the jobs of an operation, which may have one of the states, or the one that the filter names.
