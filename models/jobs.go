@@ -147,22 +147,6 @@ type JobLink struct {
 // TableName implements GORM's Tabler.
 func (JobLink) TableName() string { return "daybook.job_links" }
 
-// JobWorker is one row of daybook.job_workers: a worker of background jobs that was heard of in the last day.
-type JobWorker struct {
-	// ID is the process's own, Name is for people.
-	ID   string `gorm:"column:id;primaryKey" json:"id"`
-	Name string `gorm:"column:name" json:"name"`
-	// Fleet is the number of the fleet that it belongs to.
-	Fleet int16 `gorm:"column:fleet" json:"fleet"`
-	// Types are those that it has handlers for.
-	Types     Words     `gorm:"column:types" json:"types"`
-	FirstSeen time.Time `gorm:"column:first_seen" json:"first_seen"`
-	LastSeen  time.Time `gorm:"column:last_seen" json:"last_seen"`
-}
-
-// TableName implements GORM's Tabler.
-func (JobWorker) TableName() string { return "daybook.job_workers" }
-
 // JobAttempt is a row of the view daybook.attempts as a background job has it.
 type JobAttempt struct {
 	ID    int64  `gorm:"column:id;primaryKey" json:"id"`
@@ -189,25 +173,6 @@ type JobAttempt struct {
 // TableName implements GORM's Tabler.
 func (JobAttempt) TableName() string { return "daybook.attempts" }
 
-// WebhookDelivery is one row of daybook.webhook_deliveries: the receipt of one request of a webhook job.
-type WebhookDelivery struct {
-	JobID   string `gorm:"column:job_id;primaryKey" json:"job_id"`
-	Attempt int    `gorm:"column:attempt;primaryKey" json:"attempt"`
-	// URL has neither query nor credentials.
-	URL string `gorm:"column:url" json:"url"`
-	// Status is the answer's HTTP status; nil when none came.
-	Status     *int       `gorm:"column:status" json:"status,omitempty"`
-	OK         bool       `gorm:"column:ok" json:"ok"`
-	ErrorCode  *ErrorCode `gorm:"column:error_code" json:"error_code,omitempty"`
-	DurationMS int        `gorm:"column:duration_ms" json:"duration_ms"`
-	SentAt     time.Time  `gorm:"column:sent_at" json:"sent_at"`
-	// OrgID is the organization of the job.
-	OrgID *string `gorm:"column:org_id" json:"-"`
-}
-
-// TableName implements GORM's Tabler.
-func (WebhookDelivery) TableName() string { return "daybook.webhook_deliveries" }
-
 // DeliveryState is what became of one channel of a job that sends by several.
 type DeliveryState string
 
@@ -224,23 +189,3 @@ const (
 	// DeliveryUnknown: the message was perhaps sent, and is not sent again.
 	DeliveryUnknown DeliveryState = "unknown"
 )
-
-// JobDelivery is one row of daybook.job_deliveries: what became of one channel of a job.
-type JobDelivery struct {
-	JobID   string        `gorm:"column:job_id;primaryKey" json:"job_id"`
-	Channel string        `gorm:"column:channel;primaryKey" json:"channel"`
-	State   DeliveryState `gorm:"column:state" json:"state"`
-	// Attempt is the attempt that asked, Generation the job's then: a later request raises that.
-	Attempt    int   `gorm:"column:attempt" json:"attempt"`
-	Generation int64 `gorm:"column:generation" json:"generation"`
-	// Reference is what the channel calls the message; nil when it said nothing.
-	Reference *string    `gorm:"column:reference" json:"reference,omitempty"`
-	ErrorCode *ErrorCode `gorm:"column:error_code" json:"error_code,omitempty"`
-	Error     *string    `gorm:"column:error" json:"error,omitempty"`
-	StartedAt time.Time  `gorm:"column:started_at" json:"started_at"`
-	// EndedAt is nil while the answer is not on record.
-	EndedAt *time.Time `gorm:"column:ended_at" json:"ended_at,omitempty"`
-}
-
-// TableName implements GORM's Tabler.
-func (JobDelivery) TableName() string { return "daybook.job_deliveries" }

@@ -39,13 +39,3 @@ type BulkOperation struct {
 
 // TableName implements GORM's Tabler.
 func (BulkOperation) TableName() string { return "daybook.bulk_operations" }
-
-// BulkBatch is one row of daybook.bulk_batches: jobs of a bulk operation that are to be changed together.
-type BulkBatch struct {
-	OperationID string `gorm:"column:operation_id;primaryKey" json:"operation_id"`
-	N           int    `gorm:"column:n;primaryKey" json:"n"`
-	JobIDs      Words  `gorm:"column:job_ids" json:"job_ids"`
-}
-
-// TableName implements GORM's Tabler.
-func (BulkBatch) TableName() string { return "daybook.bulk_batches" }

@@ -118,24 +118,14 @@ type Organization struct {
 	// MaxInFlight is how many of its jobs of each queue may be leased at a time, over all workers, from 1; nil: any number. Jobs that were
 	// leased while there was no cap do not count.
 	MaxInFlight *int `gorm:"column:max_in_flight" json:"max_in_flight,omitempty"`
-	// Source names where its documents are read; nil: the source of Defaults.
+	// Source names where its documents are read; nil: the default of all organizations.
 	Source *string `gorm:"column:source" json:"source,omitempty"`
-	// Hooks names the hooks that are called with its postings; nil: those of Defaults.
+	// Hooks names the hooks that are called with its postings; nil: the default of all organizations.
 	Hooks *Words `gorm:"column:hooks" json:"hooks,omitempty"`
 }
 
 // TableName implements GORM's Tabler.
 func (Organization) TableName() string { return "daybook.organizations" }
-
-// Defaults is the row of daybook.defaults: what holds for organizations that do not say otherwise, also for those without a row.
-type Defaults struct {
-	One    bool   `gorm:"column:one;primaryKey" json:"-"`
-	Source string `gorm:"column:source" json:"source"`
-	Hooks  Words  `gorm:"column:hooks" json:"hooks"`
-}
-
-// TableName implements GORM's Tabler.
-func (Defaults) TableName() string { return "daybook.defaults" }
 
 // RuleSet is one row of daybook.rule_sets: one numbered version of an organization's posting rules.
 type RuleSet struct {

@@ -25,7 +25,7 @@ func TestQueuesAreNamedAsElsewhere(t *testing.T) {
 	assert.Equal(t, []string{
 		strings.Join([]string{store.Accounting.Name, models.AccountingJob{}.TableName(), workflows.AccountingWorkflow, workflows.AccountingTaskQueue}, " "),
 		strings.Join([]string{store.Jobs.Name, models.Job{}.TableName(), workflows.JobsWorkflow, workflows.JobsTaskQueue}, " "),
-		strings.Join([]string{store.NewTaskQueue(nil).Name(), models.Task{}.TableName(), workflows.TasksWorkflow, workflows.TasksTaskQueue}, " "),
+		strings.Join([]string{store.NewTaskQueue(nil).Name(), "queues.task", workflows.TasksWorkflow, workflows.TasksTaskQueue}, " "),
 	}, names)
 }
 
