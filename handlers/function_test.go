@@ -179,7 +179,7 @@ func TestFunctionCallsBackWithAFinalError(t *testing.T) {
 	b.due()
 	b.work()
 	assert.Equal(t, models.JobFailed, b.job(id).State)
-	_, err := queue.RetryJob(t.Context(), b.Pool, id, queue.RetryReset, 0)
+	_, err := queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{Mode: queue.RetryReset})
 	require.NoError(t, err)
 	b.work()
 	assert.Len(t, r.requests(), 2, "a person tries it again: it is asked again")

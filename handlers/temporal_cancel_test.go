@@ -76,7 +76,7 @@ func TestEndedJobTerminatesItsWorkflow(t *testing.T) {
 	// No worker polls: nothing answers the request to cancel it.
 	b.untilEnded(temporal, id, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED)
 
-	_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryNow, 0)
+	_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{})
 	require.NoError(t, err)
 	poll()
 	b.work()
@@ -124,7 +124,7 @@ func TestRetriedJobKeepsItsWorkflow(t *testing.T) {
 	b.work()
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
-	_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryNow, 0)
+	_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{})
 	require.NoError(t, err)
 	require.NoError(t, (&temporalKeeper{client: temporal, pool: b.Pool}).keep(t.Context()))
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.job_workflows WHERE due_at IS NULL`))

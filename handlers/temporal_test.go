@@ -169,7 +169,7 @@ func TestWorkflowFailsFinally(t *testing.T) {
 
 	// A person tries it again: it runs again.
 	before := b.job(first).Error
-	_, err := queue.RetryJob(t.Context(), b.Pool, first, queue.RetryReset, 0)
+	_, err := queue.RetryJob(t.Context(), b.Pool, first, queue.RetryOptions{Mode: queue.RetryReset})
 	require.NoError(t, err)
 	b.work()
 	assert.Equal(t, models.JobFailed, b.job(first).State)

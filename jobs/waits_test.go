@@ -158,7 +158,7 @@ func TestAfterAnyEndOfSeveralJobs(t *testing.T) {
 
 	b.exec(`UPDATE daybook.jobs SET state = 'failed', last_error = 'e', last_error_code = 'TIMEOUT', finished_at = now() WHERE id = $1`, open)
 	assert.False(t, b.waits(one) || b.waits(many[0].ID))
-	_, err = queue.RetryJob(t.Context(), b.Pool, open, queue.RetryNow, 0)
+	_, err = queue.RetryJob(t.Context(), b.Pool, open, queue.RetryOptions{})
 	require.NoError(t, err)
 	b.check()
 	assert.False(t, b.waits(one) || b.waits(many[0].ID))
@@ -199,13 +199,13 @@ func TestADeadLetterHoldsItsSequenceUp(t *testing.T) {
 
 	broken = false
 	for _, mode := range []queue.RetryMode{queue.RetryNow, queue.RetryReset} {
-		r, err := queue.RetryJob(t.Context(), b.Pool, ids[1], mode, 0)
+		r, err := queue.RetryJob(t.Context(), b.Pool, ids[1], queue.RetryOptions{Mode: mode})
 		require.NoError(t, err)
 		assert.Equal(t, queue.Rescheduled, r.Result)
 	}
 	b.check()
 	assert.True(t, b.waits(ids[1]), "a person who tries a waiting job again does not change the order")
-	_, err := queue.RetryJob(t.Context(), b.Pool, ids[0], queue.RetryNow, 0)
+	_, err := queue.RetryJob(t.Context(), b.Pool, ids[0], queue.RetryOptions{})
 	require.NoError(t, err)
 	for range 4 {
 		b.check()
@@ -394,7 +394,7 @@ func TestTheAuditFindsJobsThatWaitForNothing(t *testing.T) {
 	assert.Zero(t, found())
 	b.exec(`DELETE FROM daybook.job_waits`)
 	assert.EqualValues(t, 1, found())
-	_, err := queue.RetryJob(t.Context(), b.Pool, after, queue.RetryNow, 0)
+	_, err := queue.RetryJob(t.Context(), b.Pool, after, queue.RetryOptions{})
 	require.NoError(t, err)
 	assert.Zero(t, found())
 	assert.False(t, b.waits(after))

@@ -34,7 +34,7 @@ type AccountingJob struct {
 // EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a newer version replaces an
 // older one, never the reverse. A request that comes while the job runs is not lost: the job is worked again.
 //
-// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion, ErrInvalidPriority, ErrNoTransaction (a GORM handle outside of one).
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion, ErrInvalidPriority.
 func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Response, error) {
 	if err := errors.Join(check(q), j.check()); err != nil {
 		return Response{}, err
@@ -140,7 +140,7 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountin
 // RepostAccountingJob asks for a document to be reversed and posted anew, even if neither it nor its rules changed: a new epoch. The
 // result is that of MarkAccountingJobPending.
 //
-// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
+// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrInvalidText.
 func RepostAccountingJob(ctx context.Context, q Querier, d Document) (Response, error) {
 	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return Response{}, err
@@ -152,7 +152,7 @@ func RepostAccountingJob(ctx context.Context, q Querier, d Document) (Response, 
 // CancelAccountingJob asks that a document not be posted. A running attempt commits nothing. What is posted already stays: mark the
 // document not ready or deleted to reverse it.
 //
-// Errors: ErrJobNotFound, ErrJobCompleted, ErrEmptyID, ErrIDTooLong, ErrNoTransaction.
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrEmptyID, ErrIDTooLong, ErrInvalidText.
 func CancelAccountingJob(ctx context.Context, q Querier, d Document) (Response, error) {
 	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return Response{}, err

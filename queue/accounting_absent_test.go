@@ -44,10 +44,10 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, finished_at) VALUES 
 		"cancel a job":        {func(ctx context.Context, tx pgx.Tx) error { return answered(queue.CancelJob(ctx, tx, "none")) }, queue.ErrJobNotFound},
 		"cancel a job, ended": {func(ctx context.Context, tx pgx.Tx) error { return answered(queue.CancelJob(ctx, tx, "ended")) }, queue.ErrJobCompleted},
 		"retry a job": {func(ctx context.Context, tx pgx.Tx) error {
-			return answered(queue.RetryJob(ctx, tx, "none", queue.RetryNow, 0))
+			return answered(queue.RetryJob(ctx, tx, "none", queue.RetryOptions{}))
 		}, queue.ErrJobNotFound},
 		"retry a job, ended": {func(ctx context.Context, tx pgx.Tx) error {
-			return answered(queue.RetryJob(ctx, tx, "ended", queue.RetryNow, 0))
+			return answered(queue.RetryJob(ctx, tx, "ended", queue.RetryOptions{}))
 		}, queue.ErrJobCompleted},
 	} {
 		tx, err := b.Pool.Begin(t.Context())

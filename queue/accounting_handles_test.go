@@ -30,7 +30,7 @@ func requests(ctx context.Context, q queue.Querier) map[string]error {
 	_, said["WaitAccountingJob"] = queue.WaitAccountingJob(ctx, q, document, queue.WaitAccountingJobOptions{})
 	_, said["EnqueueJob"] = queue.EnqueueJob(ctx, q, "org_1", queue.RawPayload{Type: "t"}, queue.JobOptions{})
 	_, said["EnqueueJobs"] = queue.EnqueueJobs(ctx, q, []queue.NewJob{{OrgID: "org_1", Payload: queue.RawPayload{Type: "t"}}})
-	_, said["RetryJob"] = queue.RetryJob(ctx, q, "j", queue.RetryNow, 0)
+	_, said["RetryJob"] = queue.RetryJob(ctx, q, "j", queue.RetryOptions{})
 	_, said["CancelJob"] = queue.CancelJob(ctx, q, "j")
 	_, said["ReadJobStatus"] = queue.ReadJobStatus(ctx, q, "j")
 	_, said["WaitJob"] = queue.WaitJob(ctx, q, "j", queue.WaitJobOptions{})

@@ -45,7 +45,7 @@ func (s AccountingJobStatus) Posted() bool {
 
 // ReadAccountingJobStatus says what became of a document, as q sees it: a transaction also sees its own changes.
 //
-// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrNoTransaction (a GORM handle outside of one: pass SQL of its db.DB()).
+// Errors: ErrJobNotFound, ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrNoTransaction (a GORM handle outside of one: pass SQL of its db.DB()).
 func ReadAccountingJobStatus(ctx context.Context, q Querier, d Document) (AccountingJobStatus, error) {
 	if err := errors.Join(check(q), checkIDs(d.OrgID, d.ID)); err != nil {
 		return AccountingJobStatus{}, err

@@ -54,7 +54,7 @@ type JobOptions struct {
 	// RunAt is when the job is due; the zero time, and any in the past, is now.
 	RunAt time.Time
 	// Priority is how urgent it is; 0 is Normal.
-	Priority models.Priority
+	Priority Priority
 	// MaxAttempts is after how many attempts the job is a dead letter; 0: the policy of the type's handler says.
 	MaxAttempts int
 	// Links say what the job is about.
@@ -102,9 +102,9 @@ type NewJob struct {
 // EnqueueJob enqueues a job, in the transaction q.
 //
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidJobType, ErrKeyTooLong, ErrInvalidMaxAttempts,
-// ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
-// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused and ErrJobNotFound, after which a transaction of
-// PostgreSQL can only be rolled back.
+// ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue, ErrQueueUnknown, ErrSequenceTooLong, ErrInvalidAfter, ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
+// handle outside of a transaction). Each is found before anything is written but for ErrKeyReused, ErrQueueUnknown and ErrJobNotFound, after which a
+// transaction of PostgreSQL can only be rolled back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
 	row, err := newJobRow(NewJob{OrgID: orgID, Payload: p, Options: o})
 	if err == nil {
@@ -173,22 +173,31 @@ const (
 // DefaultRetryLater is the delay of RetryLater when none is given.
 const DefaultRetryLater = 5 * time.Minute
 
+// RetryOptions say how RetryJob tries a job again. The zero value is at once.
+type RetryOptions struct {
+	// Mode is RetryNow, RetryLater or RetryReset; empty: RetryNow.
+	Mode RetryMode
+	// Delay is until the job is due; 0: at once, with RetryLater DefaultRetryLater.
+	Delay time.Duration
+}
+
 // RetryJob makes a dead letter or a cancelled job due again (Requeued), and changes the time of a pending one (Rescheduled). A running
 // job is not changed (Unchanged), except that a requested cancellation is withdrawn (Coalesced). A unique job is not changed while
 // another one with its payload is open (Unchanged).
 //
-// Errors: ErrJobNotFound, ErrJobCompleted, ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
-func RetryJob(ctx context.Context, q Querier, jobID string, mode RetryMode, delay time.Duration) (Response, error) {
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrQueueUnknown (the job's named queue was deleted), ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
+func RetryJob(ctx context.Context, q Querier, jobID string, o RetryOptions) (Response, error) {
+	mode := cmp.Or(o.Mode, RetryNow)
 	switch {
 	case mode != RetryNow && mode != RetryLater && mode != RetryReset:
 		return Response{}, fmt.Errorf("%w, not %q", ErrInvalidRetryMode, mode)
-	case delay < 0:
+	case o.Delay < 0:
 		return Response{}, ErrNegativeDelay
 	}
 	if err := cmp.Or(check(q), checkText("job's id", jobID)); err != nil {
 		return Response{}, err
 	}
-	r, err := store.RetryJob(ctx, q, jobID, string(mode), delay)
+	r, err := store.RetryJob(ctx, q, jobID, string(mode), o.Delay)
 	return response(r), err
 }
 

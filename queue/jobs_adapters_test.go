@@ -42,7 +42,7 @@ func everythingOfJobs(ctx context.Context, q queue.Querier) error {
 			return errors.New("not one answer for each job")
 		}
 	}
-	if _, err := queue.RetryJob(ctx, q, one.ID, queue.RetryLater, time.Minute); err != nil {
+	if _, err := queue.RetryJob(ctx, q, one.ID, queue.RetryOptions{Mode: queue.RetryLater, Delay: time.Minute}); err != nil {
 		return err
 	}
 	_, err = queue.CancelJob(ctx, q, one.ID)

@@ -32,7 +32,7 @@ func TestErrorsOfJobRequests(t *testing.T) {
 		"nil pool":              {enqueue((*pgxpool.Pool)(nil), org, welcome{}), queue.ErrNoQuerier, "pass your transaction", "document"},
 		"nil connection":        {enqueue((*pgx.Conn)(nil), org, welcome{}), queue.ErrNoQuerier, "pass your transaction", "document"},
 		"nil Querier of many":   {second(queue.EnqueueJobs(t.Context(), nil, []queue.NewJob{{OrgID: org, Payload: welcome{}}})), queue.ErrNoQuerier, "the Querier is nil", "document"},
-		"nil Querier of retry":  {second(queue.RetryJob(t.Context(), nil, "j", queue.RetryNow, time.Second)), queue.ErrNoQuerier, "the Querier is nil", "document"},
+		"nil Querier of retry":  {second(queue.RetryJob(t.Context(), nil, "j", queue.RetryOptions{Delay: time.Second})), queue.ErrNoQuerier, "the Querier is nil", "document"},
 		"nil Querier of cancel": {second(queue.CancelJob(t.Context(), nil, "j")), queue.ErrNoQuerier, "the Querier is nil", "document"},
 	} {
 		require.ErrorIs(t, c.err, c.is, name)

@@ -132,7 +132,7 @@ func ExampleRetryJob() {
 		panic(err)
 	}
 
-	r, err := queue.RetryJob(ctx, pool, job.ID, queue.RetryReset, 0)
+	r, err := queue.RetryJob(ctx, pool, job.ID, queue.RetryOptions{Mode: queue.RetryReset})
 	fmt.Println(r.Result, err)
 	// Output: requeued <nil>
 }

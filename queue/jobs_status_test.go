@@ -232,7 +232,7 @@ func TestWaitJobRefusesTransactions(t *testing.T) {
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	require.ErrorIs(t, wait(tx), queue.ErrInTransaction)
 	require.ErrorIs(t, wait(tx.Conn()), queue.ErrInTransaction)
-	_, err = queue.RetryJob(t.Context(), tx, id, queue.RetryNow, 0)
+	_, err = queue.RetryJob(t.Context(), tx, id, queue.RetryOptions{})
 	require.NoError(t, err)
 	hidden := struct{ queue.Querier }{tx}
 	require.ErrorIs(t, wait(hidden), queue.ErrInTransaction, "it has written something")

@@ -39,7 +39,7 @@ func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 			require.ErrorContains(t, err, " id", request)
 		}
 		said = map[string]error{}
-		_, said["RetryJob"] = queue.RetryJob(ctx, q, wrong, queue.RetryNow, 0)
+		_, said["RetryJob"] = queue.RetryJob(ctx, q, wrong, queue.RetryOptions{})
 		_, said["CancelJob"] = queue.CancelJob(ctx, q, wrong)
 		_, said["ReadJobStatus"] = queue.ReadJobStatus(ctx, q, wrong)
 		_, said["WaitJob"] = queue.WaitJob(ctx, q, wrong, queue.WaitJobOptions{})

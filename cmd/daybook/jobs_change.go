@@ -117,7 +117,7 @@ func jobsRetryCommand(a *app) *cobra.Command {
 				return usagef("--delay must not be negative")
 			}
 			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
-				return queue.RetryJob(ctx, db.Pool, id, queue.RetryMode(mode), delay)
+				return queue.RetryJob(ctx, db.Pool, id, queue.RetryOptions{Mode: queue.RetryMode(mode), Delay: delay})
 			}, func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error) {
 				return db.RetryJobs(ctx, db.Pool, r, mode, delay)
 			}, "pending again")

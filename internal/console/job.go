@@ -198,7 +198,7 @@ func (c *console) retryJob(ctx context.Context, r *request) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	answer, err := queue.RetryJob(ctx, c.Pool, id, mode, delay)
+	answer, err := queue.RetryJob(ctx, c.Pool, id, queue.RetryOptions{Mode: mode, Delay: delay})
 	return done{To: page, Text: retried(answer.Result), Subject: id, Details: map[string]any{"mode": mode, "delay_seconds": delay.Seconds()}}, err
 }
 

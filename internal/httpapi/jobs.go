@@ -203,7 +203,7 @@ func (s *server) retryJob(ctx context.Context, in *retryJobInput) (*changeOutput
 		return nil, err
 	}
 	return s.changed(ctx, org, in.ID, map[string]any{"mode": in.Body.Mode, "delay_seconds": delay.Seconds()}, func(tx pgx.Tx) (queue.Response, error) {
-		return queue.RetryJob(ctx, tx, in.ID, queue.RetryMode(in.Body.Mode), delay)
+		return queue.RetryJob(ctx, tx, in.ID, queue.RetryOptions{Mode: queue.RetryMode(in.Body.Mode), Delay: delay})
 	})
 }
 

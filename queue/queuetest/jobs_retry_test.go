@@ -32,7 +32,7 @@ func TestRetriedDeadLetterRuns(t *testing.T) {
 			id := b.enqueue(b.Pool, greet{}, queue.JobOptions{})
 			assert.Equal(t, models.JobFailed, queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{}).Jobs[0].State)
 			broken = false
-			_, err := queue.RetryJob(t.Context(), b.Pool, id, mode, 0)
+			_, err := queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{Mode: mode})
 			require.NoError(t, err)
 			queuetest.DrainJobs(t, b.Pool, registry, queuetest.JobsOptions{}).RequireCompleted(t)
 		})
