@@ -39,7 +39,7 @@ func TestOwnQueryThatMeetsAnOutage(t *testing.T) {
 			jobs.Register(b.registry, policy, cleanup.Handle)
 			bucket := memblob.OpenBucket(nil)
 			t.Cleanup(func() { assert.NoError(t, bucket.Close()) })
-			jobs.Register(b.registry, policy, NewReportIn(line.Pool, bucket, 100).Handle)
+			jobs.Register(b.registry, policy, newReportIn(line.Pool, bucket, 100).Handle)
 
 			line.Cut()
 			j := b.run(payload(r.URL))

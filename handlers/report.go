@@ -119,17 +119,6 @@ func NewReport(ctx context.Context, pool *pgxpool.Pool, c ReportConfig) (*Report
 	return h, err
 }
 
-// NewReportIn returns a handler that writes to an open bucket; Close closes it. maxRows is ReportConfig.MaxRows; the rest of the configuration is as
-// its zero value says.
-func NewReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHandler {
-	h, err := newReport(pool, ReportConfig{MaxRows: max(maxRows, 0)})
-	if err != nil {
-		panic(err) // the templates that are built in can be read
-	}
-	h.bucket = bucket
-	return h
-}
-
 // newReport returns a handler without its bucket.
 func newReport(pool *pgxpool.Pool, c ReportConfig) (*ReportHandler, error) {
 	c.MaxRows, c.MaxPDFRows = cmp.Or(c.MaxRows, 100_000), cmp.Or(c.MaxPDFRows, 20_000)

@@ -95,7 +95,7 @@ func TestReportStorageFailures(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				b.books()
-				h := NewReportIn(b.Pool, blob.NewBucket(&broken{err: c.err, code: c.code, atClose: atClose}), 0)
+				h := newReportIn(b.Pool, blob.NewBucket(&broken{err: c.err, code: c.code, atClose: atClose}), 0)
 				t.Cleanup(func() { assert.NoError(t, h.Close()) })
 				jobs.Register(b.registry, ReportPolicy(), h.Handle)
 				r := b.run(Report{Kind: ReportTrialBalance})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gocloud.dev/blob"
@@ -48,11 +49,21 @@ func (b *bundle) books() {
 	})
 }
 
+// newReportIn returns a handler that writes to an open bucket.
+func newReportIn(pool *pgxpool.Pool, bucket *blob.Bucket, maxRows int) *ReportHandler {
+	h, err := newReport(pool, ReportConfig{MaxRows: maxRows})
+	if err != nil {
+		panic(err) // the templates that are built in can be read
+	}
+	h.bucket = bucket
+	return h
+}
+
 // reports registers the type report with a bucket in memory.
 func (b *bundle) reports(maxRows int) *blob.Bucket {
 	b.t.Helper()
 	bucket := memblob.OpenBucket(nil)
-	h := NewReportIn(b.Pool, bucket, maxRows)
+	h := newReportIn(b.Pool, bucket, maxRows)
 	b.t.Cleanup(func() { assert.NoError(b.t, h.Close()) })
 	jobs.Register(b.registry, ReportPolicy(), h.Handle)
 	return bucket
@@ -265,7 +276,7 @@ func TestReportLeavesNoHalfOfAFile(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	bucket := b.reports(0)
-	h := NewReportIn(b.Pool, bucket, 0)
+	h := newReportIn(b.Pool, bucket, 0)
 	r := ReportResult{Key: "half.csv"}
 	err := h.upload(t.Context(), &r, "text/csv", func(w io.Writer) (int64, error) {
 		_, _ = w.Write([]byte("half"))

@@ -103,8 +103,9 @@ func appliedVersions(ctx context.Context, conn *pgx.Conn) ([]int64, error) {
 	return versions, nil
 }
 
-// Querier is what Verify needs: a pgx pool, connection or transaction.
+// Querier is what Verify and VerifyRoles need: a pgx pool, connection or transaction.
 type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 

@@ -22,10 +22,7 @@ type RoleLacks struct {
 // VerifyRoles lists those of Daybook's roles that lack rights which Roles gives them, because they were revoked, or because the schema was migrated
 // without giving them anew. A role that has no right on Daybook's tables is not used in this database, and is left out. Rights on single columns are
 // looked at as one.
-func VerifyRoles(ctx context.Context, db interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-},
-) ([]RoleLacks, error) {
+func VerifyRoles(ctx context.Context, db Querier) ([]RoleLacks, error) {
 	const stmt = `
 WITH roles AS MATERIALIZED (
     SELECT r.oid, r.rolname::text AS name

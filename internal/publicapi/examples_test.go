@@ -30,7 +30,7 @@ var plain = map[string]bool{
 	"handlers.CleanupPolicy": true, "handlers.DBFunctionPolicy": true, "handlers.EmailPolicy": true, "handlers.ReportPolicy": true, "handlers.WebhookPolicy": true,
 	"handlers.FileDeletePolicy": true, "handlers.SMSPolicy": true, "handlers.NewFileDelete": true, "handlers.NewSMS": true,
 	"handlers.AirtablePolicy": true, "handlers.NewAirtable": true, "handlers.NotificationPolicy": true, "handlers.NewNotification": true, "handlers.PlaidPolicy": true, "handlers.NewPlaid": true,
-	"handlers.NewCleanup": true, "handlers.NewDBFunction": true, "handlers.NewEmail": true, "handlers.NewReport": true, "handlers.NewReportIn": true,
+	"handlers.NewCleanup": true, "handlers.NewDBFunction": true, "handlers.NewEmail": true, "handlers.NewReport": true,
 	"jobs.NewRegistry":                  true,
 	"migrations.Roles":                  true,
 	"migrations.Schema":                 true,
