@@ -73,6 +73,8 @@ func TestCommandsAreRecorded(t *testing.T) {
 	assert.Equal(t, "JOB_NOT_FOUND", all[0].Code)
 	assert.Equal(t, "tokens.create", all[1].Action)
 	assert.NotContains(t, string(all[1].Details), "dbk_")
+	assert.Contains(t, b.ok("tokens", "list"), all[1].Subject, "the token that was made")
+	assert.NotEmpty(t, all[1].Subject)
 	assert.Len(t, list("--outcome", "refused"), 1)
 	assert.Len(t, list("--org", "acme", "--via", "cli", "--since", "1h"), 1)
 	assert.Empty(t, list("--via", "api"))

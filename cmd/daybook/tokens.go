@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/tokens"
 )
@@ -64,6 +65,7 @@ func tokensCreateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			actions.About(c.Context(), "", token.ID, nil)
 			return a.emit(createdToken{Token: token, Secret: secret}, func(w io.Writer) error {
 				a.say("Token %s for %s. Keep it now: it is not shown again.", token.ID, tokenReach(&token))
 				_, err := fmt.Fprintln(w, secret)

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/terminal"
 )
 
@@ -127,8 +128,20 @@ func change(s health.WorkflowState, result, says string) workflowChange {
 	return workflowChange{Kind: s.Kind, WorkflowID: s.ID, RunID: s.RunID, Result: result, Says: says}
 }
 
-// emitChanges prints what was done, a line a workflow.
-func (a *app) emitChanges(changes []workflowChange) error {
+// aboutWorkflows says in the log of actions which workflows a command is about, whichever way its kinds were named.
+func aboutWorkflows(ctx context.Context, states []health.WorkflowState) {
+	ids := make([]string, len(states))
+	for i, s := range states {
+		ids[i] = s.ID
+	}
+	actions.About(ctx, "", strings.Join(ids, " "), nil)
+}
+
+// emitChanges prints what was done, a line a workflow, and says it in the log of actions.
+func (a *app) emitChanges(ctx context.Context, changes []workflowChange) error {
+	for _, c := range changes {
+		actions.About(ctx, "", "", map[string]any{c.WorkflowID: c.Result})
+	}
 	return a.emit(map[string]any{"workflows": changes}, func(w io.Writer) error {
 		of := map[string]int{}
 		for _, c := range changes {
@@ -158,6 +171,7 @@ func (a *app) forEach(c *cobra.Command, of *workflowsOf, args []string, f func(c
 		if err != nil {
 			return err
 		}
+		aboutWorkflows(c.Context(), states)
 		type done struct {
 			change workflowChange
 			err    error
@@ -180,7 +194,7 @@ func (a *app) forEach(c *cobra.Command, of *workflowsOf, args []string, f func(c
 			}
 		}
 		if len(changes) > 0 {
-			if err := a.emitChanges(changes); err != nil {
+			if err := a.emitChanges(c.Context(), changes); err != nil {
 				return err
 			}
 		}

@@ -90,6 +90,7 @@ func (a *app) startWorkflows(c *cobra.Command, temporal client.Client, which []h
 	if err != nil {
 		return err
 	}
+	aboutWorkflows(c.Context(), states)
 	var changes []workflowChange
 	for _, s := range states {
 		change, err := startWorkflow(c, temporal, s, given)
@@ -98,7 +99,7 @@ func (a *app) startWorkflows(c *cobra.Command, temporal client.Client, which []h
 		}
 		changes = append(changes, change)
 	}
-	return a.emitChanges(changes)
+	return a.emitChanges(c.Context(), changes)
 }
 
 // startWorkflow starts a workflow unless it runs, with the documented input.

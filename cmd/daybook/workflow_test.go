@@ -80,6 +80,10 @@ func TestWorkflowCommands(t *testing.T) {
 	assert.Equal(t, "w1", s.Workers[0].Name)
 	assert.Contains(t, b.ok("workflow", "show"), "jobs: paused since")
 	assert.Equal(t, "running", changesOf(t, "resume", "jobs")["jobs"].Result)
+	b.ok("workflow", "pause", "--kind", "tasks", "--no-wait")
+	b.ok("workflow", "resume", "--no-wait")
+	assert.Contains(t, b.ok("actions", "list", "--subject", "task-queue-worker-production", "--json"), `"task-queue-worker-production": "sent"`, "--kind names it as an argument does")
+	assert.Contains(t, b.ok("actions", "list", "--action", "workflow.resume"), "accounting-queue-worker-production job-queue-worker-production task-queue-worker-production")
 
 	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "workflow", "cancel").exit, "nothing is ended by leaving a word out")
 	assert.Equal(t, "cancelled", changesOf(t, "cancel", "jobs")["jobs"].Result)
