@@ -104,6 +104,7 @@ type listAccountingJobsInput struct {
 	State string    `query:"state" enum:"pending,leased,completed,failed,cancelled"`
 	Code  string    `query:"code" maxLength:"100" doc:"Only with this error code"`
 	Since time.Time `query:"since" doc:"Only changed since"`
+	Until time.Time `query:"until" doc:"Only changed before"`
 }
 
 type listAccountingJobsOutput struct {
@@ -122,7 +123,7 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 	if _, err := in.decode(&after); err != nil {
 		return nil, err
 	}
-	f := listing.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Limit: in.Limit + 1}
+	f := listing.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until, Limit: in.Limit + 1}
 	jobs, err := s.Listing.AccountingJobsAfter(ctx, f, after)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ type ActionTaken struct {
 	Action  string          `json:"action" doc:"What was done, such as jobs.retry"`
 	Actor   string          `json:"actor" doc:"The token's name as it was, or the user of the operating system"`
 	TokenID string          `json:"tokenId,omitempty" doc:"Absent on the command line"`
+	DBRole  string          `json:"dbRole" doc:"The database's role that wrote the row"`
 	OrgID   string          `json:"orgId,omitempty" doc:"Absent: it was about several organizations, or none"`
 	Subject string          `json:"subject,omitempty" doc:"What it was about: a job's id, a document's, a type …"`
 	Details json.RawMessage `json:"details" doc:"What was asked for, without secrets and payloads"`
@@ -74,7 +75,7 @@ func (s *server) listActions(ctx context.Context, in *listActionsInput) (*listAc
 	list, out.Body.NextCursor = page(in.PageInput, list, func(a actions.Action) any { return a.ID })
 	out.Body.Actions = convert(list, func(a *actions.Action) ActionTaken {
 		return ActionTaken{
-			ID: a.ID, At: a.At, Via: string(a.Via), Action: a.Action, Actor: a.Actor, TokenID: text(a.TokenID), OrgID: text(a.OrgID), Subject: a.Subject,
+			ID: a.ID, At: a.At, Via: string(a.Via), Action: a.Action, Actor: a.Actor, TokenID: text(a.TokenID), DBRole: a.Role, OrgID: text(a.OrgID), Subject: a.Subject,
 			Details: a.Details, Outcome: string(a.Outcome), Code: a.Code,
 		}
 	})

@@ -55,6 +55,7 @@ func TestActionsOfTheAPI(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.status, a.body)
 	assert.Equal(t, 2, strings.Count(string(a.body), `"outcome"`))
 	assert.Contains(t, string(a.body), "nextCursor")
+	assert.Contains(t, string(a.body), `"dbRole":"`+b.Pool.Config().ConnConfig.User+`"`)
 	a = b.send(b.token("other", tokens.ScopeRead), http.MethodGet, "/api/actions", nil)
 	assert.NotContains(t, string(a.body), `"outcome"`, "another organization's token sees none of it")
 }

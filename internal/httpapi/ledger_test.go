@@ -104,6 +104,8 @@ func TestAccountingJobsOfOthers(t *testing.T) {
 	for _, j := range list.Jobs {
 		assert.Equal(t, "acme", j.OrgID)
 	}
+	b.send(acme, http.MethodGet, "/api/accounting/jobs?until=2000-01-01T00:00:00Z", nil).into(t, &list)
+	assert.Empty(t, list.Jobs)
 	var documents struct{ Documents []httpapi.Document }
 	b.send(acme, http.MethodGet, "/api/documents", nil).into(t, &documents)
 	assert.Len(t, documents.Documents, 3)

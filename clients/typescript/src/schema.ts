@@ -819,6 +819,8 @@ export interface components {
             at: string;
             /** @description The error's code; absent when it was done */
             code?: string;
+            /** @description The database's role that wrote the row */
+            dbRole: string;
             /** @description What was asked for, without secrets and payloads */
             details: unknown;
             /** Format: int64 */
@@ -1939,6 +1941,8 @@ export interface operations {
                 code?: string;
                 /** @description Only changed since */
                 since?: string;
+                /** @description Only changed before */
+                until?: string;
             };
             header?: never;
             path?: never;
