@@ -30,7 +30,7 @@ type AccountingOptions struct {
 	// Pool is connected to the database; it stays the caller's to close. Give it two connections for each activity that
 	// runs at once, and let it connect directly or through a session-pooling proxy.
 	Pool *pgxpool.Pool
-	// Settings are the settings of the queue; zero: those of the environment (AccountingSettingsFromEnv).
+	// Settings are the settings of the queue.
 	Settings Settings
 	// Sources are where the ledger reads documents, by name, besides daybook.documents. The worker works only organizations
 	// whose source on record it reads, and whose hooks it has.
@@ -86,30 +86,27 @@ type ProcessorOptions struct {
 	Sources []string
 }
 
-// AccountingSettingsFromEnv reads ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and
-// ACCOUNTING_QUEUE_RETRY_BASE_SECONDS.
-func AccountingSettingsFromEnv() (Settings, error) { return activities.AccountingSettingsFromEnv() }
-
 // NewAccounting makes a worker of the accounting queue. It checks the options and registers the workflow and the activities; nothing
 // runs before Run. Close the worker after Run. An error names the option that cannot work, and what to do.
 func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil {
 		return nil, errors.New("workers: Client and Pool are required")
 	}
-	var err error
-	if o.Settings, err = orEnvironment(o.Settings, AccountingSettingsFromEnv); err != nil {
+	settings, err := orEnvironment(o.Settings, activities.AccountingSettingsFromEnv)
+	if err != nil {
 		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkSettings(o.Settings), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name), checkText("Owner", o.Owner)); err != nil {
+	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name), checkText("Owner", o.Owner)); err != nil {
 		return nil, err
 	}
 	processor, engineOptions, err := o.processor()
 	if err != nil {
 		return nil, err
 	}
+	engineOptions.RetryBase = settings.RetryBase()
 	hub := &hub{}
 	if engineOptions.Events, err = observers(o.Log, hub, o.Metrics.sink()); err != nil {
 		return nil, err
@@ -131,14 +128,14 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Accounting, workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
-		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
+		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
 	})
 	return w, nil
 }
 
 // processor picks who works the jobs, and the engine's options for it.
 func (o AccountingOptions) processor() (engine.Processor, engine.Options, error) {
-	eo := engine.Options{PickInterval: o.PickInterval, RetryBase: o.Settings.RetryBase(), Owner: o.Owner, Tracer: tracing.Engine(), Log: o.Log}
+	eo := engine.Options{PickInterval: o.PickInterval, Owner: o.Owner, Tracer: tracing.Engine(), Log: o.Log}
 	if o.Processor == nil && o.JobProcessor == nil {
 		if po := o.ProcessorOptions; po.ChunkSize != 0 || po.Parallel != 0 || po.Timeout != 0 || len(po.Sources) > 0 {
 			return nil, eo, errors.New("workers: ProcessorOptions are for a Processor or JobProcessor, and neither is set: set one, or leave the options out")

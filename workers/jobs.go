@@ -33,7 +33,7 @@ type JobsOptions struct {
 	Pool *pgxpool.Pool
 	// Registry holds the handlers.
 	Registry *jobs.Registry
-	// Settings are the settings of the queue; zero: those of the environment (JobsSettingsFromEnv).
+	// Settings are the settings of the queue.
 	Settings Settings
 	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of AccountingOptions.
 	MaxConcurrentActivities    int
@@ -55,9 +55,6 @@ type JobsOptions struct {
 	Log *slog.Logger
 }
 
-// JobsSettingsFromEnv reads JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS.
-func JobsSettingsFromEnv() (Settings, error) { return activities.JobsSettingsFromEnv() }
-
 // NewJobs makes a worker of the queue of background jobs. It checks the options and registers the workflows and the activities; nothing
 // runs before Run. Close the worker after Run. An error names the option that cannot work, and what to do. Handlers may be registered until Run, which
 // returns jobs.ErrNoHandlers when there is none.
@@ -72,11 +69,8 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name)); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.Settings, err = orEnvironment(o.Settings, JobsSettingsFromEnv); err != nil {
-		return nil, err
-	}
-	if err := checkSettings(o.Settings); err != nil {
+	settings, err := orEnvironment(o.Settings, activities.JobsSettingsFromEnv)
+	if err != nil {
 		return nil, err
 	}
 	if o.Log == nil {
@@ -105,7 +99,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
-		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Worker: o.Name}))
+		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Worker: o.Name}))
 		sdk.RegisterWorkflowWithOptions(workflows.ScheduledJob, workflow.RegisterOptions{Name: workflows.ScheduledJobWorkflow})
 		sdk.RegisterActivity(activities.NewSchedules(o.Pool))
 	})

@@ -21,12 +21,12 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"MaxConcurrentActivities is 1: it must be at least 2":    {MaxConcurrentActivities: 1},
 		"MaxConcurrentActivities is -3":                          {MaxConcurrentActivities: -3},
 		"MaxConcurrentWorkflowTasks is 1: it must be at least 2": {MaxConcurrentWorkflowTasks: 1},
-		"Settings.BatchSize is 0: want 1 to 1000":                {Settings: workers.Settings{PollIntervalSeconds: 10}},
-		"Settings.PollIntervalSeconds is 4000: want 1 to 3600":   {Settings: workers.Settings{BatchSize: 5, PollIntervalSeconds: 4000}},
+		"Settings.BatchSize is 1001: want 1 to 1000":             {Settings: workers.Settings{BatchSize: 1001}},
+		"Settings.PollIntervalSeconds is 4000: want 1 to 3600":   {Settings: workers.Settings{PollIntervalSeconds: 4000}},
 		"more than 1h": {Processor: chunks{}, ProcessorOptions: minutes},
 		"ProcessorOptions are for a Processor or JobProcessor": {ProcessorOptions: minutes},
 		"set Processor or JobProcessor, not both":              {Processor: chunks{}, JobProcessor: reports{}},
-		"Settings.RetryBaseSeconds is -1: want at least 1":     {Settings: workers.Settings{BatchSize: 5, PollIntervalSeconds: 10, RetryBaseSeconds: -1}},
+		"Settings.RetryBaseSeconds is -1: want at least 1":     {Settings: workers.Settings{RetryBaseSeconds: -1}},
 		"ProcessorOptions are out of range: timeout -1s":       {Processor: chunks{}, ProcessorOptions: workers.ProcessorOptions{Timeout: -time.Second}},
 	} {
 		o.Client, o.Pool = b.client, b.Pool

@@ -36,7 +36,7 @@ type TasksOptions struct {
 	SchemaPool *pgxpool.Pool
 	// Registry holds the processors. Register all of them before NewTasks.
 	Registry *tasks.Registry
-	// Settings are the settings of the queue; zero: those of the environment (TasksSettingsFromEnv).
+	// Settings are the settings of the queue.
 	Settings Settings
 	// MaxConcurrentActivities and MaxConcurrentWorkflowTasks are those of AccountingOptions.
 	MaxConcurrentActivities    int
@@ -57,9 +57,6 @@ type TasksOptions struct {
 	Log *slog.Logger
 }
 
-// TasksSettingsFromEnv reads TASK_QUEUE_BATCH_SIZE and TASK_QUEUE_POLL_INTERVAL_SECONDS.
-func TasksSettingsFromEnv() (Settings, error) { return activities.TasksSettingsFromEnv() }
-
 // NewTasks makes a worker of the queue of tasks. It checks the options and registers the workflow and the activities; nothing runs before
 // Run. Close the worker after Run. An error names the option that cannot work, and what to do.
 //
@@ -71,11 +68,8 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name)); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.Settings, err = orEnvironment(o.Settings, TasksSettingsFromEnv); err != nil {
-		return nil, err
-	}
-	if err := checkSettings(o.Settings); err != nil {
+	settings, err := orEnvironment(o.Settings, activities.TasksSettingsFromEnv)
+	if err != nil {
 		return nil, err
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
@@ -96,7 +90,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
-		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: o.Settings, Resumes: true, Worker: o.Name}))
+		sdk.RegisterActivity(turns.Activities(turns.Options{Client: o.Client, Engine: w.engine, Settings: settings, Resumes: true, Worker: o.Name}))
 	})
 	return w, nil
 }

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,18 @@ import (
 // DrainTimeout is how long a stopping worker may take to finish what it has begun; then it gives the rest back.
 const DrainTimeout = 25 * time.Second
 
-// Settings are the settings of a queue, as the environment has them.
-type Settings = activities.Settings
+// Settings are the settings of a queue. The zero value of each field is what the environment says, or else its default. They are for runs of the workflow
+// whose input does not say otherwise (docs/operating.md).
+type Settings struct {
+	// BatchSize is how many jobs are leased at a time, 1 to 1000; default ACCOUNTING_QUEUE_BATCH_SIZE, JOB_QUEUE_BATCH_SIZE or TASK_QUEUE_BATCH_SIZE, or else 50.
+	BatchSize int
+	// PollIntervalSeconds is how long to wait for work when none is due, 1 to 3600; default ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS,
+	// JOB_QUEUE_POLL_INTERVAL_SECONDS or TASK_QUEUE_POLL_INTERVAL_SECONDS, or else 10.
+	PollIntervalSeconds int
+	// RetryBaseSeconds is the first backoff of accounting jobs, each later one is three times as long; default ACCOUNTING_QUEUE_RETRY_BASE_SECONDS, or
+	// else 300. Background jobs have that of their type's policy, and tasks none.
+	RetryBaseSeconds int
+}
 
 // Worker works a queue for as long as it runs. NewAccounting, NewJobs and NewTasks make one; the zero value works nothing.
 type Worker struct {
@@ -83,23 +94,26 @@ func checkText(option, s string) error {
 	return nil
 }
 
-// orEnvironment returns the settings that were given, or, if none were, those of the environment.
-func orEnvironment(given Settings, fromEnv func() (Settings, error)) (Settings, error) {
-	if given != (Settings{}) {
-		return given, nil
+// orEnvironment fills in what the environment says, and refuses settings with which no lane would work.
+func orEnvironment(given Settings, fromEnv func() (activities.Settings, error)) (activities.Settings, error) {
+	s, err := fromEnv()
+	if err != nil {
+		return s, fmt.Errorf("workers: %w", err)
 	}
-	return fromEnv()
+	s.BatchSize, s.PollIntervalSeconds = cmp.Or(given.BatchSize, s.BatchSize), cmp.Or(given.PollIntervalSeconds, s.PollIntervalSeconds)
+	s.RetryBaseSeconds = cmp.Or(given.RetryBaseSeconds, s.RetryBaseSeconds)
+	return s, checkSettings(s)
 }
 
-// checkSettings refuses settings with which no lane would work. RetryBaseSeconds of 0 is its default.
-func checkSettings(s Settings) error {
+// checkSettings refuses settings with which no lane would work.
+func checkSettings(s activities.Settings) error {
 	switch {
 	case s.BatchSize < 1 || s.BatchSize > activities.MaxBatchSize:
-		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or no Settings at all for those of the environment", s.BatchSize, activities.MaxBatchSize)
+		return fmt.Errorf("workers: Settings.BatchSize is %d: want 1 to %d, or 0 for that of the environment", s.BatchSize, activities.MaxBatchSize)
 	case s.PollIntervalSeconds < 1 || s.PollIntervalSeconds > activities.MaxPollIntervalSeconds:
-		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d", s.PollIntervalSeconds, activities.MaxPollIntervalSeconds)
+		return fmt.Errorf("workers: Settings.PollIntervalSeconds is %d: want 1 to %d, or 0 for that of the environment", s.PollIntervalSeconds, activities.MaxPollIntervalSeconds)
 	case s.RetryBaseSeconds < 0:
-		return fmt.Errorf("workers: Settings.RetryBaseSeconds is %d: want at least 1; 0 is the default", s.RetryBaseSeconds)
+		return fmt.Errorf("workers: Settings.RetryBaseSeconds is %d: want at least 1, or 0 for that of the environment", s.RetryBaseSeconds)
 	}
 	return nil
 }
