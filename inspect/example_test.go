@@ -70,7 +70,7 @@ func ExampleReader_Job() {
 	e, r := greeted()
 	defer e.Close()
 
-	found, err := r.Jobs(e.Context(), inspect.JobFilter{Key: "Bob"}, inspect.Page{})
+	found, err := r.Jobs(e.Context(), inspect.JobFilter{IdempotencyKey: "Bob"}, inspect.Page{})
 	if err != nil {
 		panic(err)
 	}

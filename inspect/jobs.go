@@ -19,8 +19,8 @@ type JobFilter struct {
 	Since, Until time.Time
 	// LinkKind and LinkID are of something that the job is about; either may be empty.
 	LinkKind, LinkID string
-	// Key is the idempotency key.
-	Key string
+	// IdempotencyKey is the one that it was enqueued with.
+	IdempotencyKey string
 	// Queue is the named queue; "default" is the one that jobs without a queue are in.
 	Queue string
 	// Waits is what the job waits for.
@@ -70,7 +70,7 @@ func (r *Reader) Jobs(ctx context.Context, f JobFilter, p Page) (JobPage, error)
 		return JobPage{}, err
 	}
 	page, err := r.listing.Jobs(ctx, listing.JobFilter{
-		OrgID: f.OrgID, State: f.State, Type: f.Type, Code: f.Code, Since: f.Since, Until: f.Until, Key: f.Key,
+		OrgID: f.OrgID, State: f.State, Type: f.Type, Code: f.Code, Since: f.Since, Until: f.Until, Key: f.IdempotencyKey,
 		Link: models.JobLink{Kind: f.LinkKind, ID: f.LinkID}, Queue: f.Queue, Waits: string(f.Waits),
 	}, limit, p.Cursor)
 	return JobPage{Jobs: page.Jobs, Links: page.Links, Next: page.Next}, err
