@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"testing"
 	"time"
@@ -115,8 +116,14 @@ func TestDBFunctionThatMeetsALock(t *testing.T) {
 	run(`BEGIN`)
 	run(`LOCK TABLE daybook.jobs IN ACCESS EXCLUSIVE MODE`)
 	run(`SELECT pg_advisory_unlock(7)`)
-	since := time.Now()
-	require.Eventually(t, func() bool { return time.Since(since) > 5*time.Second }, time.Minute, 50*time.Millisecond)
+	first := 0
+	require.Eventually(t, func() bool {
+		waits := b.count(`
+SELECT coalesce(max(pid), 0) FROM pg_locks
+ WHERE relation = 'daybook.jobs'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND NOT granted`)
+		first = cmp.Or(first, waits)
+		return waits != 0 && waits != first
+	}, time.Minute, time.Millisecond, "it is called again, in another session")
 	run(`COMMIT`)
 	<-worked
 	j := b.job(id)
