@@ -133,7 +133,7 @@ var ErrUnstorable = errors.New("what the handler said could not be stored")
 // Own marks an error of a handler that has the transaction tx as the handler's own, unless the transaction itself has failed in a way that
 // is not the handler's doing: then it is tried again.
 func Own(tx pgx.Tx, err error) error {
-	if err == nil || tx.Conn().IsClosed() || isConflict(err) || store.IsUnavailable(err) || store.IsExhausted(err) && !store.IsRaised(err) {
+	if err == nil || tx.Conn().IsClosed() || isConflict(err) || store.IsUnavailable(err) || store.IsExhausted(err) && !store.IsRaised(err) || store.OnlyReads(tx, err) {
 		return err
 	}
 	return &ownError{err}

@@ -49,8 +49,8 @@ type Kind interface {
 
 // Transactions are how the runner reaches the database of a kind.
 type Transactions interface {
-	// Answers reports whether the database answers now, and no session has locked the kind's table against all that write; it waits for two
-	// seconds at most.
+	// Answers reports whether the database answers now and can be written, and no session has locked the kind's table against all that write; it
+	// waits for two seconds at most.
 	Answers(ctx context.Context) bool
 	// NextFence draws a number that is higher than every one drawn before, by any process. It fails while the schema is not the
 	// one that this program works with, so that no turn begins.

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/jackc/pgx/v5/pgxpool"
+import (
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // stateReadOnly is the SQLSTATE of a statement that would write in a session that only reads.
 const stateReadOnly = "25006"
@@ -13,4 +16,11 @@ func leaveReadOnly(db any, err error) error {
 		pool.Reset()
 	}
 	return err
+}
+
+// OnlyReads reports whether err says that a statement of tx would write, and the session of tx only reads: it is one of a standby, or was opened while
+// default_transaction_read_only was set. A transaction that only reads because a handler or a function has said so, in a session that may write, is not meant.
+func OnlyReads(tx pgx.Tx, err error) bool {
+	session := tx.Conn().PgConn()
+	return SQLState(err) == stateReadOnly && (session.ParameterStatus("in_hot_standby") == "on" || session.ParameterStatus("default_transaction_read_only") == "on")
 }

@@ -30,6 +30,10 @@ func TestReadOnlySessionIsLeft(t *testing.T) {
 				return err
 			})
 		},
+		"a fence": func() error {
+			_, err := s.NextFence(t.Context())
+			return err
+		},
 		"a batch": func() error {
 			_, err := store.NewTaskQueue(pool).NextFence(t.Context())
 			return err

@@ -100,7 +100,7 @@ func (s *Store) NextFence(ctx context.Context) (int64, error) {
 	defer cancel()
 	var fence int64
 	err := s.pool.QueryRow(ctx, `SELECT nextval('daybook.fence_seq')`).Scan(&fence)
-	return fence, Wrap("draw a fence", s.suspect(ctx, err))
+	return fence, Wrap("draw a fence", s.suspect(ctx, leaveReadOnly(s.pool, err)))
 }
 
 // statementLimit bounds a statement of the worker's own: a connection that does not answer any more must not hold up a turn that goes
@@ -110,17 +110,21 @@ const statementLimit = 30 * time.Second
 // LeaseLimit is the time after which a statement that leases has ended, also when its caller does not know how it ended.
 const LeaseLimit = 10 * time.Second
 
-// Answers reports whether the database answers on a connection of the pool, and no session has locked the kind's table against those that write.
+// Answers reports whether the database answers on a connection of the pool and can be written, and no session has locked the kind's table against
+// those that write.
 func (s *Store) Answers(ctx context.Context) bool {
 	const stmt = `
-SELECT EXISTS (
+SELECT current_setting('transaction_read_only')::boolean, EXISTS (
     SELECT FROM pg_locks WHERE relation = to_regclass($1) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
        AND granted AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	var locked bool
-	err := s.pool.QueryRow(ctx, stmt, s.kind.table).Scan(&locked)
-	return err == nil && !locked
+	var readOnly, locked bool
+	err := s.pool.QueryRow(ctx, stmt, s.kind.table).Scan(&readOnly, &locked)
+	if readOnly {
+		s.pool.Reset() // see leaveReadOnly
+	}
+	return err == nil && !readOnly && !locked
 }
 
 // seconds is what PostgreSQL's extract(epoch) says.
