@@ -37,3 +37,15 @@ func (c *call[P]) writeOnCompletion(write func(ctx context.Context, tx pgx.Tx) e
 		return store.Await(ctx, receiptTimeout, func(ctx context.Context) error { return write(ctx, tx) })
 	})
 }
+
+// writes are what the end of an attempt is to write, because the database has not taken it before. Without that, the next attempt does not know it.
+type writes []func(ctx context.Context, tx pgx.Tx) error
+
+func (w writes) run(ctx context.Context, tx pgx.Tx) error {
+	for _, write := range w {
+		if err := write(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

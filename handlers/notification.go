@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 )
 
@@ -159,7 +160,17 @@ func (h *NotificationHandler) Close() error { return errors.Join(h.chat.close(),
 // sent; it is tried again while a channel failed that may succeed, with the code of the first of them, and is otherwise a dead letter with the code of the
 // first that refused, or of which it is unknown whether it sent.
 func (h *NotificationHandler) Handle(ctx context.Context, job *jobs.Job[Notification]) error {
-	return outcome(h.notify(ctx, callOf(job)))
+	c := callOf(job)
+	var left writes
+	err := outcome(h.notify(ctx, c, &left))
+	switch {
+	case len(left) == 0:
+	case err != nil:
+		err = store.Noting(err, left.run)
+	default:
+		c.writeOnCompletion(left.run)
+	}
+	return err
 }
 
 func init() {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,8 +79,8 @@ func (h *NotificationHandler) channels(c *call[Notification]) []channel {
 	return all
 }
 
-// notify asks each channel that has not sent.
-func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification]) error {
+// notify asks each channel that has not sent. What it knows of one and the database has not taken is in left.
+func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification], left *writes) error {
 	if err := c.payload.Check(); err != nil {
 		return err
 	}
@@ -101,12 +102,20 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification])
 			sum.add(store.Delivery{Channel: ch.name, State: models.DeliveryFailed, Attempt: c.attempt}, fail(models.CodeTimeout, "the attempt's time was over before it was asked"))
 			continue
 		}
-		begun := false
+		begun, mark := false, rand.Text()
 		if err := store.Await(ctx, receiptTimeout, func(ctx context.Context) (err error) {
-			begun, err = store.BeginDelivery(ctx, h.pool, c.id, ch.name, c.attempt)
+			begun, err = store.BeginDelivery(ctx, h.pool, c.id, ch.name, c.attempt, mark)
 			return err
 		}); err != nil {
+			*left = append(*left, func(ctx context.Context, tx pgx.Tx) error {
+				return store.UndoDelivery(ctx, tx, c.id, ch.name, c.attempt, mark)
+			})
 			return err
+		}
+		if !begun && !known {
+			was = store.Delivery{
+				Channel: ch.name, State: models.DeliveryUnknown, Attempt: c.attempt, ErrorCode: models.CodeWorkerLost, Error: "another call of the job has begun to ask it meanwhile",
+			}
 		}
 		if !begun {
 			sum.add(was, &failure{code: was.ErrorCode, err: errors.New(was.Error)})
@@ -114,7 +123,9 @@ func (h *NotificationHandler) notify(ctx context.Context, c *call[Notification])
 		}
 		d, failed := ask(ctx, ch, c.attempt)
 		sum.add(d, failed)
-		h.note(ctx, c, d)
+		if !h.note(ctx, c.id, d) {
+			*left = append(*left, func(ctx context.Context, tx pgx.Tx) error { return store.EndDelivery(ctx, tx, c.id, d) })
+		}
 	}
 	if err := sum.failure(); err != nil {
 		return err
@@ -147,14 +158,11 @@ func ask(ctx context.Context, ch channel, attempt int) (store.Delivery, *failure
 	return d, failed
 }
 
-// note writes what became of a channel. When the database does not take it, the job's completion has another chance; without that, the next attempt
-// finds that the channel was asked, and does not ask it again.
-func (h *NotificationHandler) note(ctx context.Context, c *call[Notification], d store.Delivery) {
+// note writes what became of a channel, and says whether the database has taken it.
+func (h *NotificationHandler) note(ctx context.Context, job string, d store.Delivery) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiptTimeout)
 	defer cancel()
-	if store.EndDelivery(writing, h.pool, c.id, d) != nil {
-		c.writeOnCompletion(func(ctx context.Context, tx pgx.Tx) error { return store.EndDelivery(ctx, tx, c.id, d) })
-	}
+	return store.EndDelivery(writing, h.pool, job, d) == nil
 }
 
 // summary is what became of all channels.

@@ -180,7 +180,7 @@ func TestNotificationUnknownAfterACrash(t *testing.T) {
 	b := setup(t)
 	s := b.notifies(t, nil)
 	id := b.enqueue(notification(t, receipt))
-	begun, err := store.BeginDelivery(t.Context(), b.Pool, id, "sms", 1)
+	begun, err := store.BeginDelivery(t.Context(), b.Pool, id, "sms", 1, "mark")
 	require.NoError(t, err)
 	require.True(t, begun)
 	b.exec(`UPDATE daybook.jobs SET run_count = 1 WHERE id = $1`, id)
@@ -198,6 +198,70 @@ func TestNotificationUnknownAfterACrash(t *testing.T) {
 	b.work()
 	result[NotificationResult](t, b.job(id))
 	assert.Len(t, s.twilio.requests(), 1, "a person has decided")
+	assert.Len(t, s.mail.messages(), 1)
+}
+
+// The commit of the receipt hangs, as it does while a synchronous standby is missing, until the handler has given up: it has not asked the channel, and the next
+// attempt does.
+func TestNotificationWhoseReceiptHangs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.notifies(t, nil)
+	b.exec(`
+CREATE TABLE public.hangs AS SELECT 1 AS n;
+CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  WHILE EXISTS (SELECT FROM public.hangs) LOOP
+    BEGIN PERFORM pg_sleep(0.02); EXCEPTION WHEN query_canceled THEN NULL; END;
+  END LOOP; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON daybook.job_deliveries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+	p := notification(t, receipt)
+	p.Email = nil
+	id := b.enqueue(p)
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		b.work()
+	}()
+	require.Eventually(t, func() bool {
+		select {
+		case <-worked:
+			return true
+		default:
+		}
+		return b.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%it was not asked%'`) == 1
+	}, time.Minute, 20*time.Millisecond, "the end of the attempt waits for the receipt")
+	b.exec(`DELETE FROM public.hangs`)
+	<-worked
+	assert.Equal(t, map[string]string{"sms": "failed"}, b.deliveries(id))
+	assert.Equal(t, models.JobPending, b.job(id).State)
+	assert.Empty(t, s.twilio.requests())
+
+	b.due()
+	b.work()
+	assert.Equal(t, models.DeliverySent, result[NotificationResult](t, b.job(id)).Channels["sms"].State)
+	assert.Len(t, s.twilio.requests(), 1)
+}
+
+// The database does not take that a channel has sent, and another channel fails: the end of the attempt has another chance to write it.
+func TestNotificationReceiptOfAFailedAttempt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s := b.notifies(t, nil)
+	s.status.Store(http.StatusServiceUnavailable)
+	b.exec(`
+CREATE SEQUENCE public.ended;
+CREATE FUNCTION refuse_one() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF nextval('public.ended') = 1 THEN RAISE 'not now'; END IF; RETURN NULL; END $$;
+CREATE TRIGGER refuse_one AFTER UPDATE ON daybook.job_deliveries FOR EACH ROW EXECUTE FUNCTION refuse_one()`)
+	id := b.enqueue(notification(t, receipt))
+	b.work()
+	assert.Equal(t, map[string]string{"email": "sent", "sms": "failed"}, b.deliveries(id))
+	assert.Equal(t, models.CodeUpstream5xx, b.job(id).Code)
+
+	s.status.Store(http.StatusCreated)
+	b.due()
+	b.work()
+	assert.Equal(t, 2, result[NotificationResult](t, b.job(id)).Channels["sms"].Attempt)
 	assert.Len(t, s.mail.messages(), 1)
 }
 

@@ -68,12 +68,15 @@ func (r working) Work(ctx context.Context, job store.Job, progress engine.Progre
 		})
 	}
 	if err != nil {
-		unavailable := store.IsUnavailable(err)
+		unavailable, note := store.IsUnavailable(err), store.NoteOf(err)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) && !unavailable {
 			err = timedOut(t, err)
 		}
 		ended = t.judge(job, err)
 		ended.Unavailable = unavailable
+		if note != nil {
+			ended.InTx = func(ctx context.Context, tx pgx.Tx) ([]byte, error) { return nil, note(ctx, tx) }
+		}
 		return ended
 	}
 	return t.completed(job, a)

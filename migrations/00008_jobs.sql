@@ -257,7 +257,7 @@ CREATE TABLE daybook.job_deliveries (
 COMMENT ON COLUMN daybook.job_deliveries.state IS
     'sending: asked, no answer yet; sent; failed: not sent, the next attempt asks again; refused: not sent for good; unknown: perhaps sent, and not sent again';
 COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the channel was asked: a later request to try the job again asks channels that refused anew';
-COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message';
+COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
 -- +goose StatementEnd
 

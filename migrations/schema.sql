@@ -5506,7 +5506,7 @@ COMMENT ON COLUMN daybook.job_deliveries.generation IS 'The job''s when the chan
 
 -- Name: COLUMN job_deliveries.reference; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message';
+COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls the message; while it is being asked, the mark of the call that asks';
 
 -- Name: job_sequences; Type: TABLE; Schema: daybook; Owner: -
 

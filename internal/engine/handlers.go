@@ -108,7 +108,8 @@ type Attempt struct {
 	// Unavailable: the handler failed because the database was unavailable to a query of Daybook's own. Outcome and the others say
 	// how the attempt ends when that has happened too often in a row.
 	Unavailable bool
-	// InTx is run in the transaction that completes the job, and returns the result anew; nil: nothing is run.
+	// InTx is run in the transaction that ends the attempt, and returns the result anew; nil: nothing is run. Where the attempt has not completed the job, and
+	// InTx fails, it ends all the same.
 	InTx func(ctx context.Context, tx pgx.Tx) (result []byte, err error)
 	// Later is for a BulkCommit: it has left the job alone, because the transaction is large enough without it. The job comes again in one of
 	// the turn's next calls. At least one job of a call must not be put off.

@@ -67,21 +67,29 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		r.calls.spare(c)
 		a = r.unavailableTo(work, j, a)
 	}
-	if a.Outcome == models.OutcomeCompleted && a.InTx != nil {
-		// The handler has returned: what takes time now is the database.
-		r.calls.spare(c)
-		if err := r.awaitLease(work, c); err != nil {
-			return ended{job: j, closed: true} // it is worked again, or is given back
-		}
-		done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
-		completed, err := done.run(work)
-		if err == nil {
-			r.tally.count(completed)
-			return ended{job: j, closed: true}
-		}
-		a = r.notCompleted(work, j, err)
+	var e ended
+	if a.Outcome != models.OutcomeCompleted || a.InTx == nil {
+		e = r.judged(work, c, j, a)
+		a = e.attempt
 	}
-	return r.judged(work, c, j, a)
+	if e.closed || a.InTx == nil {
+		return e
+	}
+	// The handler has returned: what takes time now is the database.
+	r.calls.spare(c)
+	if err := r.awaitLease(work, c); err != nil {
+		return ended{job: j, closed: true} // it is worked again, or is given back
+	}
+	done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
+	completed, err := done.run(work)
+	switch {
+	case err == nil:
+		r.tally.count(completed)
+		return ended{job: j, closed: true}
+	case a.Outcome != models.OutcomeCompleted:
+		return e
+	}
+	return r.judged(work, c, j, r.notCompleted(work, j, err))
 }
 
 // judged is how an attempt ends that a handler has ended as a.

@@ -193,7 +193,7 @@ func (r *runner) notCompleted(work context.Context, j store.Job, err error) Atte
 
 // unavailableTo is the attempt a, which failed because the database was unavailable: put off, or counted after maxUncounted of them in a row.
 func (r *runner) unavailableTo(work context.Context, j store.Job, a Attempt) Attempt {
-	putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay}
+	putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay, InTx: a.InTx}
 	return r.uncounted(work, j, putOff, a)
 }
 

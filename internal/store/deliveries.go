@@ -25,7 +25,7 @@ func Deliveries(ctx context.Context, q batcher, jobID string) (map[string]Delive
 	const stmt = `
 WITH lost AS (
     UPDATE daybook.job_deliveries
-       SET state = 'unknown', ended_at = clock_timestamp(), error_code = 'WORKER_LOST',
+       SET state = 'unknown', reference = NULL, ended_at = clock_timestamp(), error_code = 'WORKER_LOST',
            error = 'the attempt ended before it was on record whether the message was sent'
      WHERE job_id = @job AND state = 'sending'
     RETURNING channel, state, attempt, reference, error_code, error
@@ -47,20 +47,35 @@ SELECT d.channel, d.state, d.attempt, coalesce(d.reference, ''), coalesce(d.erro
 }
 
 // BeginDelivery notes that a channel is about to be asked. It reports false when it must not be: the message was sent, or perhaps sent, or
-// was refused for good. A request to try the job again allows what was refused; one that resets the job allows also what was perhaps sent.
-func BeginDelivery(ctx context.Context, q batcher, jobID, channel string, attempt int) (bool, error) {
+// was refused for good. A request to try the job again allows what was refused; one that resets the job allows also what was perhaps sent. After an
+// error the channel is not to be asked, and UndoDelivery is: it knows by the mark, a text that no other call has, what this one has noted.
+func BeginDelivery(ctx context.Context, q batcher, jobID, channel string, attempt int, mark string) (bool, error) {
 	const stmt = `
-INSERT INTO daybook.job_deliveries AS d (job_id, channel, state, attempt, generation)
-SELECT @job, @channel, 'sending', @attempt, coalesce((SELECT j.generation FROM daybook.jobs j WHERE j.id = @job), 0)
+INSERT INTO daybook.job_deliveries AS d (job_id, channel, state, attempt, generation, reference)
+SELECT @job, @channel, 'sending', @attempt, coalesce((SELECT j.generation FROM daybook.jobs j WHERE j.id = @job), 0), @mark
 ON CONFLICT (job_id, channel) DO UPDATE
-   SET state = 'sending', attempt = excluded.attempt, generation = excluded.generation, reference = NULL, error_code = NULL, error = NULL,
+   SET state = 'sending', attempt = excluded.attempt, generation = excluded.generation, reference = excluded.reference, error_code = NULL, error = NULL,
        started_at = clock_timestamp(), ended_at = NULL
  WHERE d.state = 'failed'
     OR (d.state = 'refused' AND d.generation < excluded.generation)
     OR (d.state = 'unknown' AND d.generation < excluded.generation AND d.attempt >= excluded.attempt)
 RETURNING d.channel`
-	begun, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{"job": jobID, "channel": channel, "attempt": attempt})
+	begun, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{"job": jobID, "channel": channel, "attempt": attempt, "mark": mark})
 	return len(begun) == 1, Wrap("note that a channel is asked", err)
+}
+
+// UndoDelivery notes that a channel was not asked, where BeginDelivery has noted by that mark that it is about to be. It waits for a call of it whose
+// commit hangs.
+func UndoDelivery(ctx context.Context, q batcher, jobID, channel string, attempt int, mark string) error {
+	const stmt = `
+INSERT INTO daybook.job_deliveries AS d (job_id, channel, state, attempt, generation, error_code, error, ended_at)
+VALUES (@job, @channel, 'failed', @attempt, 0, 'DATABASE_ERROR', 'it was not asked: the database did not take in time that it is asked', clock_timestamp())
+ON CONFLICT (job_id, channel) DO UPDATE
+   SET state = excluded.state, reference = NULL, error_code = excluded.error_code, error = excluded.error, ended_at = excluded.ended_at
+ WHERE d.state = 'sending' AND d.reference = @mark
+RETURNING d.channel`
+	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{"job": jobID, "channel": channel, "attempt": attempt, "mark": mark})
+	return Wrap("note that a channel was not asked", err)
 }
 
 // EndDelivery notes what became of a channel that was asked.

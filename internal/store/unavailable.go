@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // UnavailableError is the failure of a query of Daybook's own, within a handler, that found the database unavailable: it is not the handler's.
@@ -41,4 +43,25 @@ func Await(ctx context.Context, limit time.Duration, f func(ctx context.Context)
 func IsUnavailable(err error) bool {
 	_, ok := errors.AsType[*UnavailableError](err)
 	return ok
+}
+
+// notedError is why an attempt failed, and what its end is to write.
+type notedError struct {
+	error
+	write func(ctx context.Context, tx pgx.Tx) error
+}
+
+func (e *notedError) Unwrap() error { return e.error }
+
+// Noting has the transaction that ends the attempt which fails with err write what its handler of Daybook's own knows, and the database has not taken.
+func Noting(err error, write func(ctx context.Context, tx pgx.Tx) error) error {
+	return &notedError{err, write}
+}
+
+// NoteOf is what Noting was given with err; nil: nothing.
+func NoteOf(err error) func(ctx context.Context, tx pgx.Tx) error {
+	if noted, ok := errors.AsType[*notedError](err); ok {
+		return noted.write
+	}
+	return nil
 }
