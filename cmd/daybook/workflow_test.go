@@ -91,7 +91,10 @@ func TestWorkflowCommands(t *testing.T) {
 	assert.Equal(t, failure.ExitNotFound, call(t.Context(), "", "workflow", "resume", "jobs").exit)
 	assert.Equal(t, "sent", changesOf(t, "cancel", "--all", "--no-wait")["tasks"].Result)
 
+	changesOf(t, "start", "jobs", "--id", "mine")
+	assert.Equal(t, "cancelled", changesOf(t, "cancel", "jobs", "--id", "mine")["jobs"].Result)
 	other := changesOf(t, "start", "jobs", "--id", "mine", "--task-queue", "elsewhere")
+	assert.Contains(t, other["jobs"].Says, "No worker polls elsewhere yet")
 	assert.Equal(t, "mine", other["jobs"].WorkflowID)
 	assert.Eventually(t, func() bool { return shown(t, "jobs").ID == "mine" }, time.Minute, 100*time.Millisecond, "it is found under its id")
 	assert.Equal(t, "elsewhere", shown(t, "jobs").TaskQueue)

@@ -263,7 +263,6 @@ func (s *WorkflowState) takeOther(ctx context.Context, c client.Client, timeout 
 func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionResponse) {
 	info := d.GetWorkflowExecutionInfo()
 	s.RunID = info.GetExecution().GetRunId()
-	s.TaskQueue = cmp.Or(d.GetExecutionConfig().GetTaskQueue().GetName(), s.TaskQueue)
 	s.StartedAt, s.ClosedAt, s.Ended = nil, nil, ""
 	if t := info.GetStartTime(); t != nil {
 		s.StartedAt = moment(t.AsTime())
@@ -274,6 +273,8 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 	}
 	if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		s.State = Running
+		// That of a run that has ended does not count: the next one may have another.
+		s.TaskQueue = cmp.Or(d.GetExecutionConfig().GetTaskQueue().GetName(), s.TaskQueue)
 		s.remember(info.GetMemo().GetFields())
 	}
 	for _, a := range d.GetPendingActivities() {
