@@ -14,7 +14,7 @@ import (
 
 // Errors of this package; compare with errors.Is.
 var (
-	// ErrInvalid: a limit is out of range, a state is none, or a cursor is not one of this list.
+	// ErrInvalid: a limit is out of range, a state is none, a cursor is not one of this list, or a text is not UTF-8 or has the character NUL.
 	ErrInvalid = store.ErrInvalid
 	// ErrJobNotFound: there is no such job, or a cleanup has removed it.
 	ErrJobNotFound = store.ErrJobNotFound

@@ -132,3 +132,34 @@ func TestWhatWaits(t *testing.T) {
 	_, err = r.TaskHistory(t.Context(), id, inspect.Page{Limit: -1})
 	require.ErrorIs(t, err, inspect.ErrInvalid)
 }
+
+// A text that PostgreSQL cannot hold is refused by each list, in words of Daybook's.
+func TestTextsThatNoRowCanHave(t *testing.T) {
+	t.Parallel()
+	_, r := setup(t)
+	for _, wrong := range []string{"a\x00b", "a\xffb"} {
+		said := map[string]error{}
+		for name, f := range map[string]inspect.JobFilter{
+			"organization": {OrgID: wrong}, "type": {Type: wrong}, "dead letters of a type": {Type: wrong, State: models.JobFailed}, "code": {Code: models.ErrorCode(wrong)},
+			"link": {LinkKind: wrong, LinkID: "1"}, "link's id": {LinkKind: "form", LinkID: wrong}, "key": {IdempotencyKey: wrong}, "queue": {Queue: wrong},
+			"waits": {Waits: inspect.Waits(wrong)}, "state": {State: models.JobState(wrong)},
+		} {
+			_, said["jobs: "+name] = r.Jobs(t.Context(), f, inspect.Page{})
+		}
+		for name, f := range map[string]inspect.AccountingFilter{
+			"organization": {OrgID: wrong}, "state": {State: models.JobState(wrong)}, "code": {Code: models.ErrorCode(wrong)},
+		} {
+			_, said["accounting: "+name] = r.AccountingJobs(t.Context(), f, inspect.Page{})
+		}
+		_, said["tasks: type"] = r.Tasks(t.Context(), inspect.TaskFilter{Type: wrong}, inspect.Page{})
+		_, said["tasks: state"] = r.Tasks(t.Context(), inspect.TaskFilter{State: models.TaskState(wrong)}, inspect.Page{})
+		_, said["job"] = r.Job(t.Context(), "", wrong)
+		_, said["job of an organization"] = r.Job(t.Context(), wrong, "j")
+		_, said["accounting job"] = r.AccountingJob(t.Context(), "o", wrong)
+		for name, err := range said {
+			if assert.ErrorIs(t, err, inspect.ErrInvalid, name) {
+				assert.NotContains(t, err.Error(), "SQLSTATE", name)
+			}
+		}
+	}
+}

@@ -18,7 +18,7 @@ var (
 	// ErrNegativeDelay: a delay is negative.
 	ErrNegativeDelay = failure.New(failure.Invalid, "delay must not be negative")
 	// ErrInvalidText: a text is not UTF-8, or has the character NUL, which PostgreSQL cannot hold; the error names which.
-	ErrInvalidText = failure.New(failure.Invalid, "a text must be UTF-8 and must not have the character NUL")
+	ErrInvalidText = store.ErrInvalidText
 	// ErrInvalidTime: a time is before the year 1 or after the year 9999.
 	ErrInvalidTime = failure.New(failure.Invalid, "the time must be between the years 1 and 9999")
 	// ErrDocumentID: a document id is none that DocumentID returns for a key of the type.

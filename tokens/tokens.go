@@ -16,7 +16,7 @@ import (
 
 // Errors of this package; compare with errors.Is.
 var (
-	// ErrInvalid: the token has no scope or an unknown one, or a limit is out of range.
+	// ErrInvalid: the token has no scope or an unknown one, a limit is out of range, or a text is not UTF-8 or has the character NUL.
 	ErrInvalid = store.ErrInvalid
 	// ErrNotFound: there is no token with that id.
 	ErrNotFound = store.ErrTokenNotFound

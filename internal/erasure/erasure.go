@@ -67,6 +67,9 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope, o Option
 	if o.Batch <= 0 {
 		o.Batch = 1000
 	}
+	if !store.ValidText(s.OrgID + " " + s.Kind + " " + s.ID) {
+		return store.Erasure{}, fmt.Errorf("what is to be erased: %w", store.ErrInvalidText)
+	}
 	e := &eraser{pool: pool, scope: s, o: o, total: map[string]int64{}}
 	var proof store.Erasure
 	var err error

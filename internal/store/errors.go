@@ -20,6 +20,8 @@ import (
 var (
 	// ErrInvalid: the request itself is wrong (empty or long id, negative version, unknown priority).
 	ErrInvalid = failure.New(failure.Invalid, "invalid request")
+	// ErrInvalidText: a text is not UTF-8, or has the character NUL, which PostgreSQL cannot hold.
+	ErrInvalidText = failure.New(failure.Invalid, "a text must be UTF-8 and must not have the character NUL")
 	// ErrJobNotFound: there is no job for the document; enqueue it first.
 	ErrJobNotFound = failure.New(failure.JobNotFound, "no such job")
 	// ErrTaskNotFound: there is no task with that id; it may have been removed, with its facts in the archive.
@@ -79,6 +81,8 @@ const (
 	stateLeaseLost     = "DB031"
 
 	stateLockNotAvailable = "55P03"
+	// stateNotText is PostgreSQL's, of a text that it cannot hold.
+	stateNotText = "22021"
 )
 
 var sentinels = map[string]error{
@@ -105,6 +109,9 @@ func Wrap(doing string, err error) error {
 	if pg := pgError(err); pg != nil {
 		if sentinel, ok := sentinels[pg.Code]; ok {
 			return &requestError{sentinel: sentinel, message: pg.Message, hint: pg.Hint}
+		}
+		if pg.Code == stateNotText {
+			return &textError{doing, err}
 		}
 		if lacksSchema(pg) {
 			return fmt.Errorf("%s: %w (%w)", doing, ErrNotMigrated, err)
@@ -140,6 +147,15 @@ func (e *requestError) Error() string {
 }
 
 func (e *requestError) Unwrap() error { return e.sentinel }
+
+// textError is ErrInvalidText, and an ErrInvalid, in place of the database's words.
+type textError struct {
+	doing string
+	cause error
+}
+
+func (e *textError) Error() string   { return e.doing + ": " + ErrInvalidText.Error() }
+func (e *textError) Unwrap() []error { return []error{ErrInvalidText, ErrInvalid, e.cause} }
 
 // Refuse says what is wrong with a request and what to do. It is the sentinel, and does not say its words.
 func Refuse(sentinel error, message, hint string) error {
