@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/migrations"
 )
@@ -122,11 +123,7 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("the database cannot be used: %w", err)
-	}
-	if err := migrations.Verify(ctx, pool); err != nil {
+	if err := verify(ctx, pool); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -136,6 +133,27 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 		return nil, err
 	}
 	return &database{Pool: pool, Listing: listing}, nil
+}
+
+// verifyLimit is how long a command waits for the tables that say which schema the database has: another session may have locked them.
+const verifyLimit = 5 * time.Second
+
+// verify checks that the database can be used and that the schema is this program's. If that takes too long it says which tables are locked.
+func verify(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := pool.Ping(ctx); err != nil {
+		return fmt.Errorf("the database cannot be used: %w", err)
+	}
+	within, cancel := context.WithTimeout(ctx, verifyLimit)
+	defer cancel()
+	err := migrations.Verify(within, pool)
+	if within.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	says := []string{fmt.Sprintf("the database did not say within %s which schema it has", verifyLimit)}
+	for _, f := range health.Locks(ctx, pool) {
+		says = append(says, f.Says+" "+f.Todo)
+	}
+	return tagged(errNoSchemaKnown, "%s", strings.Join(says, "\n"))
 }
 
 // onDatabase is the action of a command that needs one connection to the database: it opens it, and closes it in the end.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"strconv"
 
@@ -71,15 +72,19 @@ func migrateStatusCommand(a *app) *cobra.Command {
 			if err := a.checkDatabaseURL(); err != nil {
 				return err
 			}
-			if err := a.showMigrations(c); err != nil {
-				return err
-			}
 			pool, err := a.pool(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer pool.Close()
-			return migrations.Verify(c.Context(), pool)
+			wrong := verify(c.Context(), pool)
+			if errors.Is(wrong, errNoSchemaKnown) {
+				return wrong
+			}
+			if err := a.showMigrations(c); err != nil {
+				return err
+			}
+			return wrong
 		},
 	}
 }

@@ -49,6 +49,25 @@ func TestStatusWhereTemporalIsNotNamed(t *testing.T) {
 	assert.Contains(t, firstLine(setup(t).ok("status")), "(Temporal was not asked)")
 }
 
+// TestLockedSchemaTable: a session that has locked the table of migrations keeps no command waiting for long; it is named.
+func TestLockedSchemaTable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }()
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.schema_migrations IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	for _, args := range [][]string{{"status", "--no-temporal"}, {"jobs", "list"}, {"migrate", "status"}} {
+		r := b.run(args...)
+		assert.Equal(t, failure.ExitUnavailable, r.exit, args)
+		assert.Contains(t, r.err, "has locked daybook.schema_migrations", args)
+	}
+	r := b.run("doctor", "--no-temporal")
+	assert.Equal(t, failure.ExitWarnings, r.exit)
+	assert.Contains(t, r.out, "has locked daybook.schema_migrations")
+}
+
 // A table that another transaction has locked keeps the jobs from being counted, and the status from nothing else.
 func TestStatusOfALockedTable(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	}
 	defer pool.Close()
 	// A wrong schema, user, password or database is told at once; while the database is unavailable, the worker waits for it.
-	if err := migrations.Verify(ctx, pool); migrations.Wrong(err) || store.RefusesConnection(err) {
+	if err := verify(ctx, pool); migrations.Wrong(err) || store.RefusesConnection(err) {
 		return err
 	}
 	measured, stop, err := a.newMetrics(ctx, workers.MetricsOptions{Pool: pool, Name: options.Name, Service: "daybook-worker", Namespace: temporal.Namespace}, metricsListen)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
@@ -32,6 +34,13 @@ func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 }
 
 func sessionsWait(n int64) string { return plural(n, "session waits", "sessions wait") }
+
+// Locks names the transactions that keep others from writing whole tables of Daybook's.
+func Locks(ctx context.Context, pool *pgxpool.Pool) []Finding {
+	p := &probe{Options: Options{Pool: pool, Timeout: DefaultTimeout, Now: time.Now}}
+	p.once(ctx, checkLocks, p.locks)
+	return p.findings
+}
 
 // locks looks for transactions that keep others from writing whole tables. A lock on the table of a kind's jobs stops the kind; of a lock on another table
 // only the checks and workers that need it can tell.
