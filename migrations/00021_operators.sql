@@ -25,7 +25,7 @@ CREATE TABLE daybook.actions (
     actor      text NOT NULL,
     db_role    text NOT NULL DEFAULT session_user,
     org_id     text COLLATE "C" CHECK (org_id <> '' AND octet_length(org_id) <= 255),
-    subject    text NOT NULL DEFAULT '' CHECK (octet_length(subject) <= 1000),
+    subject    text COLLATE "C" NOT NULL DEFAULT '' CHECK (octet_length(subject) <= 1000),
     details    jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(details) = 'object'),
     outcome    text NOT NULL CHECK (outcome IN ('done', 'refused', 'failed')),
     code       text NOT NULL DEFAULT '',
@@ -34,6 +34,7 @@ CREATE TABLE daybook.actions (
 );
 CREATE INDEX actions_org_id ON daybook.actions (org_id, id DESC);
 CREATE INDEX actions_action ON daybook.actions (action, id DESC);
+CREATE INDEX actions_subject ON daybook.actions (subject, id DESC);
 COMMENT ON COLUMN daybook.actions.action IS 'What was done, such as jobs.retry';
 COMMENT ON COLUMN daybook.actions.actor IS 'The token''s name as it was, or the user of the operating system that ran the command';
 COMMENT ON COLUMN daybook.actions.db_role IS 'The role of the database that wrote the row';

@@ -49,6 +49,7 @@ CREATE TABLE daybook.adopted_rows (
     adopted_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (legacy_table, legacy_id)
 );
+CREATE INDEX adopted_rows_job_id ON daybook.adopted_rows (job_id);
 COMMENT ON TABLE daybook.adopted_rows IS 'Rows of legacy queues that Daybook holds, as they were when they were adopted';
 COMMENT ON COLUMN daybook.adopted_rows.legacy_table IS 'The table with its schema, quoted where that is needed';
 COMMENT ON COLUMN daybook.adopted_rows.taken_state IS 'The state that the row had; forwarded: it was inserted later, and went straight to Daybook';

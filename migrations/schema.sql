@@ -4716,7 +4716,7 @@ CREATE TABLE daybook.actions (
     actor text NOT NULL,
     db_role text DEFAULT SESSION_USER NOT NULL,
     org_id text COLLATE pg_catalog."C",
-    subject text DEFAULT ''::text NOT NULL,
+    subject text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     details jsonb DEFAULT '{}'::jsonb NOT NULL,
     outcome text NOT NULL,
     code text DEFAULT ''::text NOT NULL,
@@ -6464,6 +6464,14 @@ CREATE INDEX actions_action ON daybook.actions USING btree (action, id DESC);
 -- Name: actions_org_id; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX actions_org_id ON daybook.actions USING btree (org_id, id DESC);
+
+-- Name: actions_subject; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX actions_subject ON daybook.actions USING btree (subject, id DESC);
+
+-- Name: adopted_rows_job_id; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX adopted_rows_job_id ON daybook.adopted_rows USING btree (job_id);
 
 -- Name: archives_archived_at; Type: INDEX; Schema: daybook; Owner: -
 

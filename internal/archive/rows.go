@@ -57,7 +57,7 @@ func (a *Archive) Move(ctx context.Context, pool *pgxpool.Pool, kind Kind, r sto
 		var rows []store.ArchivedRow
 		var err error
 		if kind == Jobs {
-			rows, err = store.ArchivableJobs(ctx, tx, r)
+			rows, err = store.ArchivableJobs(ctx, tx, r, last.behind)
 		} else {
 			rows, err = store.ArchivableAttempts(ctx, tx, r, last.behind)
 		}

@@ -112,6 +112,27 @@ func TestJobsAreArchivedAndRestored(t *testing.T) {
 }
 
 // A job whose key another one has by now stays in the archive, with its rows.
+// However many files it takes to archive an organization, the jobs of others are read once.
+func TestJobsOfOthersAreReadOnce(t *testing.T) {
+	t.Parallel()
+	const others, own = 2000, 200
+	db := pgtest.New(t)
+	finished(t, db.Pool, "others", others)
+	_, err := db.Pool.Exec(t.Context(), `ALTER TABLE daybook.jobs SET (autovacuum_enabled = off); UPDATE daybook.jobs SET finished_at = finished_at - interval '1 day'`)
+	require.NoError(t, err)
+	finished(t, db.Pool, "own", own)
+	a := open(t, t.TempDir())
+	pool, reads := fixture.Reads(t, db.URL)
+	before := reads("daybook.jobs")
+	total := 0
+	for last := (archive.Batch{Rows: 1}); last.Rows > 0; total += last.Rows {
+		last, err = a.Move(t.Context(), pool, archive.Jobs, store.Retention{OrgID: "own", Before: time.Now().AddDate(0, 0, -30), Batch: 10}, last)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, own, total)
+	assert.Less(t, reads("daybook.jobs")-before, int64(5*(others+own)))
+}
+
 func TestRestoreLeavesKeysAlone(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -195,17 +195,16 @@ func (e *eraser) cancel(ctx context.Context) error {
 
 // step erases one kind of rows.
 func (e *eraser) step(ctx context.Context, step store.EraseStep) error {
+	last := ""
 	for {
-		done := false
-		err := e.in(ctx, func(tx pgx.Tx) error {
-			counts, last, err := step.Erase(ctx, tx, e.id, e.scope, e.o.Batch)
-			if err != nil {
+		err := e.in(ctx, func(tx pgx.Tx) (err error) {
+			var counts map[string]int64
+			if counts, last, err = step.Erase(ctx, tx, e.id, e.scope, last, e.o.Batch); err != nil {
 				return err
 			}
-			done = last
 			return e.note(ctx, tx, counts)
 		})
-		if err != nil || done {
+		if err != nil || last == "" {
 			return err
 		}
 	}

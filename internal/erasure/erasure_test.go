@@ -304,6 +304,52 @@ CREATE TRIGGER crash BEFORE DELETE ON daybook.archives FOR EACH ROW EXECUTE FUNC
 	}
 }
 
+// However many batches an erasure takes, it reads each row a few times: not those that it has passed again with each batch.
+func TestErasureReadsEachRowOnce(t *testing.T) {
+	t.Parallel()
+	const rows, batch = 1000, 20
+	tables := []string{"daybook.jobs", "daybook.attempt_log", "daybook.adopted_rows", "daybook.actions", "daybook.accounting_work_queue"}
+	for name, scope := range map[string]store.EraseScope{"an organization": {OrgID: "acme"}, "a link": {OrgID: "acme", Kind: "customer", ID: "ada"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			for _, table := range tables {
+				_, err := db.Pool.Exec(t.Context(), `ALTER TABLE `+table+` SET (autovacuum_enabled = off)`)
+				require.NoError(t, err)
+			}
+			for _, org := range []string{"aaa", "acme"} {
+				_, err := db.Pool.Exec(t.Context(), `
+WITH jobs AS (
+    INSERT INTO daybook.jobs (org_id, type, payload, state, finished_at) SELECT $1, 'mail', '{}', 'cancelled', clock_timestamp() FROM generate_series(1, $2::int) RETURNING id
+), attempts AS (
+    INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, turn_id, fence)
+    SELECT id, $1, 'jobs', 'mail', 1, 'retried', 'TIMEOUT', 'e', clock_timestamp(), 'turn', 7 FROM jobs
+), links AS (
+    INSERT INTO daybook.job_links (job_id, kind, id) SELECT id, 'customer', 'ada' FROM jobs
+), adopted AS (
+    INSERT INTO daybook.adopted_rows (legacy_table, legacy_id, kind, org_id, job_id, taken_state, legacy_row) SELECT 'public.legacy', id, 'jobs', $1, id, 'pending', '{}' FROM jobs
+), actions AS (
+    INSERT INTO daybook.actions (via, action, actor, org_id, subject, details, outcome) SELECT 'cli', 'jobs.retry', 'operator', $1, '', '{"why": "x"}', 'done' FROM jobs
+), documents AS (
+    INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, last_error, last_error_code)
+    SELECT $1, id, 1, 'completed', clock_timestamp(), 'e', 'UNBALANCED' FROM jobs RETURNING id, document_id
+)
+INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, error, started_at, turn_id, fence)
+SELECT id, $1, document_id, 1, 1, 'retried', 'UNBALANCED', 'e', clock_timestamp(), 't', 1 FROM documents`, org, rows)
+				require.NoError(t, err)
+			}
+			pool, reads := fixture.Reads(t, db.URL)
+			proof, err := erasure.Erase(t.Context(), pool, scope, erasure.Options{Actor: "ops", Batch: batch})
+			require.NoError(t, err)
+			assert.EqualValues(t, rows, proof.Counts["jobs"])
+			assert.EqualValues(t, rows, proof.Counts["adopted_rows"])
+			for _, table := range tables {
+				assert.Less(t, reads(table), int64(20*2*rows), table)
+			}
+		})
+	}
+}
+
 // The proof stays as it is, and so does the log of actions but for erasures.
 func TestProofsStay(t *testing.T) {
 	t.Parallel()

@@ -60,14 +60,15 @@ func LockArchive(ctx context.Context, tx pgx.Tx, alone bool) error {
 	return Wrap("lock the archive", err)
 }
 
-// ArchivableJobs locks jobs that were completed or cancelled, those that ended first, and reads them with their rows in other tables. Jobs that another
-// transaction has locked are left out.
-func ArchivableJobs(ctx context.Context, tx pgx.Tx, r Retention) ([]ArchivedRow, error) {
+// ArchivableJobs locks jobs that were completed or cancelled, those that ended first of those behind the one that is given, and reads them with their rows in
+// other tables. Jobs that another transaction has locked are left out.
+func ArchivableJobs(ctx context.Context, tx pgx.Tx, r Retention, behind ArchivedRow) ([]ArchivedRow, error) {
 	const stmt = `
 WITH ended AS MATERIALIZED (
     SELECT j.*
       FROM daybook.jobs j
      WHERE j.state IN ('completed', 'cancelled') AND j.finished_at < @before AND (@org = '' OR j.org_id = @org) AND j.id <> @keep
+       AND (j.finished_at, j.id) > (@time, @id)
      ORDER BY j.finished_at, j.id
      LIMIT @batch
        FOR UPDATE OF j SKIP LOCKED
@@ -81,11 +82,11 @@ SELECT e.id, e.org_id, e.finished_at, 0::bigint,
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.channel), '[]') AS rows FROM daybook.job_deliveries x WHERE x.job_id = e.id) d
  ORDER BY e.finished_at, e.id`
-	rows, err := archivable(ctx, tx, stmt, r.args(Args{}))
+	rows, err := archivable(ctx, tx, stmt, r.args(Args{"time": behind.EndedAt, "id": behind.ID}))
 	return rows, Wrap("read the jobs to archive", err)
 }
 
-// ArchivableAttempts is ArchivableJobs for attempts at accounting jobs that are completed or cancelled, those behind the one that is given.
+// ArchivableAttempts is ArchivableJobs for attempts at accounting jobs that are completed or cancelled, in the order of jobs.
 func ArchivableAttempts(ctx context.Context, tx pgx.Tx, r Retention, behind ArchivedRow) ([]ArchivedRow, error) {
 	const stmt = `
 WITH ended AS MATERIALIZED (
@@ -107,7 +108,7 @@ SELECT e.job_id, e.org_id, e.ended_at, e.id,
 }
 
 func archivable(ctx context.Context, tx pgx.Tx, stmt string, args Args) ([]ArchivedRow, error) {
-	return Collect(ctx, tx, func(row pgx.CollectableRow) (ArchivedRow, error) {
+	return inOrder(ctx, tx, func(row pgx.CollectableRow) (ArchivedRow, error) {
 		var r ArchivedRow
 		var line string
 		var counts []int64

@@ -106,44 +106,51 @@ SELECT id, started_at, finished_at, actor, db_role, org_id, scope, link_kind, en
 	return list, Wrap("read the erasures", err)
 }
 
+// The jobs of a scope are read in the order of their ids, a batch at a time: those of a link by the index of links, those of an organization along the primary
+// key. So an erasure reads each of them once, however many batches it takes. (As text, the states are not those of the index of finished jobs, which would be read whole.)
+
 // cancelErased asks that open jobs of the scope not be worked: those that no worker works are cancelled at once, the others when their attempt has ended. Those whose rows another
 // transaction holds are passed over.
 const cancelErased = `
-WITH open AS MATERIALIZED (
-    SELECT j.id
-      FROM daybook.jobs j
-     WHERE j.org_id = @org AND j.state IN ('pending', 'leased', 'failed') AND NOT j.cancel_requested AND j.id > @behind
-       AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))
-     ORDER BY j.id
-     LIMIT @batch
+WITH looked AS MATERIALIZED (
+    (SELECT l.job_id AS id FROM daybook.job_links l WHERE @kind <> '' AND l.kind = @kind AND l.id = @link AND l.job_id > @behind ORDER BY l.job_id LIMIT @batch)
+     UNION ALL
+    (SELECT j.id FROM daybook.jobs j
+      WHERE @kind = '' AND j.org_id = @org AND j.state IN ('pending', 'leased', 'failed') AND NOT j.cancel_requested AND j.id > @behind
+      ORDER BY j.id LIMIT @batch)
+), open AS MATERIALIZED (
+    SELECT j.id FROM looked JOIN daybook.jobs j USING (id) WHERE j.org_id = @org AND j.state IN ('pending', 'leased', 'failed') AND NOT j.cancel_requested
 )
-SELECT coalesce(max(id), ''), daybook.cancel_jobs(coalesce(array_agg(id), '{}'), '{pending,leased,failed}') FROM open`
+SELECT coalesce((SELECT max(id) FROM looked), ''), daybook.cancel_jobs(coalesce((SELECT array_agg(id) FROM open), '{}'), '{pending,leased,failed}')`
 
-// CancelErased cancels the next open jobs of a scope behind an id, and returns the last id; empty: there are none.
-func CancelErased(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (last string, err error) {
-	err = queryRow(ctx, tx, cancelErased, s.args(Args{"behind": behind, "batch": batch})).Scan(&last, nil)
-	return last, Wrap("cancel the open jobs", err)
+// CancelErased cancels the open jobs among the next ones of a scope behind an id, and returns the last id; empty: there are none.
+func CancelErased(ctx context.Context, tx pgx.Tx, s EraseScope, behind string, batch int) (string, error) {
+	last, err := inOrder(ctx, tx, func(row pgx.CollectableRow) (last string, err error) { return last, row.Scan(&last, nil) }, cancelErased, s.args(Args{"behind": behind, "batch": batch}))
+	if err != nil {
+		return "", Wrap("cancel the open jobs", err)
+	}
+	return last[0], nil
 }
 
 // OpenErased counts the jobs of a scope that are left.
 func OpenErased(ctx context.Context, q Querier, s EraseScope) (n int64, err error) {
 	const stmt = `
-SELECT count(*)
-  FROM daybook.jobs j
- WHERE j.org_id = @org AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))`
+SELECT (SELECT count(*) FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org)
+     + (SELECT count(*) FROM daybook.job_links l JOIN daybook.jobs j ON j.id = l.job_id WHERE @kind <> '' AND l.kind = @kind AND l.id = @link AND j.org_id = @org)`
 	err = queryRow(ctx, q, stmt, s.args(Args{})).Scan(&n)
 	return n, Wrap("count the open jobs", err)
 }
 
 // eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an action was about is replaced by the erasure's mark.
 const eraseJobs = `
-WITH doomed AS MATERIALIZED (
+WITH looked AS MATERIALIZED (
+    (SELECT l.job_id AS id FROM daybook.job_links l WHERE @kind <> '' AND l.kind = @kind AND l.id = @link AND l.job_id > @behind ORDER BY l.job_id LIMIT @batch)
+     UNION ALL
+    (SELECT j.id FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org AND j.state::text IN ('completed', 'cancelled') AND j.id > @behind ORDER BY j.id LIMIT @batch)
+), doomed AS MATERIALIZED (
     SELECT j.id
-      FROM daybook.jobs j
+      FROM looked JOIN daybook.jobs j USING (id)
      WHERE j.org_id = @org AND j.state IN ('completed', 'cancelled')
-       AND (@kind = '' OR EXISTS (SELECT FROM daybook.job_links l WHERE l.kind = @kind AND l.id = @link AND l.job_id = j.id))
-     ORDER BY j.id
-     LIMIT @batch
        FOR UPDATE OF j SKIP LOCKED
 ), attempts AS (
     DELETE FROM daybook.attempt_log a USING doomed d WHERE a.job_id = d.id RETURNING 1
@@ -163,7 +170,8 @@ WITH doomed AS MATERIALIZED (
 ), jobs AS (
     DELETE FROM daybook.jobs j USING doomed d WHERE j.id = d.id RETURNING 1
 )
-SELECT jsonb_build_object('jobs', (SELECT count(*) FROM jobs), 'attempts', (SELECT count(*) FROM attempts), 'job_links', (SELECT count(*) FROM links),
+SELECT coalesce((SELECT max(id) FROM looked), ''),
+       jsonb_build_object('jobs', (SELECT count(*) FROM jobs), 'attempts', (SELECT count(*) FROM attempts), 'job_links', (SELECT count(*) FROM links),
            'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are gone, its tokens, its name, and what legacy rows were.
@@ -181,23 +189,25 @@ WITH receipts AS (
 ), organizations AS (
     UPDATE daybook.organizations o SET name = '', updated_at = clock_timestamp() WHERE o.id = @org AND o.name <> '' RETURNING 1
 )
-SELECT jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
+SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
            'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'organizations', (SELECT count(*) FROM organizations))`
 
 // eraseActions replaces what actions of the organization, or that name the link, were about by the erasure's mark.
 const eraseActions = `
-WITH marked AS (
-    UPDATE daybook.actions a SET subject = '', details = jsonb_build_object('erased', @erasure::text)
-     WHERE a.id IN (SELECT x.id FROM daybook.actions x
-                     WHERE x.details -> 'erased' IS NULL AND (x.subject <> '' OR x.details <> '{}')
-                       AND CASE WHEN @kind = '' THEN x.org_id = @org
-                                ELSE (x.org_id = @org OR x.org_id IS NULL)
-                                     AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE @kind || '=' || @link = ANY (string_to_array(btrim(v.value, '[]'), ',')))
-                                          OR @kind = 'document' AND x.subject IN (@org || ' ' || @link, @link) AND x.org_id = @org) END
-                     ORDER BY x.id LIMIT @batch)
-    RETURNING 1
+WITH looked AS MATERIALIZED (
+    SELECT x.id
+      FROM daybook.actions x
+     WHERE x.id > coalesce(nullif(@behind, '')::bigint, 0) AND x.details -> 'erased' IS NULL AND (x.subject <> '' OR x.details <> '{}')
+       AND CASE WHEN @kind = '' THEN x.org_id = @org
+                ELSE (x.org_id = @org OR x.org_id IS NULL)
+                     AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE @kind || '=' || @link = ANY (string_to_array(btrim(v.value, '[]'), ',')))
+                          OR @kind = 'document' AND x.subject IN (@org || ' ' || @link, @link) AND x.org_id = @org) END
+     ORDER BY x.id
+     LIMIT @batch
+), marked AS (
+    UPDATE daybook.actions a SET subject = '', details = jsonb_build_object('erased', @erasure::text) FROM looked l WHERE a.id = l.id RETURNING 1
 )
-SELECT jsonb_build_object('actions', (SELECT count(*) FROM marked))`
+SELECT coalesce((SELECT max(id) FROM looked)::text, ''), jsonb_build_object('actions', (SELECT count(*) FROM marked))`
 
 // eraseDocuments replaces what is personal in documents by a mark. What the ledger needs stays: dates, currency, amounts, taxes, the number, and for a document
 // whose job is open the attributes that its rules may ask for. Errors that the accounting queue and its attempts have of it are erased as well.
@@ -230,51 +240,43 @@ SELECT (SELECT count(*) FROM looked), coalesce((SELECT max(id) FROM looked), @be
 
 // eraseAccounting erases the texts of errors of accounting jobs and of their attempts. Codes stay.
 const eraseAccounting = `
-WITH queue AS (
+WITH looked AS MATERIALIZED (
+    SELECT q.id, q.document_id
+      FROM daybook.accounting_work_queue q
+     WHERE q.org_id = @org AND (@document = '' OR q.document_id = @document) AND q.document_id > @behind
+     ORDER BY q.document_id
+     LIMIT @batch
+), queue AS (
     UPDATE daybook.accounting_work_queue q SET last_error = '[erased]'
-     WHERE q.id IN (SELECT x.id FROM daybook.accounting_work_queue x
-                     WHERE x.org_id = @org AND (@document = '' OR x.document_id = @document) AND x.last_error <> '[erased]' AND x.state <> 'leased'
-                     ORDER BY x.id LIMIT @batch FOR UPDATE SKIP LOCKED)
+     WHERE q.id IN (SELECT x.id FROM looked JOIN daybook.accounting_work_queue x USING (id)
+                     WHERE x.last_error <> '[erased]' AND x.state <> 'leased' FOR UPDATE OF x SKIP LOCKED)
     RETURNING 1
 ), attempts AS (
-    UPDATE daybook.attempt_log a SET error = '[erased]'
-     WHERE (a.job_id, a.id) IN (SELECT x.job_id, x.id FROM daybook.accounting_work_queue q JOIN daybook.attempt_log x ON x.job_id = q.id
-                                 WHERE q.org_id = @org AND (@document = '' OR q.document_id = @document) AND x.kind = 'accounting' AND x.error <> '[erased]'
-                                 ORDER BY x.job_id, x.id LIMIT @batch)
-    RETURNING 1
+    UPDATE daybook.attempt_log a SET error = '[erased]' FROM looked l WHERE a.job_id = l.id AND a.kind = 'accounting' AND a.error <> '[erased]' RETURNING 1
 )
-SELECT jsonb_build_object('accounting_work_queue', (SELECT count(*) FROM queue), 'accounting_attempts', (SELECT count(*) FROM attempts))`
+SELECT coalesce((SELECT max(document_id) FROM looked), ''),
+       jsonb_build_object('accounting_work_queue', (SELECT count(*) FROM queue), 'accounting_attempts', (SELECT count(*) FROM attempts))`
 
-// EraseStep erases the next rows of one kind.
-type EraseStep struct {
-	stmt string
-	// Once: the statement erases all of them.
-	once bool
-}
+// EraseStep is the statement that erases the next rows of one kind. It returns the last that it has looked at, or nothing when it has looked at all, and the rows by table.
+type EraseStep string
 
 // EraseSteps are the kinds of rows that an erasure of this scope erases batch by batch, after its jobs have ended.
 func EraseSteps(s EraseScope) []EraseStep {
-	steps := []EraseStep{{stmt: eraseJobs}, {stmt: eraseActions}}
+	steps := []EraseStep{eraseJobs, eraseActions}
 	if s.Kind == "" {
-		steps = append(steps, EraseStep{stmt: eraseRest, once: true})
+		steps = append(steps, eraseRest)
 	}
 	if s.Kind == "" || s.Document() != "" {
-		steps = append(steps, EraseStep{stmt: eraseAccounting})
+		steps = append(steps, eraseAccounting)
 	}
 	return steps
 }
 
-// Erase erases the next batch, and returns the rows by table. Done says that nothing is left.
-func (e EraseStep) Erase(ctx context.Context, tx pgx.Tx, erasure string, s EraseScope, batch int) (counts map[string]int64, done bool, err error) {
-	err = queryRow(ctx, tx, e.stmt, s.args(Args{"erasure": erasure, "batch": batch, "document": s.Document()})).Scan(&counts)
-	if err != nil {
-		return nil, false, Wrap("erase", err)
-	}
-	total := int64(0)
-	for _, n := range counts {
-		total += n
-	}
-	return counts, e.once || total == 0, nil
+// Erase erases the next batch behind what an earlier one has looked at last, and returns the rows by table, and what it has looked at last; empty: that was all.
+func (e EraseStep) Erase(ctx context.Context, tx pgx.Tx, erasure string, s EraseScope, behind string, batch int) (counts map[string]int64, last string, err error) {
+	_, err = inOrder(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, row.Scan(&last, &counts) }, string(e),
+		s.args(Args{"erasure": erasure, "behind": behind, "batch": batch, "document": s.Document()}))
+	return counts, last, Wrap("erase", err)
 }
 
 // ErasedDocuments is what a batch of documents came to.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // planByKey makes the planner look rows up by their keys, until the transaction ends. Every hot statement names its rows
@@ -57,23 +56,23 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 
 // byKey runs one statement with its plan by key, in one round trip and one transaction.
 func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
-	return planned(ctx, q, planAlone, scan, stmt, args...)
+	return planned(ctx, q, "", scan, stmt, args...)
 }
 
-// planInOrder is planAlone for statements that read a few rows in an index's order: a bitmap would read all of them.
-const planInOrder = planAlone + `, set_config('enable_bitmapscan', 'off', true)`
+// alongIndex goes behind planByKey for statements that read a few rows in an index's order: a bitmap would read all of them.
+const alongIndex = `, set_config('enable_bitmapscan', 'off', true)`
 
-// inOrder is byKey for such statements, outside of transactions.
-func inOrder[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
-	return planned(ctx, pool, planInOrder, scan, stmt, args...)
+// inOrder is byKey for such statements.
+func inOrder[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	return planned(ctx, q, alongIndex, scan, stmt, args...)
 }
 
-// planned runs one statement after another one that says how it is planned, where it is not in a transaction.
-func planned[T any](ctx context.Context, q batcher, alone string, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+// planned runs one statement after another one that says how it is planned: by key, and what else there is.
+func planned[T any](ctx context.Context, q batcher, more string, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	for try := 0; ; try++ {
-		batch := plannedBatch(q, alone)
+		batch := plannedBatch(q, more)
 		batch.Queue(stmt, args...)
 		rows, err := lastRows(ctx, q, batch, scan)
 		if _, inside := q.(pgx.Tx); try > 0 || inside || !isStalePlan(err) {
@@ -84,15 +83,15 @@ func planned[T any](ctx context.Context, q batcher, alone string, scan pgx.RowTo
 
 // batchByKey returns a batch whose statements have their plans by key, and which is READ COMMITTED though no transaction is
 // begun around it.
-func batchByKey(q batcher) *pgx.Batch { return plannedBatch(q, planAlone) }
+func batchByKey(q batcher) *pgx.Batch { return plannedBatch(q, "") }
 
-func plannedBatch(q batcher, alone string) *pgx.Batch {
+func plannedBatch(q batcher, more string) *pgx.Batch {
 	batch := &pgx.Batch{}
 	if _, inside := q.(pgx.Tx); inside {
-		batch.Queue(planByKey)
+		batch.Queue(planByKey + more)
 		return batch
 	}
 	batch.Queue(readCommitted)
-	batch.Queue(alone)
+	batch.Queue(planAlone + more)
 	return batch
 }
