@@ -99,8 +99,15 @@ func (a *app) export(ctx context.Context, filter ledgerdb.ExportFilter, options 
 }
 
 // writeFile writes a file beside the one that is wanted, readable by its owner, and puts it in that one's place when it is
-// complete.
+// complete. What is there and is no file, such as a pipe or /dev/null, is written to.
 func writeFile(path string, write func(io.Writer) error) error {
+	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -108,5 +115,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

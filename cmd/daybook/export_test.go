@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,6 +21,22 @@ func TestExport(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(journal), "EUR")
 	first := b.ok("export", "--format", "csv", "--all-orgs")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	piped := make(chan string)
+	go func() {
+		text, err := os.ReadFile(pipe)
+		assert.NoError(t, err)
+		piped <- string(text)
+	}()
+	b.ok("export", "--format", "csv", "--all-orgs", "-o", pipe)
+	there, err := os.Lstat(pipe)
+	require.NoError(t, err)
+	require.NotZero(t, there.Mode()&os.ModeNamedPipe)
+	assert.Equal(t, first, <-piped, "what is no file is written to, and not replaced")
+	dir := t.TempDir()
+	assert.NotZero(t, b.run("export", "--format", "csv", "--all-orgs", "-o", dir).exit)
+	assert.DirExists(t, dir)
 	again := b.ok("export", "--format", "csv", "--all-orgs")
 	assert.Equal(t, first, again, "the same bytes for the same ledger")
 	assert.Equal(t, failure.ExitUsage, b.run("export", "--format", "csv").exit)
