@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -96,14 +97,19 @@ func retryAccountingJobs(ctx context.Context, pool *pgxpool.Pool, f store.Accoun
 	if f.Before, err = store.Now(ctx, pool); err != nil {
 		return 0, err
 	}
+	ids, err := store.AccountingJobsToRetry(ctx, pool, f)
+	if err != nil {
+		return 0, err
+	}
 	total := 0
-	for {
-		n, err := store.MarkAccountingJobsPending(ctx, pool, f, delay, retryBatch)
+	for batch := range slices.Chunk(ids, retryBatch) {
+		n, err := store.MarkAccountingJobsPending(ctx, pool, batch, f, delay)
 		total += n
-		if err != nil || n < retryBatch {
+		if err != nil {
 			return total, err
 		}
 	}
+	return total, nil
 }
 
 func accountingCancelCommand(a *app) *cobra.Command {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -62,9 +64,26 @@ func TestRetryingManyLeavesOutWhatChangedSince(t *testing.T) {
 	require.NoError(t, err)
 	b.ok("accounting", "retry", "es", "invoice-2")
 	b.work() // it fails again, after the moment that counts
-	n, err := store.MarkAccountingJobsPending(t.Context(), b.Pool, store.AccountingRetryFilter{State: models.JobFailed, Before: before}, 0, 10)
+	f := store.AccountingRetryFilter{State: models.JobFailed, Before: before}
+	n, err := store.MarkAccountingJobsPending(t.Context(), b.Pool, []string{b.job("es", "invoice-2").ID}, f, 0)
 	require.NoError(t, err)
 	assert.Zero(t, n)
+}
+
+// However many batches it takes, each job that is to be retried is looked for once.
+func TestRetryingManyReadsEachJobOnce(t *testing.T) {
+	t.Parallel()
+	const failed = 6000
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, last_error, last_error_code)
+SELECT 'acme', 'd' || n, 1, 'failed', clock_timestamp(), 1, 'e', 'UNBALANCED' FROM generate_series(1, $1::int) n`, failed)
+	require.NoError(t, err)
+	pool, reads := fixture.Reads(t, db.URL)
+	n, err := retryAccountingJobs(t.Context(), pool, store.AccountingRetryFilter{State: models.JobFailed}, 0)
+	require.NoError(t, err)
+	assert.Equal(t, failed, n)
+	assert.Less(t, reads("daybook.accounting_work_queue"), int64(10*failed))
 }
 
 func TestJobsCancel(t *testing.T) {

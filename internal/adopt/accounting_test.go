@@ -192,7 +192,10 @@ func TestAdoptedUnderLoad(t *testing.T) {
 
 	// Dead letters of the legacy queue are retried, as a person would; documents without an amount wait for one.
 	assert.Positive(t, l.failures()["FAILED_ELSEWHERE"])
-	_, err = store.MarkAccountingJobsPending(ctx, l.Pool, store.AccountingRetryFilter{State: models.JobFailed, Code: models.CodeFailedElsewhere, Before: time.Now().Add(time.Hour)}, 0, 10*n)
+	f := store.AccountingRetryFilter{State: models.JobFailed, Code: models.CodeFailedElsewhere, Before: time.Now().Add(time.Hour)}
+	ids, err := store.AccountingJobsToRetry(ctx, l.Pool, f)
+	require.NoError(t, err)
+	_, err = store.MarkAccountingJobsPending(ctx, l.Pool, ids, f, 0)
 	require.NoError(t, err)
 	l.drain()
 	for code := range l.failures() {

@@ -19,26 +19,38 @@ type AccountingRetryFilter struct {
 	Before time.Time
 }
 
-// MarkAccountingJobsPending asks for one more attempt at up to limit jobs, as MarkAccountingJobPending does for one, and returns how many it
+func (f AccountingRetryFilter) args(a Args) Args {
+	a["state"], a["before"], a["org"], a["code"] = string(f.State), f.Before, f.OrgID, string(f.Code)
+	return a
+}
+
+// AccountingJobsToRetry returns the ids of the jobs that are meant, in the order of organizations and documents.
+func AccountingJobsToRetry(ctx context.Context, q Querier, f AccountingRetryFilter) ([]string, error) {
+	const stmt = `
+SELECT id
+  FROM daybook.accounting_work_queue
+ WHERE state = @state::daybook.job_state AND updated_at < @before AND (@org = '' OR org_id = @org) AND (@code = '' OR last_error_code = @code)
+ ORDER BY org_id, document_id`
+	ids, err := Collect(ctx, q, pgx.RowTo[string], stmt, f.args(Args{}))
+	return ids, Wrap("choose the jobs", err)
+}
+
+// MarkAccountingJobsPending asks for one more attempt at those of the jobs that are still meant, as MarkAccountingJobPending does for one, and returns how many it
 // asked for. Rows that another transaction holds locked are left out.
-func MarkAccountingJobsPending(ctx context.Context, q Querier, f AccountingRetryFilter, delay time.Duration, limit int) (int, error) {
+func MarkAccountingJobsPending(ctx context.Context, q Querier, ids []string, f AccountingRetryFilter, delay time.Duration) (int, error) {
 	const stmt = `
 WITH matching AS MATERIALIZED (
     SELECT org_id, document_id
       FROM daybook.accounting_work_queue
-     WHERE state = @state::daybook.job_state AND updated_at < @before
-       AND (@org = '' OR org_id = @org) AND (@code = '' OR last_error_code = @code)
+     WHERE id = ANY (@ids) AND state::text = @state AND updated_at < @before AND (@org = '' OR org_id = @org) AND (@code = '' OR last_error_code = @code)
      ORDER BY org_id, document_id
-     LIMIT @most
        FOR NO KEY UPDATE SKIP LOCKED
 )
 SELECT count(r.job_id)
   FROM matching m
  CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, @delay) r`
 	var n int
-	err := queryRow(ctx, q, stmt, Args{
-		"state": string(f.State), "before": f.Before, "org": f.OrgID, "code": string(f.Code), "most": limit, "delay": delay.Seconds(),
-	}).Scan(&n)
+	err := queryRow(ctx, q, stmt, f.args(Args{"ids": ids, "delay": delay.Seconds()})).Scan(&n)
 	return n, Wrap("mark many pending", err)
 }
 
