@@ -42,6 +42,9 @@ type Kind interface {
 	Observe(f func([]store.Change))
 	// NewReclaimer returns a Reclaimer of the kind's expired leases.
 	NewReclaimer() Reclaimer
+	// CheckWaits decides a part of what is on record about jobs that wait for their turn, for other jobs or for a callback. It waits for no row
+	// lock. A kind whose jobs wait for nothing is never asked to.
+	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
 	// NewWaker returns a Waker, which connects when it is first waited for. While the waiters find work all the time it may tell them to
 	// scan every interval, and make enqueuing cheaper meanwhile. Close it.
 	NewWaker(interval time.Duration, log *slog.Logger) Waker
@@ -91,6 +94,8 @@ type Picker interface {
 	// HasLeft reports whether jobs are due that this worker may not work and another one might. A kind whose jobs every worker can
 	// work says false.
 	HasLeft(ctx context.Context) (bool, error)
+	// ReadOn has the next scan read what the last one has put off, because it could not afford to read it.
+	ReadOn()
 	// HoldBack leaves the jobs of an organization alone, in this process, for a pause that it returns: it grows from call to call
 	// while that goes on. begun says that the organization was not held back already. Nothing is written.
 	HoldBack(org string) (pause time.Duration, begun bool)

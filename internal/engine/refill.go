@@ -111,12 +111,6 @@ func (m *moment) begin(now time.Time, interval time.Duration, must bool) (wait t
 	return 0
 }
 
-// reader is a kind whose scans put off what they cannot afford to read.
-type reader interface {
-	// ReadOn has the next scan read what the last one has put off.
-	ReadOn()
-}
-
 // readOn is the pause between two scans of a turn that reads all before it ends.
 const readOn = 10 * time.Millisecond
 
@@ -126,9 +120,7 @@ func (r *runner) dried() bool {
 	if !f.dry || !f.unread || r.request.Linger {
 		return f.dry
 	}
-	if k, ok := r.engine.kind.(reader); ok {
-		k.ReadOn()
-	}
+	r.engine.kind.ReadOn()
 	if soon := time.Now().Add(readOn); f.again.IsZero() || soon.Before(f.again) {
 		f.again = soon
 	}

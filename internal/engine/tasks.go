@@ -21,6 +21,9 @@ func (tasks) PickTypes(context.Context, int, func(string) bool, store.Room) (Pic
 	return noTasks{}, nil
 }
 
+// ReadOn implements Picker: each lease reads all.
+func (tasks) ReadOn() {}
+
 // HoldBack implements Picker: nothing holds tasks back.
 func (tasks) HoldBack(string) (pause time.Duration, begun bool) { return 0, false }
 
@@ -42,6 +45,11 @@ func (tasks) CompletePickedAndCommit(context.Context, pgx.Tx, store.Turn, []stor
 // SetProgress implements Completer.
 func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
 	return store.ErrNoTaskNotion
+}
+
+// CheckWaits implements Kind: no task waits for another one.
+func (tasks) CheckWaits(context.Context) (store.CheckedWaits, error) {
+	return store.CheckedWaits{}, nil
 }
 
 // NewReclaimer implements Kind.

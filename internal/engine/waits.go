@@ -1,17 +1,10 @@
 package engine
 
 import (
-	"context"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
-
-// waitChecker is a kind whose jobs may wait for each other.
-type waitChecker interface {
-	// CheckWaits decides a part of what is on record about jobs that wait. It waits for no row lock.
-	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
-}
 
 const (
 	// checkWaitsEvery is the longest pause between two calls of CheckWaits, for when an announcement was missed. Work that is announced ends
@@ -30,14 +23,13 @@ type waits struct {
 
 // startWaits begins to release jobs; a kind whose jobs wait for nothing has none.
 func (e *Engine) startWaits() {
-	k, ok := e.kind.(waitChecker)
-	if !ok || e.kind.Name() != store.Jobs.Name {
+	if e.kind.Name() != store.Jobs.Name {
 		return
 	}
 	e.waits.done = make(chan struct{})
 	go func() {
 		defer close(e.waits.done)
-		e.checkWaits(k)
+		e.checkWaits()
 	}()
 }
 
@@ -49,10 +41,10 @@ func (e *Engine) lookAtWaits() {
 	}
 }
 
-func (e *Engine) checkWaits(k waitChecker) {
+func (e *Engine) checkWaits() {
 	failing := false
 	for e.life.Err() == nil {
-		checked, err := k.CheckWaits(e.life)
+		checked, err := e.kind.CheckWaits(e.life)
 		if err != nil && !failing && e.life.Err() == nil {
 			e.options.Log.Debug("jobs that wait for others cannot be released", "error", store.Explain(err))
 		}

@@ -36,7 +36,7 @@ func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 		stmt  = `SELECT decided, again FROM daybook.check_waits()`
 	)
 	var c CheckedWaits
-	if s.kind != Jobs {
+	if s.kind.Name != Jobs.Name {
 		return c, nil
 	}
 	var first int64
