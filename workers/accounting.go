@@ -99,7 +99,8 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name), checkText("Owner", o.Owner)); err != nil {
+	shared := checkShared(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.PickInterval, o.Fleet, o.Name)
+	if err := errors.Join(shared, checkText("Owner", o.Owner)); err != nil {
 		return nil, err
 	}
 	processor, engineOptions, err := o.processor()

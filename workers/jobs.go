@@ -66,7 +66,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	if o.Client == nil || o.Pool == nil || o.Registry == nil {
 		return nil, errors.New("workers: Client, Pool and Registry are required")
 	}
-	if err := errors.Join(checkConcurrency(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks), checkPickInterval(o.PickInterval), checkFleet(o.Fleet), checkText("Name", o.Name)); err != nil {
+	if err := checkShared(o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.PickInterval, o.Fleet, o.Name); err != nil {
 		return nil, err
 	}
 	settings, err := orEnvironment(o.Settings, activities.JobsSettingsFromEnv)

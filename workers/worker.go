@@ -94,6 +94,11 @@ func checkText(option, s string) error {
 	return nil
 }
 
+// checkShared refuses what the options that all workers have may not be.
+func checkShared(concurrentActivities, concurrentWorkflowTasks int, pickInterval time.Duration, fleet, name string) error {
+	return errors.Join(checkConcurrency(concurrentActivities, concurrentWorkflowTasks), checkPickInterval(pickInterval), checkFleet(fleet), checkText("Name", name))
+}
+
 // orEnvironment fills in what the environment says, and refuses settings with which no lane would work.
 func orEnvironment(given Settings, fromEnv func() (activities.Settings, error)) (activities.Settings, error) {
 	s, err := fromEnv()
