@@ -83,18 +83,17 @@ func (o Organization) write(ctx context.Context, tx pgx.Tx, ruleSet string) erro
 func Balances(tb testing.TB, pool *pgxpool.Pool, org, currency string) map[string]int64 {
 	tb.Helper()
 	requirePool(tb, pool)
-	lines, err := ledgerdb.TrialBalance(tb.Context(), pool, org, currency)
+	trial, err := ledgerdb.ReadTrial(tb.Context(), pool, ledgerdb.BalanceFilter{OrgID: org, Currency: currency})
 	if err != nil {
 		tb.Fatalf("daybooktest: %v", err)
 	}
 	balances := map[string]int64{}
-	for _, l := range lines {
-		sum := l.Debit.Sub(l.Debit, l.Credit)
-		if !sum.IsInt64() {
-			tb.Fatalf("daybooktest: account %s of organization %s: %s %s is more than 64 bits hold", l.Account, org, sum, l.Currency)
+	for _, b := range trial.Accounts {
+		if !b.Closing.IsInt64() {
+			tb.Fatalf("daybooktest: account %s of organization %s: %s %s is more than 64 bits hold", b.Account, org, b.Closing, b.Currency)
 		}
-		if sum.Sign() != 0 {
-			balances[l.Account] = sum.Int64()
+		if b.Closing.Sign() != 0 {
+			balances[b.Account] = b.Closing.Int64()
 		}
 	}
 	return balances

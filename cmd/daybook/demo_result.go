@@ -61,11 +61,9 @@ func (d *demo) collect(ctx context.Context) (*demoResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines, err := ledgerdb.TrialBalance(ctx, d.db.Pool, "", "")
-	if err != nil {
+	if r.TrialBalance, err = readTrialBalance(ctx, d.db, ledgerdb.BalanceFilter{}, false); err != nil {
 		return nil, err
 	}
-	r.TrialBalance = newTrialBalance(lines)
 	r.compare(&d.documents, jobs)
 	r.count(jobs, posted)
 	return r, nil

@@ -59,11 +59,6 @@ func newSpanRow(b ledgerdb.SpanBalance) balanceRow {
 	return r
 }
 
-// newTrialBalance adds up everything that was posted.
-func newTrialBalance(lines []ledgerdb.BalanceLine) trialBalance {
-	return trialRows(ledgerdb.TrialOf(lines), newBalanceRow)
-}
-
 // trialRows makes the rows of a trial balance.
 func trialRows(t ledgerdb.Trial, row func(ledgerdb.SpanBalance) balanceRow) trialBalance {
 	b := trialBalance{Accounts: []balanceRow{}, Totals: []balanceRow{}, Balanced: t.Balanced}

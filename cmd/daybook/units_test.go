@@ -93,13 +93,15 @@ func TestDemoVerdict(t *testing.T) {
 			{OrgID: "o", DocumentID: "bad", State: models.JobFailed, LastErrorCode: &code, LastError: &message},
 		}
 	}
-	line := func(debit, credit int64) []ledgerdb.BalanceLine {
-		return []ledgerdb.BalanceLine{{Account: "1", Currency: "EUR", Debit: big.NewInt(debit), Credit: big.NewInt(credit)}}
+	line := func(debit, credit int64) []ledgerdb.SpanBalance {
+		return []ledgerdb.SpanBalance{{
+			Account: "1", Currency: "EUR", Opening: new(big.Int), Debit: big.NewInt(debit), Credit: big.NewInt(credit), Closing: big.NewInt(debit - credit),
+		}}
 	}
 	for name, test := range map[string]struct {
 		jobs   func([]models.AccountingJob) []models.AccountingJob
 		posted int64
-		lines  []ledgerdb.BalanceLine
+		lines  []ledgerdb.SpanBalance
 		wrong  string
 	}{
 		"all is well":       {nil, 1, line(5, 5), ""},
@@ -120,7 +122,7 @@ func TestDemoVerdict(t *testing.T) {
 			if test.jobs != nil {
 				list = test.jobs(list)
 			}
-			r := &demoResult{TrialBalance: newTrialBalance(test.lines)}
+			r := &demoResult{TrialBalance: trialRows(ledgerdb.AddUp(test.lines), newBalanceRow)}
 			r.compare(documents(), list)
 			r.count(list, map[string]int64{"o": test.posted})
 			if test.wrong == "" {

@@ -122,7 +122,7 @@ SELECT currency, count(*),
 	f.Totals = []CurrencyTotal{}
 	var currency, debit, credit string
 	var n int64
-	err := store.Each(ctx, tx, []any{&currency, &n, &debit, &credit}, func() error {
+	return store.Each(ctx, tx, []any{&currency, &n, &debit, &credit}, func() error {
 		t := CurrencyTotal{Currency: currency}
 		var badDebit, badCredit error
 		t.Debit, badDebit = ledgerdb.WholeNumber(debit)
@@ -131,5 +131,4 @@ SELECT currency, count(*),
 		f.Totals = append(f.Totals, t)
 		return errors.Join(badDebit, badCredit)
 	}, totals, org)
-	return err
 }

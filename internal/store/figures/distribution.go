@@ -58,15 +58,6 @@ func (d Distribution) Count() int64 {
 	return n
 }
 
-// Mean is the average time; 0 when there are none.
-func (d Distribution) Mean() time.Duration {
-	n := d.Count()
-	if n == 0 {
-		return 0
-	}
-	return time.Duration(d.Seconds / float64(n) * float64(time.Second))
-}
-
 // Quantile is the time that a share of the times, from 0 to 1, does not exceed; 0 when there are none. It is an estimate: within a bucket times are taken to be
 // spread evenly, as Prometheus does it, and above the last bound it is that bound.
 func (d Distribution) Quantile(share float64) time.Duration {

@@ -1,6 +1,7 @@
 package ledgerdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,9 +131,7 @@ func ReadAccountLedger(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter,
 // ReadAccountLedgerAfter reads what was posted to one account of one organization behind a place, at most limit lines (0: DefaultLimit), with
 // the running balance. All of it is of one moment: the balance counts what was posted before the place by then.
 func ReadAccountLedgerAfter(ctx context.Context, pool *pgxpool.Pool, f BalanceFilter, after LedgerPlace, limit int) (AccountLedger, error) {
-	if limit <= 0 {
-		limit = store.DefaultLimit
-	}
+	limit = cmp.Or(max(limit, 0), store.DefaultLimit)
 	var l AccountLedger
 	running := map[string]*big.Int{}
 	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
@@ -179,19 +178,14 @@ SELECT e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amou
    AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
    AND (i.posting_date, e.impact_id, e.line_no) <= (@day::date, @impact, @line)
  GROUP BY e.currency`
-	rows, err := tx.Query(ctx, stmt, pgx.NamedArgs(after.args(f.args(store.Args{}))))
-	if err != nil {
-		return err
-	}
 	var currency, text string
-	_, err = pgx.ForEachRow(rows, []any{&currency, &text}, func() error {
+	return store.Each(ctx, tx, []any{&currency, &text}, func() error {
 		sum, err := WholeNumber(text)
 		if err == nil {
 			running[currency] = sum.Add(sum, running[currency])
 		}
 		return err
-	})
-	return err
+	}, stmt, after.args(f.args(store.Args{})))
 }
 
 func ledgerLines(ctx context.Context, tx pgx.Tx, f BalanceFilter, after LedgerPlace, limit int) ([]LedgerLine, error) {

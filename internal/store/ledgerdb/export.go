@@ -122,8 +122,7 @@ SELECT DISTINCT coalesce(nullif((SELECT d.content ->> 'counterparty' FROM dayboo
    AND ($2::date IS NULL OR i.posting_date >= $2) AND ($3::date IS NULL OR i.posting_date <= $3)
  ORDER BY party`
 	var party string
-	err := store.Each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
-	return err
+	return store.Each(ctx, r.tx, []any{&party}, func() error { return f(party) }, stmt, r.args...)
 }
 
 // Impacts calls f with each impact, in the order of posting dates and ids. They are read from the connection one by one, as
@@ -153,7 +152,7 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 	var accounts, sides, currencies, ruleLines []string
 	var amounts []int64
 	var documentLines []*int
-	err := store.Each(ctx, r.tx, []any{
+	return store.Each(ctx, r.tx, []any{
 		&m.ID, &m.OrgID, &m.DocumentID, &m.DocumentVersion, &m.Seq, &m.Kind, &m.RuleSetVersion, &m.RuleID, &m.DocumentDate, &m.PostingDate,
 		&m.EntryCount, &m.Epoch, &m.Counterparty, &m.Reverses,
 		&lines, &accounts, &sides, &amounts, &currencies, &ruleLines, &documentLines,
@@ -167,5 +166,4 @@ SELECT i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_
 		}
 		return f(&m)
 	}, stmt, r.args...)
-	return err
 }

@@ -1,6 +1,7 @@
 package ledgerdb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -138,14 +139,7 @@ func RuleSets(ctx context.Context, q store.Querier, org string) (sets []models.R
 // RuleSet reads a version of an organization's rules; ErrNoRuleSet when there is none.
 func RuleSet(ctx context.Context, q store.Querier, org string, version int64) (models.RuleSet, error) {
 	const stmt = `SELECT version, name, source, sha256, created_at FROM daybook.rule_sets WHERE org_id = $1 AND version = $2`
-	sets, err := store.Collect(ctx, q, scanRuleSet(org), stmt, org, version)
-	if err == nil && len(sets) == 0 {
-		return models.RuleSet{}, NoRuleSet(org, version)
-	}
-	if err != nil {
-		return models.RuleSet{}, store.Wrap("read the rule set", err)
-	}
-	return sets[0], nil
+	return oneRuleSet(ctx, q, org, "read the rule set", NoRuleSet(org, version), stmt, org, version)
 }
 
 // ActiveRuleSet reads the rule set that an organization posts by; ErrNoRuleSet when there is none.
@@ -155,12 +149,14 @@ SELECT r.version, r.name, r.source, r.sha256, r.created_at
   FROM daybook.organizations o
   JOIN daybook.rule_sets r ON r.org_id = o.id AND r.version = o.active_rule_set
  WHERE o.id = $1`
-	sets, err := store.Collect(ctx, q, scanRuleSet(org), stmt, org)
-	if err == nil && len(sets) == 0 {
-		return models.RuleSet{}, fmt.Errorf("%w: organization %s", ErrNoRuleSet, org)
-	}
-	if err != nil {
-		return models.RuleSet{}, store.Wrap("read the active rule set", err)
+	return oneRuleSet(ctx, q, org, "read the active rule set", fmt.Errorf("%w: organization %s", ErrNoRuleSet, org), stmt, org)
+}
+
+// oneRuleSet reads the rule set that a statement finds, or returns missing.
+func oneRuleSet(ctx context.Context, q store.Querier, org, doing string, missing error, stmt string, args ...any) (models.RuleSet, error) {
+	sets, err := store.Collect(ctx, q, scanRuleSet(org), stmt, args...)
+	if err != nil || len(sets) == 0 {
+		return models.RuleSet{}, cmp.Or(store.Wrap(doing, err), missing)
 	}
 	return sets[0], nil
 }

@@ -6,7 +6,6 @@ import (
 	"math/big"
 
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/models"
 )
 
 // CountImpacts counts the organizations' documents whose last impact posts.
@@ -27,21 +26,9 @@ SELECT i.org_id, count(*)
 	return counts, store.Wrap("count impacts", err)
 }
 
-// BalanceLine is what was debited and credited to an account in a currency. The sums may be greater than 64 bits hold.
-type BalanceLine struct {
-	Account  string             `json:"account"`
-	Name     string             `json:"name"`
-	Type     models.AccountType `json:"type"`
-	Currency string             `json:"currency"`
-	// Debit and Credit are in minor units of the currency.
-	Debit  *big.Int `json:"debit_minor"`
-	Credit *big.Int `json:"credit_minor"`
-}
-
-// TrialBalance sums the entries by currency and account, in that order: of one organization or, with the empty id, of
-// all together; in one currency or, with the empty code, in each. Where organizations give an account different names or types,
-// the first in order is returned.
-func TrialBalance(ctx context.Context, q store.Querier, org, currency string) ([]BalanceLine, error) {
+// sums adds up all entries by currency and account, in that order: of one organization or, with the empty id, of all together; in one currency or, with the
+// empty code, in each. Where organizations give an account different names or types, the first in order is returned. Opening balances are 0.
+func sums(ctx context.Context, q store.Querier, org, currency string) ([]SpanBalance, error) {
 	const stmt = `
 WITH sums AS (
     SELECT org_id, account_code, currency,
@@ -56,18 +43,21 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	lines := []BalanceLine{}
-	var l BalanceLine
+	var balances []SpanBalance
+	var b SpanBalance
 	var debit, credit string
-	err := store.Each(ctx, q, []any{&l.Account, &l.Name, &l.Type, &l.Currency, &debit, &credit}, func() error {
-		line := l
+	err := store.Each(ctx, q, []any{&b.Account, &b.Name, &b.Type, &b.Currency, &debit, &credit}, func() error {
 		var badDebit, badCredit error
-		line.Debit, badDebit = WholeNumber(debit)
-		line.Credit, badCredit = WholeNumber(credit)
-		lines = append(lines, line)
-		return errors.Join(badDebit, badCredit)
+		b.Debit, badDebit = WholeNumber(debit)
+		b.Credit, badCredit = WholeNumber(credit)
+		if err := errors.Join(badDebit, badCredit); err != nil {
+			return err
+		}
+		b.Opening, b.Closing = new(big.Int), new(big.Int).Sub(b.Debit, b.Credit)
+		balances = append(balances, b)
+		return nil
 	}, stmt, org, currency)
-	return lines, store.Wrap("read the trial balance", err)
+	return balances, store.Wrap("read the trial balance", err)
 }
 
 // Trial is a trial balance: what was posted, by currency and account, and the totals of each currency.
@@ -84,20 +74,8 @@ func ReadTrial(ctx context.Context, q store.Querier, f BalanceFilter) (Trial, er
 		balances, err := Balances(ctx, q, f)
 		return AddUp(balances), err
 	}
-	lines, err := TrialBalance(ctx, q, f.OrgID, f.Currency)
-	return TrialOf(lines), err
-}
-
-// TrialOf makes a trial balance of lines of TrialBalance.
-func TrialOf(lines []BalanceLine) Trial {
-	balances := make([]SpanBalance, len(lines))
-	for i, l := range lines {
-		balances[i] = SpanBalance{
-			Account: l.Account, Name: l.Name, Type: l.Type, Currency: l.Currency,
-			Opening: new(big.Int), Debit: l.Debit, Credit: l.Credit, Closing: new(big.Int).Sub(l.Debit, l.Credit),
-		}
-	}
-	return AddUp(balances)
+	balances, err := sums(ctx, q, f.OrgID, f.Currency)
+	return AddUp(balances), err
 }
 
 // AddUp sums balances, which come in the order of their currencies.
