@@ -39,7 +39,7 @@ func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Resp
 	if err := errors.Join(check(q), j.check()); err != nil {
 		return Response{}, err
 	}
-	r, err := store.EnqueueAccountingJob(ctx, q, j.OrgID, j.DocumentID, j.Version, timeOrNil(j.ReadyAt), j.Priority)
+	r, err := store.EnqueueAccountingJob(ctx, q, j.OrgID, j.DocumentID, j.Version, store.TimeOrNil(j.ReadyAt), j.Priority)
 	logDocument(ctx, j.OrgID, j.DocumentID, r, err)
 	return response(r), err
 }
@@ -71,7 +71,7 @@ func EnqueueAccountingJobs(ctx context.Context, q Querier, jobs []AccountingJob)
 		for i, n := range part {
 			j := jobs[n]
 			rows.Orgs[i], rows.Documents[i], rows.Versions[i] = j.OrgID, j.DocumentID, j.Version
-			rows.ReadyAts[i] = timeOrNil(j.ReadyAt)
+			rows.ReadyAts[i] = store.TimeOrNil(j.ReadyAt)
 			rows.Priorities[i] = int32(j.Priority)
 			if j.Priority == 0 {
 				rows.Priorities[i] = int32(Normal)

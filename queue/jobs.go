@@ -267,7 +267,7 @@ func newJobRow(j NewJob) (store.NewJob, error) {
 		}
 	}
 	return store.NewJob{
-		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey, ReadyAt: timeOrNil(o.RunAt),
+		OrgID: j.OrgID, Type: j.Payload.JobType(), Payload: raw, IdempotencyKey: o.IdempotencyKey, ReadyAt: store.TimeOrNil(o.RunAt),
 		Priority: o.Priority, MaxAttempts: o.MaxAttempts, Links: links, Unique: o.Unique,
 		Queue: o.Queue, Sequence: o.Sequence, After: o.After, AfterAnyEnd: o.AfterAnyEnd,
 	}, nil

@@ -93,11 +93,4 @@ func checkTime(t time.Time) error {
 
 func validPriority(p Priority) bool { return p == 0 || (p >= High && p <= Low) }
 
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 func response(r store.Requested) Response { return Response{JobID: r.JobID, Result: Result(r.Result)} }

@@ -126,5 +126,5 @@ func newTaskRow(t NewTask) (store.NewTask, error) {
 	if err := payload.CheckTask(raw); err != nil {
 		return store.NewTask{}, err
 	}
-	return store.NewTask{Type: taskType, Payload: raw, ScheduledAt: timeOrNil(at)}, nil
+	return store.NewTask{Type: taskType, Payload: raw, ScheduledAt: store.TimeOrNil(at)}, nil
 }

@@ -60,8 +60,7 @@ SELECT '', 'absent' WHERE NOT EXISTS (SELECT FROM found)`
 // changeAccountingJob runs a statement that answers with a job's id and a result.
 func changeAccountingJob(ctx context.Context, q Querier, doing, stmt string, a Args) (r Requested, err error) {
 	org, document := a["org"], a["document"]
-	text, args := traced(ctx, stmt, a)
-	if err = queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Result); err != nil {
+	if err = requestRow(ctx, q, stmt, a).Scan(&r.JobID, &r.Result); err != nil {
 		return Requested{}, Wrap(doing, err)
 	}
 	switch r.Result {
@@ -130,8 +129,7 @@ SELECT 0, '', 'absent' WHERE NOT EXISTS (SELECT FROM found)`
 
 func changeReadiness(ctx context.Context, q Querier, doing, stmt string, a Args) (m Marked, err error) {
 	org, document := a["org"], a["document"]
-	text, args := traced(ctx, stmt, a)
-	if err = queryRow(ctx, q, text, args).Scan(&m.Version, &m.JobID, &m.Result); err != nil {
+	if err = requestRow(ctx, q, stmt, a).Scan(&m.Version, &m.JobID, &m.Result); err != nil {
 		return Marked{}, Wrap(doing, err)
 	}
 	switch m.Result {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -13,8 +11,8 @@ import (
 func EnqueueAccountingJob(ctx context.Context, q Querier, org, document string, version int64, readyAt *time.Time, priority models.Priority) (Requested, error) {
 	const stmt = `SELECT job_id, result FROM daybook.enqueue_accounting_job(@org, @document, @version, @ready_at, NULLIF(@priority::integer, 0))`
 	var r Requested
-	text, args := traced(ctx, stmt, Args{"org": org, "document": document, "version": version, "ready_at": readyAt, "priority": int32(priority)})
-	err := queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Result)
+	a := Args{"org": org, "document": document, "version": version, "ready_at": readyAt, "priority": int32(priority)}
+	err := requestRow(ctx, q, stmt, a).Scan(&r.JobID, &r.Result)
 	return r, Wrap("enqueue", err)
 }
 
@@ -32,16 +30,12 @@ func EnqueueAccountingJobs(ctx context.Context, q Querier, rows AccountingJobRow
 	text, args := traced(ctx, stmt, Args{
 		"orgs": rows.Orgs, "documents": rows.Documents, "versions": rows.Versions, "ready_ats": rows.ReadyAts, "priorities": rows.Priorities,
 	})
-	res, err := query(ctx, q, text, args)
-	if err != nil {
-		return nil, Wrap("enqueue many", err)
-	}
 	out := make([]Requested, len(rows.Orgs))
 	var ordinal int
 	var r Requested
-	_, err = pgx.ForEachRow(res, []any{&ordinal, &r.JobID, &r.Result}, func() error {
+	err := Each(ctx, q, []any{&ordinal, &r.JobID, &r.Result}, func() error {
 		out[ordinal-1] = r
 		return nil
-	})
+	}, text, args)
 	return out, Wrap("enqueue many", err)
 }

@@ -29,7 +29,7 @@ func QueueFigures(ctx context.Context, tx pgx.Tx, org string) ([]public.QueueFig
 	return all, nil
 }
 
-// Check is one statement of an audit. It takes the organization (” for all) and how many rows to return, and returns for each thing that is
+// Check is one statement of an audit. It takes the organization (empty: all) and how many rows to return, and returns for each thing that is
 // wrong: how many there are in all, organization, document, impact, and what is wrong in words.
 type Check struct {
 	Kind, Rule, Stmt string

@@ -19,7 +19,7 @@ type Retention struct {
 	Batch int
 }
 
-// Args adds what may be removed to the arguments of a statement.
+// args adds what may be removed to the arguments of a statement.
 func (r Retention) args(a Args) Args {
 	a["org"], a["before"], a["keep"], a["batch"] = r.OrgID, r.Before, r.Keep, r.Batch
 	return a

@@ -55,11 +55,7 @@ func PlanFreely(ctx context.Context, tx pgx.Tx) error {
 	own, known := sessionPlans.Load(key)
 	if !known {
 		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit', 'plan_cache_mode') ORDER BY name`
-		rows, err := tx.Query(ctx, ask)
-		if err != nil {
-			return Wrap("read the planner's settings", err)
-		}
-		values, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		values, err := Collect(ctx, tx, pgx.RowTo[string], ask)
 		if err != nil {
 			return Wrap("read the planner's settings", err)
 		}

@@ -60,7 +60,6 @@ var (
 // SQLSTATEs that Daybook's own functions and triggers raise.
 const (
 	stateUnbalanced      = "DB001"
-	stateIncomplete      = "DB002"
 	stateUnknownAccount  = "DB003"
 	statePeriodClosed    = "DB005"
 	stateInvalid         = "DB010"

@@ -7,21 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fleet is a set of programs that work the same named queues. The zero value is the fleet without a name, which works the jobs that are in no queue, and
-// the queues that name no fleet.
-type Fleet struct {
-	ID   int16
-	Name string
-}
-
-// FleetOf returns the fleet of that name, which is made on first use. It returns ErrInvalid for a name that cannot be one.
-func FleetOf(ctx context.Context, q Querier, name string) (Fleet, error) {
-	f := Fleet{Name: name}
-	if name == "" {
-		return f, nil
-	}
-	err := q.QueryRow(ctx, `SELECT daybook.fleet_of($1)`, name).Scan(&f.ID)
-	return f, Wrap("look up the fleet "+name, err)
+// FleetOf returns the number of a fleet, a set of programs that work the same named queues. It is put on record on first use. It returns ErrInvalid for a name
+// that cannot be one.
+func FleetOf(ctx context.Context, q Querier, name string) (id int16, err error) {
+	err = q.QueryRow(ctx, `SELECT daybook.fleet_of($1)`, name).Scan(&id)
+	return id, Wrap("look up the fleet "+name, err)
 }
 
 // FleetNames returns the names of the fleets that are on record, the one without a name first, as the empty text.
@@ -38,10 +28,8 @@ func JobsOf(fleet string) *Kind {
 	if fleet == "" {
 		return Jobs
 	}
-	k := &Kind{
-		Name: Jobs.Name, table: Jobs.table, wake: Jobs.wake, lostCode: Jobs.lostCode, channel: Jobs.channel, key: Jobs.key,
-		oldRows: Jobs.oldRows, fields: Jobs.fields, locked: Jobs.locked, fleetName: fleet,
-	}
+	k := newJobs()
+	k.fleetName = fleet
 	k.fleet.Store(noFleet)
 	return k
 }
@@ -51,9 +39,9 @@ func (s *Store) Join(ctx context.Context) error {
 	if s.kind.fleet.Load() != noFleet {
 		return nil
 	}
-	f, err := FleetOf(ctx, s.pool, s.kind.fleetName)
+	id, err := FleetOf(ctx, s.pool, s.kind.fleetName)
 	if err == nil {
-		s.kind.fleet.Store(int32(f.ID))
+		s.kind.fleet.Store(int32(id))
 	}
 	return err
 }

@@ -74,10 +74,7 @@ SELECT data::text, called_at, extract(epoch FROM deadline - clock_timestamp())::
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, false, nil
 	}
-	if data != nil {
-		c.Data = json.RawMessage(*data)
-	}
-	c.Left = seconds(left)
+	c.Data, c.Left = rawOrNil(data), seconds(left)
 	return c, err == nil, Wrap("read the callback", err)
 }
 
@@ -87,11 +84,10 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, j NewJob, name strin
 SELECT job_id, duplicate, result, coalesce(token, '')
   FROM daybook.enqueue_job_with_callback(@org, @type, @payload::text::jsonb, @name, make_interval(secs => @within), NULLIF(@key::text, ''),
                                          NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0), @links::text::jsonb, NULLIF(@queue::text, ''))`
-	text, args := traced(ctx, stmt, Args{
+	err = requestRow(ctx, q, stmt, Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "name": name, "within": within.Seconds(), "key": j.IdempotencyKey,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "queue": j.Queue,
-	})
-	err = queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Duplicate, &r.Result, &token)
+	}).Scan(&r.JobID, &r.Duplicate, &r.Result, &token)
 	return r, token, Wrap("enqueue the job", err)
 }
 

@@ -135,13 +135,12 @@ SELECT f.id, r.result
 		n, returned := 0, 0
 		err := s.InTx(ctx, func(tx pgx.Tx) error {
 			var result string
-			err := Each(ctx, tx, []any{&last, &result}, func() error {
+			return Each(ctx, tx, []any{&last, &result}, func() error {
 				if n++; result != "unchanged" {
 					returned++
 				}
 				return nil
 			}, stmt, types, last, s.kind.fleetID())
-			return err
 		})
 		if err == nil {
 			total += returned

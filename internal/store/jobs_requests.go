@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -50,12 +48,11 @@ SELECT job_id, duplicate, result
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
                            @after::text[], @after_any_end)`
 	var r EnqueuedJob
-	text, args := traced(ctx, stmt, Args{
+	err := requestRow(ctx, q, stmt, Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
 		"queue": j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
-	})
-	err := queryRow(ctx, q, text, args).Scan(&r.JobID, &r.Duplicate, &r.Result)
+	}).Scan(&r.JobID, &r.Duplicate, &r.Result)
 	return r, Wrap("enqueue the job", err)
 }
 
@@ -115,17 +112,12 @@ SELECT ordinal, job_id, duplicate, result
 		"max_attempts": attempts, "links": links, "are_unique": unique, "queues": queues, "sequences": sequences, "afters": afters,
 		"afters_any_end": anyEnds,
 	})
-	rows, err := query(ctx, q, text, args)
-	if err != nil {
-		return err
-	}
 	var ordinal int
 	var r EnqueuedJob
-	_, err = pgx.ForEachRow(rows, []any{&ordinal, &r.JobID, &r.Duplicate, &r.Result}, func() error {
+	return Each(ctx, q, []any{&ordinal, &r.JobID, &r.Duplicate, &r.Result}, func() error {
 		out[positions[ordinal-1]] = r
 		return nil
-	})
-	return err
+	}, text, args)
 }
 
 // setAt sets an element of a slice of n pointers, which is made when the first value that is not zero comes.
@@ -171,8 +163,7 @@ func textOrNil(raw json.RawMessage) *string {
 	if raw == nil {
 		return nil
 	}
-	s := string(raw)
-	return &s
+	return new(string(raw))
 }
 
 // RetryJob tries a background job again: mode is now, later or reset. A delay of 0 is the mode's own.

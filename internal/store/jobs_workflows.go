@@ -88,21 +88,16 @@ RETURNING w.job_id, w.due_at,
           NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id AND j.state IN ('pending', 'leased') AND NOT j.cancel_requested),
           extract(epoch FROM clock_timestamp() - w.asked_at)::float8, extract(epoch FROM clock_timestamp() - w.cancelled_at)::float8,
           w.grace_seconds`
-	rows, err := q.Query(ctx, stmt, namespace)
-	if err != nil {
-		return nil, Wrap("find workflows whose jobs have ended", err)
-	}
-	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w LeftWorkflow, err error) {
+	left, err := Collect(ctx, q, func(row pgx.CollectableRow) (w LeftWorkflow, err error) {
 		var asked, grace float64
 		var cancelled *float64
 		err = row.Scan(&w.JobID, &w.Claim, &w.Over, &asked, &cancelled, &grace)
 		w.Asked, w.Grace = seconds(asked), seconds(grace)
 		if cancelled != nil {
-			d := seconds(*cancelled)
-			w.Cancelled = &d
+			w.Cancelled = new(seconds(*cancelled))
 		}
 		return w, err
-	})
+	}, stmt, namespace)
 	return left, Wrap("find workflows whose jobs have ended", err)
 }
 

@@ -140,13 +140,9 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.state = 'leased' AND
 		return nil, nil, err
 	}
 	left := map[string]int{}
-	if _, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
-		var jobType string
-		var n int
-		err := row.Scan(&jobType, &n)
-		left[jobType] = room.Everywhere(jobType) - n
-		return struct{}{}, err
-	}, count, locked); err != nil {
+	var jobType string
+	var n int
+	if _, err := byKey(ctx, tx, eachRow([]any{&jobType, &n}, func() { left[jobType] = room.Everywhere(jobType) - n }), count, locked); err != nil {
 		return nil, nil, err
 	}
 	for _, sh := range shares {

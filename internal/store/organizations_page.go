@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -46,12 +47,8 @@ SELECT o.id, coalesce(o.name, ''), o.active_rule_set, o.paused_at, o.max_in_flig
    AND (NOT @held::boolean OR o.paused_at IS NOT NULL OR o.max_in_flight IS NOT NULL)
  ORDER BY o.id
  LIMIT @limit`
-	limit := p.Limit
-	if limit <= 0 {
-		limit = DefaultLimit
-	}
 	list, err := Collect(ctx, q, pgx.RowToStructByPos[KnownOrganization], stmt, Args{
-		"org": p.OrgID, "prefix": p.Prefix, "held": p.HeldBack, "after": p.After, "limit": limit,
+		"org": p.OrgID, "prefix": p.Prefix, "held": p.HeldBack, "after": p.After, "limit": cmp.Or(max(p.Limit, 0), DefaultLimit),
 	})
 	return list, Wrap("list organizations", err)
 }

@@ -90,17 +90,14 @@ SELECT u.name, least(coalesce(u.max_parallel - (SELECT count(*) FROM daybook.job
 	var name string
 	var room queueRoom
 	var each float64
-	_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
-		room = queueRoom{}
-		err := row.Scan(&name, &room.left, &room.rated, &room.starts, &room.at, &each)
-		room.left, room.each = max(room.left, 0), seconds(each)
-		if room.rated && room.starts < 1 {
-			room.wait = room.after(0)
-		}
+	_, err := byKey(ctx, tx, eachRow([]any{&name, &room.left, &room.rated, &room.starts, &room.at, &each}, func() {
 		of := room
+		of.left, of.each = max(of.left, 0), seconds(each)
+		if of.rated && of.starts < 1 {
+			of.wait = of.after(0)
+		}
 		r[name] = &of
-		return struct{}{}, err
-	}, stmt, queues, worker)
+	}), stmt, queues, worker)
 	return err
 }
 

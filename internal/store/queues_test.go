@@ -255,7 +255,7 @@ func TestFleetsShareNothing(t *testing.T) {
 	b.setQueue(store.NamedQueue{Name: "orders", Fleet: "shop"})
 	b.inQueue("o", "orders", 3)
 	b.inQueue("o", "", 2)
-	mine, theirs := store.NewQueue(b.Pool, store.Jobs), store.NewQueue(b.Pool, store.JobsOf(fleet.Name))
+	mine, theirs := store.NewQueue(b.Pool, store.Jobs), store.NewQueue(b.Pool, store.JobsOf("shop"))
 	require.NoError(t, theirs.Join(t.Context()))
 	assert.Equal(t, map[string]int{"": 2}, leaseAll(t, mine, b.turn("run/0/1"), newQueues(), 10))
 	assert.Equal(t, map[string]int{"orders": 3}, leaseAll(t, theirs, b.turn("run/1/1"), newQueues(), 10))

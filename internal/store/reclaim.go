@@ -22,6 +22,11 @@ type Reclaimed struct {
 	Failed int
 }
 
+// Add adds what became of other leases.
+func (r *Reclaimed) Add(o Reclaimed) {
+	r.Jobs, r.Lost, r.Failed = r.Jobs+o.Jobs, r.Lost+o.Lost, r.Failed+o.Failed
+}
+
 // ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending again. A job that was being worked
 // is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
 // that another transaction holds locked are left alone.
@@ -77,19 +82,18 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		if err := tx.QueryRow(ctx, string(lock), reclaimLock, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
 		}
-		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
-			var id string
-			var renewed time.Time
-			var working bool
-			var c Change
-			err := row.Scan(&id, &renewed, &working, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn)
+		var id string
+		var renewed time.Time
+		var working bool
+		var c Change
+		fields := []any{&id, &renewed, &working, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
+		_, err := byKey(ctx, tx, eachRow(fields, func() {
 			if end(id, renewed) {
 				ending.add(id, working, c)
 			} else {
 				left = append(left, suspect{id, renewed.UnixMicro()})
 			}
-			return struct{}{}, err
-		}, s.kind.sql(find), Args{"from": from, "age": age.Seconds(), "most": maxSuspects})
+		}), s.kind.sql(find), Args{"from": from, "age": age.Seconds(), "most": maxSuspects})
 		if err == nil && len(ending.ids) == 0 {
 			return errNothing // a rollback gives the locks back without waiting for the disk
 		}

@@ -50,18 +50,17 @@ SELECT q.id, c.charged,
 	var going, ending locked
 	attempt := func(tx pgx.Tx) error {
 		t, due, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
-		_, err := byKey(ctx, tx, func(row pgx.CollectableRow) (struct{}, error) {
-			var id string
-			var charged, ends bool
-			var c Change
-			err := row.Scan(&id, &charged, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn)
+		var id string
+		var charged, ends bool
+		var c Change
+		fields := []any{&id, &charged, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
+		_, err := byKey(ctx, tx, eachRow(fields, func() {
 			if ends {
 				ending.add(id, charged, c)
 			} else {
 				going.add(id, charged, c)
 			}
-			return struct{}{}, err
-		}, s.kind.sql(held), Args{
+		}), s.kind.sql(held), Args{
 			"from": from, "fence": turn.Fence, "crashed": crashed, "first_fence": cmp.Or(turn.FirstFence, turn.Fence), "max_attempts": models.MaxAttempts,
 		})
 		if err == nil && len(ending.ids) > 0 {

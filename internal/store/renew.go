@@ -39,13 +39,11 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), a); err != nil {
 		return r, Wrap("renew", err)
 	}
-	_, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (struct{}, error) {
-		var id string
-		var missed bool
-		err := row.Scan(&id, &missed)
+	var id string
+	var missed bool
+	_, err := byKey(ctx, s.pool, eachRow([]any{&id, &missed}, func() {
 		r.Held, r.Missed = append(r.Held, id), r.Missed || missed
-		return struct{}{}, err
-	}, s.kind.sql(read), a)
+	}), s.kind.sql(read), a)
 	return r, Wrap("read the turn's leases", err)
 }
 

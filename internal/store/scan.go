@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -83,7 +84,9 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 	}
 	defer s.scanning.Unlock()
 	l := &s.scans
-	defer func() { s.recentPicks.scanBy(earlier(l.longAgo.Add(recentLong), s.full.due())) }()
+	defer func() {
+		s.recentPicks.scanBy(slices.MinFunc([]time.Time{l.longAgo.Add(recentLong), s.full.due()}, time.Time.Compare))
+	}()
 	now := time.Now()
 	if idle {
 		if !s.cursors.idle(room) {
@@ -189,11 +192,4 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 	s.cursors.found(all, room)
 	s.recentPicks.scanned(all, !more, now)
 	return due, more, nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -140,13 +140,24 @@ func Collect[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], stmt 
 	return pgx.CollectRows(rows, scan)
 }
 
-// each runs a statement, as query does, scans each row into fields, and calls f after that.
+// Each runs a statement, as query does, scans each row into fields, and calls f after that.
 func Each(ctx context.Context, q Querier, fields []any, f func() error, stmt string, values ...any) error {
 	rows, err := query(ctx, q, stmt, values...)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, fields, f)
 	}
 	return err
+}
+
+// eachRow scans each row into fields, and calls f after that.
+func eachRow(fields []any, f func()) pgx.RowToFunc[struct{}] {
+	return func(row pgx.CollectableRow) (struct{}, error) {
+		err := row.Scan(fields...)
+		if err == nil {
+			f()
+		}
+		return struct{}{}, err
+	}
 }
 
 type failedRow struct{ err error }

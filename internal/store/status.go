@@ -128,14 +128,13 @@ SELECT state, count(*),
  GROUP BY state`
 	var state models.JobState
 	var n, due, waiting, stale int64
-	err := Each(ctx, tx, []any{&state, &n, &due, &waiting, &stale}, func() error {
+	return Each(ctx, tx, []any{&state, &n, &due, &waiting, &stale}, func() error {
 		s.Counts[state] = n
 		s.Due += due
 		s.Waiting += waiting
 		s.StaleLeases += stale
 		return nil
 	}, k.sql(stmt), org, StaleAfter.Seconds())
-	return err
 }
 
 func (k *Kind) countFailed(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
@@ -146,11 +145,10 @@ SELECT last_error_code, count(*)
  GROUP BY last_error_code`
 	var code models.ErrorCode
 	var n int64
-	err := Each(ctx, tx, []any{&code, &n}, func() error {
+	return Each(ctx, tx, []any{&code, &n}, func() error {
 		s.FailedByCode[code] = n
 		return nil
 	}, k.sql(stmt), org)
-	return err
 }
 
 // readWaiting reads the job that a statement finds; nil: it finds none.
@@ -168,6 +166,14 @@ func readWaiting(ctx context.Context, tx pgx.Tx, stmt, org string) (*PendingJob,
 		return nil, err
 	}
 	return &found[0], nil
+}
+
+// TimeOrNil returns nil for the zero time.
+func TimeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // Value returns what p points at, or the zero value.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/daybook-dev/daybook/internal/span"
 )
 
@@ -28,4 +30,10 @@ SELECT request.*
   FROM (SELECT set_config('daybook.traceparent', @traceparent, true) AS own) setting
  CROSS JOIN LATERAL (SELECT * FROM (`+stmt+`) asked WHERE setting.own IS NOT NULL OFFSET 0) request`)
 	return known.(string), a
+}
+
+// requestRow makes a request that belongs to the trace of the context, and returns its answer.
+func requestRow(ctx context.Context, q Querier, stmt string, a Args) pgx.Row {
+	stmt, a = traced(ctx, stmt, a)
+	return queryRow(ctx, q, stmt, a)
 }

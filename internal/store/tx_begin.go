@@ -80,7 +80,6 @@ func (t *transaction) begin(ctx context.Context) error {
 	return results.Close()
 }
 
-// SendBatch implements pgx.Tx.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	t.planned, t.planning = t.planning, false
 	if t.Tx != nil {
@@ -114,7 +113,6 @@ func (t *transaction) end() {
 	}
 }
 
-// Begin implements pgx.Tx.
 func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.begin(ctx); err != nil {
 		return nil, err
@@ -176,10 +174,7 @@ func IsEnded(err error) bool { return errors.Is(err, errEnded) }
 // Returned says whether a transaction of InTx that was lent can still be committed: an error, which IsEnded tells apart, if not. Of a lost connection it says nothing.
 func Returned(tx pgx.Tx) error {
 	t, own := tx.(*transaction)
-	if !own {
-		return nil
-	}
-	if t.conn.IsClosed() {
+	if !own || t.conn.IsClosed() {
 		return nil
 	}
 	switch t.conn.PgConn().TxStatus() {
@@ -197,7 +192,6 @@ func (t *transaction) Conn() *pgx.Conn {
 	return t.conn
 }
 
-// Exec implements pgx.Tx.
 func (t *transaction) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if err := t.begin(ctx); err != nil {
 		return pgconn.CommandTag{}, err
@@ -205,7 +199,6 @@ func (t *transaction) Exec(ctx context.Context, sql string, args ...any) (pgconn
 	return t.Tx.Exec(ctx, sql, args...)
 }
 
-// Query implements pgx.Tx.
 func (t *transaction) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	began := t.begin(ctx)
 	rows, err := t.Tx.Query(ctx, sql, args...)
@@ -215,7 +208,6 @@ func (t *transaction) Query(ctx context.Context, sql string, args ...any) (pgx.R
 	return rows, err
 }
 
-// QueryRow implements pgx.Tx.
 func (t *transaction) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := t.begin(ctx); err != nil {
 		return failedRow{err}
@@ -223,7 +215,6 @@ func (t *transaction) QueryRow(ctx context.Context, sql string, args ...any) pgx
 	return t.Tx.QueryRow(ctx, sql, args...)
 }
 
-// CopyFrom implements pgx.Tx.
 func (t *transaction) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
 	if err := t.begin(ctx); err != nil {
 		return 0, err
@@ -231,7 +222,6 @@ func (t *transaction) CopyFrom(ctx context.Context, table pgx.Identifier, column
 	return t.Tx.CopyFrom(ctx, table, columns, rows)
 }
 
-// Prepare implements pgx.Tx.
 func (t *transaction) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
 	if err := t.begin(ctx); err != nil {
 		return nil, err
@@ -259,7 +249,6 @@ func (r *laterResults) pass() (err error) {
 	return err
 }
 
-// Exec implements pgx.BatchResults.
 func (r *laterResults) Exec() (pgconn.CommandTag, error) {
 	if err := r.pass(); err != nil {
 		return pgconn.CommandTag{}, err
@@ -267,14 +256,12 @@ func (r *laterResults) Exec() (pgconn.CommandTag, error) {
 	return r.BatchResults.Exec()
 }
 
-// Query implements pgx.BatchResults.
 func (r *laterResults) Query() (pgx.Rows, error) {
 	passed := r.pass()
 	rows, err := r.BatchResults.Query()
 	return rows, errors.Join(passed, err)
 }
 
-// QueryRow implements pgx.BatchResults.
 func (r *laterResults) QueryRow() pgx.Row {
 	if err := r.pass(); err != nil {
 		return failedRow{err}

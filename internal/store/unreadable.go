@@ -201,18 +201,11 @@ SELECT j.id
         ORDER BY q.ready_at, q.id
         LIMIT s.quota
           FOR NO KEY UPDATE SKIP LOCKED) j`
-	rows, err := w.tx.Query(ctx, w.kind.sql(byID), ids)
-	if err != nil {
-		return nil, err
-	}
-	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	held, err := Collect(ctx, w.tx, pgx.RowTo[string], w.kind.sql(byID), ids)
 	if err != nil || len(shares) == 0 {
 		return held, err
 	}
-	if rows, err = w.tx.Query(ctx, w.kind.sql(byShare), w.kind.able(shareColumns(shares))); err != nil {
-		return nil, err
-	}
-	due, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	due, err := Collect(ctx, w.tx, pgx.RowTo[string], w.kind.sql(byShare), w.kind.able(shareColumns(shares)))
 	held = append(held, due...)
 	slices.Sort(held)
 	return slices.Compact(held), err

@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -37,22 +38,11 @@ SELECT id, at, via, action, token_id, actor, db_role, org_id, subject, details, 
    AND (@since::timestamptz IS NULL OR at >= @since) AND (@until::timestamptz IS NULL OR at < @until) AND (@before::bigint = 0 OR id < @before::bigint)
  ORDER BY id DESC
  LIMIT @limit`
-	limit := f.Limit
-	if limit <= 0 {
-		limit = store.DefaultLimit
-	}
 	list, err := store.Collect(ctx, q, pgx.RowToStructByPos[Action], stmt, store.Args{
 		"org": f.OrgID, "via": string(f.Via), "action": f.Action, "actor": f.Actor, "token": f.TokenID, "subject": f.Subject, "outcome": string(f.Outcome),
-		"since": optional(f.Since), "until": optional(f.Until), "before": f.Before, "limit": limit,
+		"since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "before": f.Before, "limit": cmp.Or(max(f.Limit, 0), store.DefaultLimit),
 	})
 	return list, store.Wrap("list actions", err)
-}
-
-func optional(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // Names are the actions that the log has, in alphabetical order.
