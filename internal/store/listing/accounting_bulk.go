@@ -2,12 +2,10 @@ package listing
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"gorm.io/gorm"
 
-	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -24,16 +22,5 @@ func (l *Listing) StartAccountingRetry(ctx context.Context, f AccountingJobFilte
 		op.OrgID = &f.OrgID
 	}
 	f.State, f.Limit = models.JobFailed, -1
-	if dryRun {
-		var n int64
-		err := l.accountingJobs(ctx, f).Model(&models.AccountingJob{}).Count(&n).Error
-		op.Matched = int(n)
-		return op, store.Wrap("count jobs", err)
-	}
-	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		inside := *l
-		inside.db = tx
-		return inside.chooseBulk(inside.accountingJobs(ctx, f).Model(&models.AccountingJob{}), &op)
-	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	return op, store.Wrap("choose jobs", err)
+	return l.beginBulk(ctx, dryRun, op, func(l *Listing) *gorm.DB { return l.accountingJobs(ctx, f).Model(&models.AccountingJob{}) })
 }

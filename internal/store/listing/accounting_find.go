@@ -3,7 +3,6 @@ package listing
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"time"
 
@@ -45,7 +44,7 @@ func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter,
 		q = q.Where("id IN ("+jobsOfDocument+")", document)
 	}
 	var floor *models.AccountingJob
-	switch open, err := l.fewOpenAccounting(ctx, f.State); {
+	switch open, err := l.fewOpen(ctx, f.State, countOpenAccounting); {
 	case err != nil:
 		return found, err
 	case document != "":
@@ -72,12 +71,11 @@ func (l *Listing) findAccountingJobs(ctx context.Context, f AccountingJobFilter,
 	switch {
 	case len(found.Jobs) > limit:
 		found.Jobs = found.Jobs[:limit]
-		found.Next = accountingCursor(&found.Jobs[limit-1], byFailure)
+		found.Next = writeCursor(found.Jobs[limit-1].ID, &found.Jobs[limit-1].UpdatedAt, byFailure)
 	case floor != nil:
-		found.Next, found.Searched = accountingCursor(floor, byFailure), &floor.UpdatedAt
+		found.Next, found.Searched = writeCursor(floor.ID, &floor.UpdatedAt, byFailure), &floor.UpdatedAt
 		if !byFailure {
-			at := idTime(floor.ID)
-			found.Searched = &at
+			found.Searched = new(idTime(floor.ID))
 		}
 	}
 	return found, nil
@@ -90,19 +88,9 @@ SELECT q.id
   FROM (SELECT o.id FROM daybook.organizations o ORDER BY o.id LIMIT 20000) o
  CROSS JOIN LATERAL (SELECT q.id FROM daybook.accounting_work_queue q WHERE q.org_id = o.id AND q.document_id = ? OFFSET 0) q`
 
-func (l *Listing) fewOpenAccounting(ctx context.Context, state models.JobState) (bool, error) {
-	var stmt string
-	switch state {
-	case models.JobPending:
-		stmt = `SELECT count(*) FROM (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending' LIMIT ?) o`
-	case models.JobLeased:
-		stmt = `SELECT count(*) FROM (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased' LIMIT ?) o`
-	default:
-		return false, nil
-	}
-	var n int
-	err := l.db.WithContext(ctx).Raw(stmt, l.scan+1).Row().Scan(&n)
-	return n <= l.scan, store.Wrap("count open jobs", err)
+var countOpenAccounting = map[models.JobState]string{
+	models.JobPending: `SELECT count(*) FROM (SELECT FROM daybook.accounting_work_queue WHERE state = 'pending' LIMIT ?) o`,
+	models.JobLeased:  `SELECT count(*) FROM (SELECT FROM daybook.accounting_work_queue WHERE state = 'leased' LIMIT ?) o`,
 }
 
 // accountingFloor is jobsFloor for accounting jobs.
@@ -117,11 +105,8 @@ func (l *Listing) accountingFloor(ctx context.Context, byFailure bool, cursor st
 	if err != nil {
 		return nil, err
 	}
-	rows, err := find[models.AccountingJob]("look how far a search goes", q.Offset(l.scan-1).Limit(1))
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	return &rows[0], nil
+	floor, err := atMostOne[models.AccountingJob](q.Offset(l.scan - 1))
+	return floor, store.Wrap("look how far a search goes", err)
 }
 
 // accountingAfter puts a query into the order of its list, and has it begin after the place of a cursor.
@@ -142,14 +127,6 @@ func accountingAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error
 		return q.Where("updated_at <= ? AND (updated_at < ? OR id < ?)", at, at, id), nil
 	}
 	return q.Where("id < ?", id), nil
-}
-
-func accountingCursor(j *models.AccountingJob, byFailure bool) string {
-	place := "c " + j.ID
-	if byFailure {
-		place = fmt.Sprintf("f %d %s", j.UpdatedAt.UnixMicro(), j.ID)
-	}
-	return base64.RawURLEncoding.EncodeToString([]byte(place))
 }
 
 // AccountingJobByID reads an accounting job of an organization, or of any when org is empty; ErrJobNotFound when there is none.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -50,10 +49,10 @@ type ExplainedImpact struct {
 	models.Impact
 	// RuleSetName and RuleSetSHA256 are those of the rule set version that made the entries.
 	RuleSetName   string         `json:"rule_set_name,omitempty"`
-	RuleSetSHA256 string         `json:"rule_set_sha256,omitempty"`
-	Entries       []models.Entry `json:"entries"`
+	RuleSetSHA256 string         `gorm:"column:rule_set_sha256" json:"rule_set_sha256,omitempty"`
+	Entries       []models.Entry `gorm:"-" json:"entries"`
 	// Confirmations are the later versions and rule sets under which the impact stood unchanged.
-	Confirmations []models.Confirmation `json:"confirmations"`
+	Confirmations []models.Confirmation `gorm:"-" json:"confirmations"`
 }
 
 // Explain reads how a document was posted, or returns ErrDocumentNotFound when nothing is known of it.
@@ -82,29 +81,17 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 
 // readDocument reads the document, its job and the attempts.
 func (e *Explanation) readDocument(tx *gorm.DB) error {
-	var d models.Document
-	switch err := tx.Where("org_id = ? AND id = ?", e.OrgID, e.DocumentID).Take(&d).Error; {
-	case err == nil:
-		e.Document = &d
-	case !errors.Is(err, gorm.ErrRecordNotFound):
+	var err error
+	if e.Document, err = atMostOne[models.Document](tx.Where("org_id = ? AND id = ?", e.OrgID, e.DocumentID)); err != nil {
 		return err
 	}
-	var elsewhere models.PostedElsewhere
-	switch err := tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID).Take(&elsewhere).Error; {
-	case err == nil:
-		e.Elsewhere = &elsewhere
-	case !errors.Is(err, gorm.ErrRecordNotFound):
+	if e.Elsewhere, err = atMostOne[models.PostedElsewhere](tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID)); err != nil {
 		return err
 	}
-	var job models.AccountingJob
-	switch err := tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID).Take(&job).Error; {
-	case errors.Is(err, gorm.ErrRecordNotFound):
-		return nil
-	case err != nil:
+	if e.Job, err = atMostOne[models.AccountingJob](tx.Where("org_id = ? AND document_id = ?", e.OrgID, e.DocumentID)); err != nil || e.Job == nil {
 		return err
 	}
-	e.Job = &job
-	err := history(tx, job.ID, HistoryPage{Limit: store.DefaultLimit + 1}).Find(&e.Attempts).Error
+	err = history(tx, e.Job.ID, HistoryPage{Limit: store.DefaultLimit + 1}).Find(&e.Attempts).Error
 	if e.MoreAttempts = len(e.Attempts) > store.DefaultLimit; e.MoreAttempts {
 		e.Attempts = e.Attempts[:store.DefaultLimit]
 	}
@@ -126,34 +113,22 @@ SELECT i.*, coalesce(s.name, '') AS rule_set_name, coalesce(s.sha256, '') AS rul
  WHERE i.org_id = ? AND i.document_id = ?
  ORDER BY i.seq DESC
  LIMIT ?`
-	type row struct {
-		models.Impact
-		RuleSetName   string
-		RuleSetSHA256 string `gorm:"column:rule_set_sha256"`
-	}
-	var rows []row
 	most := cmp.Or(limits.Impacts, math.MaxInt32-1)
-	if err := tx.Raw(chain, e.OrgID, e.DocumentID, most+1).Scan(&rows).Error; err != nil {
+	if err := tx.Raw(chain, e.OrgID, e.DocumentID, most+1).Scan(&e.Impacts).Error; err != nil || len(e.Impacts) == 0 {
 		return err
 	}
-	if e.MoreImpacts = len(rows) > most; e.MoreImpacts {
-		rows = rows[:most]
+	if e.MoreImpacts = len(e.Impacts) > most; e.MoreImpacts {
+		e.Impacts = e.Impacts[:most]
 	}
-	slices.Reverse(rows)
-	ids := make([]int64, len(rows))
-	at := make(map[int64]*ExplainedImpact, len(rows))
-	e.Impacts = make([]ExplainedImpact, len(rows))
-	for i, r := range rows {
-		e.Impacts[i] = ExplainedImpact{
-			Impact: r.Impact, RuleSetName: r.RuleSetName, RuleSetSHA256: r.RuleSetSHA256,
-			Entries: []models.Entry{}, Confirmations: []models.Confirmation{},
-		}
-		ids[i], at[r.ID] = r.ID, &e.Impacts[i]
+	slices.Reverse(e.Impacts)
+	ids := make([]int64, len(e.Impacts))
+	at := make(map[int64]*ExplainedImpact, len(e.Impacts))
+	for i := range e.Impacts {
+		m := &e.Impacts[i]
+		m.Entries, m.Confirmations = []models.Entry{}, []models.Confirmation{}
+		ids[i], at[m.ID] = m.ID, m
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	if last := rows[len(rows)-1]; last.Kind == models.ImpactPost {
+	if last := e.Impacts[len(e.Impacts)-1]; last.Kind == models.ImpactPost {
 		e.LiveImpactID = &last.ID
 	}
 	var entries []models.Entry

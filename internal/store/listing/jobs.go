@@ -89,7 +89,7 @@ func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit
 	}
 	if len(page.Jobs) > limit {
 		page.Jobs = page.Jobs[:limit]
-		page.Next = writeCursor(&page.Jobs[limit-1], byFailure)
+		page.Next = writeCursor(page.Jobs[limit-1].ID, page.Jobs[limit-1].FinishedAt, byFailure)
 	}
 	ids := make([]string, len(page.Jobs))
 	for i := range page.Jobs {
@@ -249,11 +249,11 @@ func idPrefix(t time.Time) string {
 	return hex[:8] + "-" + hex[8:]
 }
 
-// writeCursor says where a list goes on after a job.
-func writeCursor(j *models.Job, byFailure bool) string {
-	place := "c " + j.ID
-	if byFailure && j.FinishedAt != nil {
-		place = "f " + strconv.FormatInt(j.FinishedAt.UnixMicro(), 10) + " " + j.ID
+// writeCursor says where a list goes on after a job. failed is when it failed, for lists in that order.
+func writeCursor(id string, failed *time.Time, byFailure bool) string {
+	place := "c " + id
+	if byFailure && failed != nil {
+		place = fmt.Sprintf("f %d %s", failed.UnixMicro(), id)
 	}
 	return base64.RawURLEncoding.EncodeToString([]byte(place))
 }

@@ -107,16 +107,21 @@ func (l *Listing) startBulk(ctx context.Context, r BulkJobs, op models.BulkOpera
 	if r.Filter.OrgID != "" {
 		op.OrgID = &r.Filter.OrgID
 	}
-	if r.DryRun {
+	return l.beginBulk(ctx, r.DryRun, op, func(l *Listing) *gorm.DB { return l.jobs(ctx, r.Filter) })
+}
+
+// beginBulk counts the jobs that a query means and that are in one of the operation's states, or, unless it is a dry run, writes the operation and its batches.
+func (l *Listing) beginBulk(ctx context.Context, dryRun bool, op models.BulkOperation, jobs func(l *Listing) *gorm.DB) (models.BulkOperation, error) {
+	if dryRun {
 		var n int64
-		err := l.jobs(ctx, r.Filter).Where("state IN ?", []string(op.States)).Count(&n).Error
+		err := jobs(l).Where("state IN ?", []string(op.States)).Count(&n).Error
 		op.Matched = int(n)
 		return op, store.Wrap("count jobs", err)
 	}
 	err := l.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		inside := *l
 		inside.db = tx
-		return inside.chooseBulk(inside.jobs(ctx, r.Filter), &op)
+		return inside.chooseBulk(jobs(&inside), &op)
 	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	return op, store.Wrap("choose jobs", err)
 }

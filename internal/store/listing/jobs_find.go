@@ -46,7 +46,7 @@ func (l *Listing) findJobs(ctx context.Context, f JobFilter, limit int, cursor s
 		q = l.jobs(ctx, f).Where("(SELECT true FROM daybook.job_links l WHERE l.job_id = daybook.jobs.id AND l.kind = ? LIMIT 1)", kind)
 	}
 	var floor *models.Job
-	switch open, err := l.fewOpen(ctx, f); {
+	switch open, err := l.fewOpen(ctx, f.State, countOpenJobs); {
 	case err != nil:
 		return FoundJobs{}, err
 	case open:
@@ -66,10 +66,9 @@ func (l *Listing) findJobs(ctx context.Context, f JobFilter, limit int, cursor s
 	page, err := l.jobPage(ctx, q, byFailure, limit, cursor)
 	found := FoundJobs{JobPage: page}
 	if err == nil && page.Next == "" && floor != nil {
-		found.Next, found.Searched = writeCursor(floor, byFailure), floor.FinishedAt
+		found.Next, found.Searched = writeCursor(floor.ID, floor.FinishedAt, byFailure), floor.FinishedAt
 		if !byFailure {
-			at := idTime(floor.ID)
-			found.Searched = &at
+			found.Searched = new(idTime(floor.ID))
 		}
 	}
 	return found, err
@@ -90,15 +89,15 @@ func (l *Listing) bounded(ctx context.Context, f func(l *Listing) error) error {
 	}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 }
 
-// fewOpen reports whether the filter means open jobs, of which there are so few that all can be read.
-func (l *Listing) fewOpen(ctx context.Context, f JobFilter) (bool, error) {
-	var stmt string
-	switch f.State {
-	case models.JobPending:
-		stmt = `SELECT count(*) FROM (SELECT FROM daybook.jobs WHERE state = 'pending' LIMIT ?) o`
-	case models.JobLeased:
-		stmt = `SELECT count(*) FROM (SELECT FROM daybook.jobs WHERE state = 'leased' LIMIT ?) o`
-	default:
+var countOpenJobs = map[models.JobState]string{
+	models.JobPending: `SELECT count(*) FROM (SELECT FROM daybook.jobs WHERE state = 'pending' LIMIT ?) o`,
+	models.JobLeased:  `SELECT count(*) FROM (SELECT FROM daybook.jobs WHERE state = 'leased' LIMIT ?) o`,
+}
+
+// fewOpen reports whether the state is that of open jobs, of which there are so few that all can be read: count has the statements that count them.
+func (l *Listing) fewOpen(ctx context.Context, state models.JobState, count map[models.JobState]string) (bool, error) {
+	stmt, open := count[state]
+	if !open {
 		return false, nil
 	}
 	var n int
@@ -126,11 +125,8 @@ func (l *Listing) jobsFloor(ctx context.Context, f JobFilter, cursor string) (*m
 	if err != nil {
 		return nil, err
 	}
-	rows, err := find[models.Job]("look how far a search goes", q.Offset(l.scan-1).Limit(1))
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	return &rows[0], nil
+	floor, err := atMostOne[models.Job](q.Offset(l.scan - 1))
+	return floor, store.Wrap("look how far a search goes", err)
 }
 
 // idTime is when an id was made (daybook.new_id).

@@ -57,12 +57,23 @@ func find[T any](doing string, q *gorm.DB) ([]T, error) {
 
 // one reads the row of a query, or returns missing when there is none.
 func one[T any](doing string, q *gorm.DB, missing error) (T, error) {
-	var row T
-	err := q.Take(&row).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return row, missing
+	row, err := atMostOne[T](q)
+	if row == nil {
+		return *new(T), cmp.Or(store.Wrap(doing, err), missing)
 	}
-	return row, store.Wrap(doing, err)
+	return *row, nil
+}
+
+// atMostOne reads the row of a query; nil: there is none.
+func atMostOne[T any](q *gorm.DB) (*T, error) {
+	row := new(T)
+	switch err := q.Take(row).Error; {
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, err
+	}
+	return row, nil
 }
 
 // HistoryPage says which part of the history of a job to read, which may be long.

@@ -127,11 +127,11 @@ func (l *Listing) searchTasks(ctx context.Context, f TaskFilter, limit int, from
 		return page, fmt.Errorf("%w: tasks are not searched by the state %q, but by some of %v", store.ErrInvalid, f.State, models.TaskSearches())
 	}
 	a := store.Args{
-		"type": f.Type, "since": timeOrNil(f.Since), "until": timeOrNil(f.Until), "limit": limit + 1, "at": timeOrNil(from.at), "by": from.by,
+		"type": f.Type, "since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "limit": limit + 1, "at": store.TimeOrNil(from.at), "by": from.by,
 		"floor": floor.by,
 	}
 	if f.State == models.TaskDone {
-		a["floor_at"] = timeOrNil(floor.at)
+		a["floor_at"] = store.TimeOrNil(floor.at)
 	}
 	found, err := store.Collect(ctx, l.pool, scanFoundTask, stmt, a)
 	if err != nil {
@@ -239,11 +239,4 @@ func readTaskCursor(cursor string, state models.TaskState) (foundTask, error) {
 	}
 	t.at = time.UnixMicro(micro)
 	return t, nil
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

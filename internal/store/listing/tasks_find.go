@@ -50,7 +50,7 @@ func (l *Listing) FindTasks(ctx context.Context, f TaskFilter, limit int, cursor
 	case models.TaskFailed:
 		stmt = floorOfFailedTasks
 	case models.TaskDone:
-		stmt, args = floorOfCompletedTasks, append(args, timeOrNil(from.at))
+		stmt, args = floorOfCompletedTasks, append(args, store.TimeOrNil(from.at))
 	default:
 		stmt = floorOfOpenTasks
 	}

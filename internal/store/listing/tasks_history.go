@@ -57,7 +57,7 @@ SELECT x.at, x.event, x.rank, x.id, x.expires_at, coalesce(x.message, '')
 	if err != nil {
 		return h, err
 	}
-	h.Events, err = store.Collect(ctx, l.pool, scanEvent, stmt, store.Args{"task": id, "at": timeOrNil(from.At), "rank": from.rank, "id": from.id, "limit": limit + 1})
+	h.Events, err = store.Collect(ctx, l.pool, scanEvent, stmt, store.Args{"task": id, "at": store.TimeOrNil(from.At), "rank": from.rank, "id": from.id, "limit": limit + 1})
 	if err != nil {
 		return h, store.Wrap("read the task's history", err)
 	}
