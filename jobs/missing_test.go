@@ -45,7 +45,7 @@ func TestUnknownTypesAreLeftAlone(t *testing.T) {
 	// A fetch of a worker that knows the type leased it, and the turn came here.
 	turn := b.turn()
 	require.Eventually(t, func() bool {
-		leased, err := b.store.Lease(t.Context(), turn, 10)
+		leased, err := b.store.LeaseFor(t.Context(), turn, 10, nil)
 		return assert.NoError(t, err) && len(leased.Jobs) == 1
 	}, long, 5*time.Millisecond, "a scan may put off what it cannot afford to read")
 	r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 10})

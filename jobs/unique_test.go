@@ -129,7 +129,7 @@ func TestCancelledBetweenLeaseAndBegin(t *testing.T) {
 	cancelled, held, free := b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{})
 	turn := b.turn()
 	turn.Begins = true
-	leased, err := b.store.Lease(t.Context(), turn, 3)
+	leased, err := b.store.LeaseFor(t.Context(), turn, 3, nil)
 	require.NoError(t, err)
 	require.Len(t, leased.Jobs, 3)
 	r, err := queue.CancelJob(t.Context(), b.Pool, cancelled)

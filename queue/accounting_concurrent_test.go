@@ -274,7 +274,7 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	leased, err := w.store.Lease(ctx, turn, 4)
+	leased, err := w.store.LeaseFor(ctx, turn, 4, nil)
 	jobs := leased.Jobs
 	if err != nil || len(jobs) == 0 {
 		return 0, err

@@ -203,7 +203,7 @@ func (m *machine) timePasses(t *rapid.T) {
 
 func (m *machine) leaseOne(t *rapid.T) {
 	turn := m.newTurn()
-	leased, err := m.store.Lease(m.t.Context(), turn, 5)
+	leased, err := m.store.LeaseFor(m.t.Context(), turn, 5, nil)
 	require.NoError(t, err)
 	jobs := leased.Jobs
 	if m.state != models.JobPending || m.later {

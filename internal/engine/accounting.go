@@ -26,7 +26,6 @@ type accounting struct {
 // table, or on a row of the application.
 const maxLockWait = 3 * time.Second
 
-// Handling implements Handlers.
 func (a *accounting) Handling(string) (Handling, bool) {
 	h := Handling{
 		Bulk: true, Parallel: a.options.ChunkSize, Calls: a.options.Parallel, Timeout: a.options.ChunkTimeout, Charged: a.options.Slow,
@@ -49,7 +48,6 @@ func (a *accounting) Work(_ context.Context, job store.Job, _ Progress) Attempt 
 	return a.Failed(job, errors.New("accounting jobs are worked in bulk"))
 }
 
-// Prepare implements Handlers.
 func (a *accounting) Prepare(ctx context.Context, workflowRun string, jobs []store.Job) (BulkCommit, error) {
 	commit, err := a.processor.Prepare(ctx, jobsOf(workflowRun, jobs))
 	if err != nil {
@@ -119,7 +117,6 @@ func (a *accounting) attempt(j store.Job, err error) Attempt {
 	return ended
 }
 
-// Failed implements Handlers.
 func (a *accounting) Failed(j store.Job, err error) Attempt {
 	return a.attempt(j, err)
 }

@@ -93,15 +93,6 @@ func (r *runner) hasCall(h Handling, n int, jobType string) bool {
 	return h.Calls == 0 || n < (h.Calls-r.running[jobType])*h.Parallel
 }
 
-// leaveRoom gives back the room of jobs that are not begun after all.
-func (r *runner) leaveRoom(jobs []store.Job) {
-	for _, j := range jobs {
-		if j.Room {
-			r.engine.room.Return(j.Type, 1)
-		}
-	}
-}
-
 // suspects puts the leased jobs first whose worker died with them before, and says how many of all may be begun now. A
 // job that kills its worker must be found, and other jobs are charged if they are being worked when the worker dies. So bulks that
 // were reclaimed once are worked in tenths, jobs that were reclaimed again one by one, and no other jobs meanwhile. Until they can begin, the
@@ -189,7 +180,7 @@ func (r *runner) markWorking(work context.Context, jobs []store.Job) (notBegun, 
 			continue
 		}
 		n.not[j.ID] = true
-		r.leaveRoom([]store.Job{j})
+		r.engine.room.leave([]store.Job{j})
 		if j.Room = false; held[j.ID] {
 			n.held = append(n.held, j)
 		}
@@ -208,7 +199,7 @@ type givenBack struct {
 // was tried.
 func (r *runner) later(jobs []store.Job, delay time.Duration) {
 	if len(jobs) > 0 {
-		r.leaveRoom(jobs)
+		r.engine.room.leave(jobs)
 		r.back = append(r.back, givenBack{jobs, delay})
 	}
 }

@@ -64,7 +64,7 @@ func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 		r.engine.reclaimLater(before)
 	}
 	// Jobs that have not begun are no longer the turn's: they take no room while the others go on.
-	r.leaveRoom(r.takeQueue())
+	r.engine.room.leave(r.takeQueue())
 	r.engine.room.wait(r, nil)
 	report := r.tally.split()
 	e := r.engine
@@ -106,11 +106,7 @@ func (e *Engine) bridge(ctx context.Context, turn store.Turn, limit int, stop <-
 		err = ctx.Err() // cancelled meanwhile: they are not begun
 	}
 	if err != nil || len(leased.Jobs) == 0 {
-		for _, j := range leased.Jobs {
-			if j.Room {
-				e.room.Return(j.Type, 1)
-			}
-		}
+		e.room.leave(leased.Jobs)
 		return leased, err
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 // Engine fetches and works the jobs of one kind of queue. It is safe for concurrent use.
 type Engine struct {
 	kind     Kind
-	waker    Waker
+	waker    *store.Waker
 	handlers Handlers
 	// reviewer is the handlers, if they are one; else nil.
 	reviewer Reviewer
@@ -90,7 +90,8 @@ type Engine struct {
 	end      context.CancelFunc
 	detached detachedTurns
 	reclaims reclaims
-	waits    waits
+	// looks has a token when something may have been put on record about jobs that wait.
+	looks chan struct{}
 	// lastRefill is when one of the turns last began a refill.
 	lastRefill moment
 	// saidLocked is when a log line last said that a table is locked.
@@ -129,8 +130,10 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 }
 
 func newEngine(k Kind, h Handlers, o Options) *Engine {
-	e := &Engine{kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs}
-	e.waits.look = make(chan struct{}, 1)
+	e := &Engine{
+		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs,
+		looks: make(chan struct{}, 1),
+	}
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)
 	e.traced()

@@ -343,7 +343,7 @@ func TestRenewalKeepsLeasesAndSweepsZombies(t *testing.T) {
 	// A predecessor with a lower fence leases after the turn was reclaimed.
 	zombie := turn(1)
 	zombie.Fence = 1
-	leased, err := b.store.Lease(t.Context(), zombie, 1)
+	leased, err := b.store.LeaseFor(t.Context(), zombie, 1, nil)
 	require.NoError(t, err)
 	require.Len(t, leased.Jobs, 1)
 	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '1 hour'`)

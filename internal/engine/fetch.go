@@ -219,7 +219,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		case <-deadline.C:
 			e.observer.woken(events.Poll)
 			return 0, nil, nil
-		case <-waiter.Tokens():
+		case <-waiter.C:
 			e.observer.woken(events.Notification)
 			e.lookAtWaits()
 			if others == nil {
@@ -324,10 +324,8 @@ func (e *Engine) ReleaseTurn(ctx context.Context, turn store.Turn) (int, error) 
 		if time.Now().After(deadline) {
 			return total, fmt.Errorf("turn %s: %w", turn.ID, ErrStillLocked)
 		}
-		select {
-		case <-ctx.Done():
+		if rest(ctx, skippedPause); ctx.Err() != nil {
 			return total, ctx.Err()
-		case <-time.After(skippedPause):
 		}
 	}
 }

@@ -45,9 +45,11 @@ type Kind interface {
 	// CheckWaits decides a part of what is on record about jobs that wait for their turn, for other jobs or for a callback. It waits for no row
 	// lock. A kind whose jobs wait for nothing is never asked to.
 	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
-	// NewWaker returns a Waker, which connects when it is first waited for. While the waiters find work all the time it may tell them to
-	// scan every interval, and make enqueuing cheaper meanwhile. Close it.
-	NewWaker(interval time.Duration, log *slog.Logger) Waker
+	// NewWaker returns a Waker, which connects when it is first waited for. Every committed enqueue that makes a job due within a minute wakes a
+	// waiter of some process within a fraction of a second, also while another transaction that enqueues stays open. What falls due later is not
+	// told: Leased.Outlook and Pick.Wait say when. While the waiters find work all the time the Waker may tell them to scan every interval, and
+	// make enqueuing cheaper meanwhile. Close it.
+	NewWaker(interval time.Duration, log *slog.Logger) *store.Waker
 }
 
 // Transactions are how the runner reaches the database of a kind.
@@ -90,7 +92,7 @@ type Picker interface {
 	// picked: are others due as well for which there is room, Pick.Others is set and nothing is chosen. Room is reserved for what is
 	// chosen, until Lock. Nothing is written and nothing locked. A kind whose lease is always on record before a job is worked chooses
 	// nothing and says Pick.Others at once: then the methods for picked jobs are never called.
-	PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room store.Room) (Pick, error)
+	PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room store.Room) (*store.Pick, error)
 	// HasLeft reports whether jobs are due that this worker may not work and another one might. A kind whose jobs every worker can
 	// work says false.
 	HasLeft(ctx context.Context) (bool, error)
@@ -99,30 +101,6 @@ type Picker interface {
 	// HoldBack leaves the jobs of an organization alone, in this process, for a pause that it returns: it grows from call to call
 	// while that goes on. begun says that the organization was not held back already. Nothing is written.
 	HoldBack(org string) (pause time.Duration, begun bool)
-}
-
-// Pick is jobs that one transaction is about to lock, work and complete, without a lease. While the transaction lasts no other one
-// can have them, and when it fails they are as they were: nothing is charged. It belongs to one goroutine.
-type Pick interface {
-	// Empty reports that there is nothing to lock; then Wait is until another look is worth while, 0: when a wake-up comes.
-	// Unread says that jobs may be due of which the scan does not know, because it could not afford to read everything.
-	Empty() bool
-	Wait() time.Duration
-	Unread() bool
-	// Counted says that jobs are due which are counted towards a cap or a limit, and Others that jobs of other types are: those are
-	// to be leased.
-	Counted() bool
-	Others() bool
-	// Lock locks the jobs in the transaction that works and completes them, and returns them in the order of their turns; room stays reserved
-	// for these. Where the chosen partitions have given
-	// their jobs to others already it goes on with the next ones. Attempt and StartedAt are those of the attempt that begins now. Dropped says
-	// that the transaction which had picked the job last did not commit: its worker may have died of the job, of whatever process it was.
-	Lock(ctx context.Context, tx pgx.Tx) ([]store.Job, error)
-	// Undo says that the transaction failed, or completed nothing: the jobs are found again, and it is the turn of their organizations, as it
-	// was before. LeaveAlone says that the transaction left alone the jobs of organizations that are held back: they are found when those are
-	// tried again. With others it left alone others as well, which are found again at once.
-	Undo()
-	LeaveAlone(others bool)
 }
 
 // Leases are what the runner asks of the leases that a turn holds.
@@ -207,31 +185,4 @@ type Completer interface {
 	// SetProgress stores what a running job says of itself, as JSON. It returns store.ErrLeaseLost when the job is no longer the turn's. A
 	// kind without progress is never asked to.
 	SetProgress(ctx context.Context, turn store.Turn, job store.Job, progress []byte) error
-}
-
-// Waker tells those of this process that wait that there may be work. Every committed enqueue that makes a job due within a minute
-// wakes a waiter of some process within a fraction of a second, also while another transaction that enqueues stays open. What
-// falls due later is not told: Leased.Outlook and Pick.Wait say when.
-type Waker interface {
-	// Subscribe starts to wait, until the waiter is closed. Scan once after Subscribe and after each token: what was committed before is
-	// found by that scan, what is committed later sends a token. Tokens coalesce. Urgent waiters are told before the others, which are
-	// told a moment later where the first one does not take its token.
-	Subscribe(urgent bool) Waiter
-	// Remind tells the waiters, a moment later, that jobs were given back or put off.
-	Remind()
-	// Close ends the waker and its connection.
-	Close()
-}
-
-// Waiter waits for work.
-type Waiter interface {
-	Tokens() <-chan struct{}
-	// Found says that the waiter has found work.
-	Found()
-	// Pass tells the other waiters: this one was told, and there is more than it takes.
-	Pass()
-	// Decline tells them, if they were not told since work last came: this one was told, and does not look for it soon.
-	Decline()
-	// Close ends the wait. What this waiter was told and has not scanned for is told to another one.
-	Close()
 }

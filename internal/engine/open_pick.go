@@ -80,24 +80,24 @@ func (r *runner) openPick(work context.Context, n int) {
 		tell(refilled{leaseFor: pickPause})
 		return
 	}
-	counted := pick.Counted() || pick.Others()
+	counted := pick.Capped || pick.Others
 	if pick.Empty() {
-		tell(refilled{again: pick.Wait(), unread: pick.Unread(), leaseNext: counted, capped: pick.Counted()})
+		tell(refilled{again: pick.Wait(), unread: pick.Unread, leaseNext: counted, capped: pick.Capped})
 		return
 	}
 	o := &openPick{finish: make(chan finish, 1), over: make(chan struct{}), leased: map[string]bool{}}
-	t, err := r.inPick(work, pick, o, func() { tell(refilled{open: o, leaseNext: counted, capped: pick.Counted()}) })
+	t, err := r.inPick(work, pick, o, func() { tell(refilled{open: o, leaseNext: counted, capped: pick.Capped}) })
 	if err != nil || len(t.suspects) > 0 || told && len(t.finish.ended)+len(t.finish.leased) == 0 {
 		pick.Undo()
 	}
 	switch {
 	case len(t.suspects) > 0:
-		r.leaveRoom(without(o.jobs, t.suspects))
+		r.engine.room.leave(without(o.jobs, t.suspects))
 		r.tellSuspects(t.suspects, err)
-		tell(refilled{jobs: t.suspects, err: err, leaseNext: counted, capped: pick.Counted()})
+		tell(refilled{jobs: t.suspects, err: err, leaseNext: counted, capped: pick.Capped})
 		return
 	case t.undone:
-		r.leaveRoom(o.jobs)
+		r.engine.room.leave(o.jobs)
 		return
 	case !told && err != nil:
 		e.options.Log.Debug("jobs are leased instead of being picked", "error", err)
@@ -136,7 +136,7 @@ type pickEnd struct {
 }
 
 // inPick locks the jobs of an open pick in a transaction, has the loop begin them, and ends it as the loop says.
-func (r *runner) inPick(work context.Context, pick Pick, o *openPick, begin func()) (end pickEnd, err error) {
+func (r *runner) inPick(work context.Context, pick *store.Pick, o *openPick, begin func()) (end pickEnd, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
@@ -234,7 +234,7 @@ func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map
 func (r *runner) beginPick(work context.Context, o *openPick) int {
 	r.open = o
 	if r.ending || r.noMore() {
-		r.leaveRoom(o.jobs)
+		r.engine.room.leave(o.jobs)
 		r.finishPick(work, false)
 		return 0
 	}

@@ -79,7 +79,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		return r.leasedInstead(jobType, n, err), false
 	}
 	if pick.Empty() {
-		l.again, l.unread, l.leaseNext = pick.Wait(), pick.Unread(), pick.Counted() || pick.Others()
+		l.again, l.unread, l.leaseNext = pick.Wait(), pick.Unread, pick.Capped || pick.Others
 		return l, true
 	}
 	committed, began := false, time.Now()
@@ -120,7 +120,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		return refilled{asked: n, again: lockedPause}, false
 	case len(suspects) > 0:
 		r.tellSuspects(suspects, err)
-		l.jobs, l.err, l.leaseNext = suspects, err, pick.Counted() || pick.Others()
+		l.jobs, l.err, l.leaseNext = suspects, err, pick.Capped || pick.Others
 		return l, false
 	case err != nil:
 		return r.leasedInstead(jobType, n, err), false
@@ -128,7 +128,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 	committed = true
 	r.tally.count(completed)
 	r.engine.observer.completed(r.holder.turn(), completions, completed, time.Since(began))
-	l.leaseNext = pick.Counted() || pick.Others()
+	l.leaseNext = pick.Capped || pick.Others
 	return l, false
 }
 

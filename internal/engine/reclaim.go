@@ -13,8 +13,8 @@ const sleptFor = 5 * time.Second
 
 // reclaims ends leases that their holders do not renew, for as long as the engine lives: also while its fetches and turns wait.
 type reclaims struct {
-	begin sync.Once
-	done  chan struct{}
+	begin   sync.Once
+	running sync.WaitGroup
 
 	mu sync.Mutex
 	// late is what was reclaimed and not reported yet.
@@ -26,24 +26,17 @@ type reclaims struct {
 // StartReclaiming makes the engine look for leases that are not renewed, and release jobs that wait for nothing any more. A fetch and a turn begin that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
-		e.startWaits()
-		e.reclaims.done = make(chan struct{})
-		go func() {
-			defer close(e.reclaims.done)
-			e.reclaim()
-		}()
+		e.reclaims.running.Go(e.reclaim)
+		if e.kind.Name() == store.Jobs.Name { // jobs of other kinds wait for nothing
+			e.reclaims.running.Go(e.checkWaits)
+		}
 	})
 }
 
 // stopReclaiming waits until the engine, whose life has ended, reclaims and releases no more.
 func (e *Engine) stopReclaiming() {
 	e.reclaims.begin.Do(func() {})
-	if e.reclaims.done != nil {
-		<-e.reclaims.done
-	}
-	if e.waits.done != nil {
-		<-e.waits.done
-	}
+	e.reclaims.running.Wait()
 }
 
 func (e *Engine) reclaim() {
@@ -89,9 +82,7 @@ func (e *Engine) noteReclaimed(got store.Reclaimed) {
 	r := &e.reclaims
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.late.Jobs += got.Jobs
-	r.late.Lost += got.Lost
-	r.late.Failed += got.Failed
+	r.late.Add(got)
 }
 
 // takeReclaimed returns what was reclaimed since it was last called: a fetch reports it.

@@ -24,7 +24,7 @@ func (r *runner) verify(work context.Context) error {
 	}
 	r.queue = append(r.queue, r.holder.takeArrived()...)
 	still := setOf(held)
-	r.leaveRoom(slices.DeleteFunc(slices.Clone(r.queue), func(j store.Job) bool { return still[j.ID] }))
+	r.engine.room.leave(slices.DeleteFunc(slices.Clone(r.queue), func(j store.Job) bool { return still[j.ID] }))
 	r.queue = keep(r.queue, held)
 	r.own.verified = true
 	return nil

@@ -236,7 +236,7 @@ func (r *runner) noteRefill(work context.Context, l refilled) error {
 	}
 	f.underWay = l.open != nil
 	if l.err != nil {
-		r.leaveRoom(l.jobs)
+		r.engine.room.leave(l.jobs)
 		f.dry = false
 		r.doubt, r.reconcileAt = time.Now(), time.Time{}
 		return r.endure(work, &r.own, l.err)

@@ -73,20 +73,17 @@ func (r *room) left(jobType string) (n int, bulk bool) {
 	return max(0, h.Parallel-r.used[jobType]), false
 }
 
-// Handles implements the store's Room.
 func (r *room) Handles(jobType string) bool {
 	_, ok := r.handlers.Handling(jobType)
 	return ok
 }
 
-// Free implements the store's Room.
 func (r *room) Free(jobType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reservable(jobType, 1) > 0
 }
 
-// Reserve implements the store's Room.
 func (r *room) Reserve(jobType string, most int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +122,6 @@ func (r *room) take(jobType string) bool {
 	return true
 }
 
-// Return implements the store's Room.
 func (r *room) Return(jobType string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,6 +130,15 @@ func (r *room) Return(jobType string, n int) {
 	}
 	if r.passed[jobType] && !r.full[jobType] {
 		r.regain(jobType)
+	}
+}
+
+// leave gives back the room of jobs that are not begun after all.
+func (r *room) leave(jobs []store.Job) {
+	for _, j := range jobs {
+		if j.Room {
+			r.Return(j.Type, 1)
+		}
 	}
 }
 
@@ -156,13 +161,11 @@ func (r *room) wait(turn *runner, types map[string]int) {
 	r.waiting[turn] = types
 }
 
-// Everywhere implements the store's Room.
 func (r *room) Everywhere(jobType string) int {
 	h, _ := r.handlers.Handling(jobType)
 	return h.Everywhere
 }
 
-// Full implements the store's Room.
 func (r *room) Full(jobType string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +179,6 @@ func (r *room) Full(jobType string) {
 	})
 }
 
-// Open implements the store's Room.
 func (r *room) Open(queue string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +186,6 @@ func (r *room) Open(queue string) bool {
 	return !closed
 }
 
-// QueueFull implements the store's Room.
 func (r *room) QueueFull(queue string, wait time.Duration) {
 	c := closedQueue{rated: wait > 0}
 	wait = cmp.Or(wait, fullFor)
@@ -255,10 +256,8 @@ type known struct {
 // unbounded returns room for a lease that is not begun at once.
 func (e *Engine) unbounded() store.Room { return known{e.room, map[string]bool{}, map[string]bool{}} }
 
-// Free implements the store's Room.
 func (k known) Free(jobType string) bool { return k.Handles(jobType) && !k.full[jobType] }
 
-// Reserve implements the store's Room.
 func (k known) Reserve(jobType string, most int) int {
 	if k.Free(jobType) {
 		return most
@@ -266,14 +265,10 @@ func (k known) Reserve(jobType string, most int) int {
 	return 0
 }
 
-// Return implements the store's Room.
 func (k known) Return(string, int) {}
 
-// Full implements the store's Room.
 func (k known) Full(jobType string) { k.full[jobType] = true }
 
-// Open implements the store's Room.
 func (k known) Open(queue string) bool { return !k.closed[queue] }
 
-// QueueFull implements the store's Room.
 func (k known) QueueFull(queue string, _ time.Duration) { k.closed[queue] = true }

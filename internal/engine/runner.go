@@ -82,7 +82,7 @@ type runner struct {
 	// alarm is when loop goes round again at the latest.
 	alarm time.Time
 	// waiter tells of work that has come, roomy of room that there is again for jobs that were passed over.
-	waiter Waiter
+	waiter *store.Subscription
 	roomy  <-chan struct{}
 	// resting: the turn has nothing to do, and waits for work.
 	resting bool
@@ -366,7 +366,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 			r.finishPick(work, false)
 		}
 	case <-r.holder.arrived:
-	case <-r.waiter.Tokens():
+	case <-r.waiter.C:
 		r.engine.observer.woken(events.Notification)
 		r.called()
 	case <-r.roomy:
@@ -388,7 +388,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 func (r *runner) close() {
 	r.spawnNoMore()
 	close(r.closed)
-	r.leaveRoom(append(r.takeQueue(), r.holder.takeArrived()...))
+	r.engine.room.leave(append(r.takeQueue(), r.holder.takeArrived()...))
 	r.engine.room.wait(r, nil)
 	if !r.doubt.IsZero() || r.holder.unsure.Load() {
 		r.engine.reclaimLater(r.holder.turn())

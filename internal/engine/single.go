@@ -65,7 +65,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	r.engine.pace.note(j.Type, time.Since(c.began), needsLease || a.InTx != nil)
 	if a.Unavailable {
 		r.calls.spare(c)
-		a = r.unavailableTo(work, j, a)
+		a = r.uncounted(work, j, a.Message, a)
 	}
 	var e ended
 	if a.Outcome != models.OutcomeCompleted || a.InTx == nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,8 +16,8 @@ func Tasks(q *store.TaskQueue) Kind { return tasks{q} }
 type tasks struct{ *store.TaskQueue }
 
 // PickTypes implements Picker: every task is to be leased.
-func (tasks) PickTypes(context.Context, int, func(string) bool, store.Room) (Pick, error) {
-	return noTasks{}, nil
+func (tasks) PickTypes(context.Context, int, func(string) bool, store.Room) (*store.Pick, error) {
+	return &store.Pick{Others: true}, nil
 }
 
 // ReadOn implements Picker: each lease reads all.
@@ -54,35 +53,3 @@ func (tasks) CheckWaits(context.Context) (store.CheckedWaits, error) {
 
 // NewReclaimer implements Kind.
 func (t tasks) NewReclaimer() Reclaimer { return t.TaskQueue.NewReclaimer() }
-
-// NewWaker implements Kind.
-func (t tasks) NewWaker(interval time.Duration, log *slog.Logger) Waker {
-	return tablesWaker{t.TaskQueue.NewWaker(interval, log)}
-}
-
-// noTasks is a pick without tasks: they are to be leased.
-type noTasks struct{}
-
-// Empty implements Pick.
-func (noTasks) Empty() bool { return true }
-
-// Wait implements Pick.
-func (noTasks) Wait() time.Duration { return 0 }
-
-// Counted implements Pick.
-func (noTasks) Counted() bool { return false }
-
-// Unread implements Pick.
-func (noTasks) Unread() bool { return false }
-
-// Others implements Pick.
-func (noTasks) Others() bool { return true }
-
-// Lock implements Pick.
-func (noTasks) Lock(context.Context, pgx.Tx) ([]store.Job, error) { return nil, nil }
-
-// Undo implements Pick.
-func (noTasks) Undo() {}
-
-// LeaveAlone implements Pick.
-func (noTasks) LeaveAlone(bool) {}

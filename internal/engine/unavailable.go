@@ -183,28 +183,22 @@ func (r *runner) notCompleted(work context.Context, j store.Job, err error) Atte
 	var always *notCompletedError
 	counted := r.engine.failed(j, err)
 	if counted.Unavailable {
-		return r.unavailableTo(work, j, counted)
+		return r.uncounted(work, j, counted.Message, counted)
 	}
 	if errors.As(err, &always) || !errors.Is(err, store.ErrRowHeld) && !isTransient(err) {
 		return counted
 	}
-	return r.uncounted(work, j, Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: err.Error(), Delay: uncountedDelay}, counted)
+	return r.uncounted(work, j, err.Error(), counted)
 }
 
-// unavailableTo is the attempt a, which failed because the database was unavailable: put off, or counted after maxUncounted of them in a row.
-func (r *runner) unavailableTo(work context.Context, j store.Job, a Attempt) Attempt {
-	putOff := Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: a.Message, Delay: uncountedDelay, InTx: a.InTx}
-	return r.uncounted(work, j, putOff, a)
-}
-
-// uncounted returns putOff, an attempt that is not counted because the database failed it. After maxUncounted of them in a row it returns
+// uncounted puts an attempt off that the database failed, without counting it. After maxUncounted of them in a row it returns
 // counted: what looks like an outage each time may be the job's own fault, and must end.
-func (r *runner) uncounted(work context.Context, j store.Job, putOff, counted Attempt) Attempt {
+func (r *runner) uncounted(work context.Context, j store.Job, message string, counted Attempt) Attempt {
 	n, err := r.engine.kind.PutOff(context.WithoutCancel(work), j.ID, j.Attempt)
 	if err != nil || n < maxUncounted {
-		return putOff
+		return Attempt{Outcome: models.OutcomeRescheduled, Code: models.CodeDatabaseError, Message: message, Delay: uncountedDelay, InTx: counted.InTx}
 	}
 	counted.Code = models.CodeDatabaseError
-	counted.Message = fmt.Sprintf("the attempt was put off %d times because of the database, the last time with: %s", n, putOff.Message)
+	counted.Message = fmt.Sprintf("the attempt was put off %d times because of the database, the last time with: %s", n, message)
 	return counted
 }

@@ -14,33 +14,15 @@ const (
 	checkWaitsAgain = 50 * time.Millisecond
 )
 
-// waits releases jobs that wait for nothing any more, for as long as the engine lives.
-type waits struct {
-	// look has a token when something may have been put on record.
-	look chan struct{}
-	done chan struct{}
-}
-
-// startWaits begins to release jobs; a kind whose jobs wait for nothing has none.
-func (e *Engine) startWaits() {
-	if e.kind.Name() != store.Jobs.Name {
-		return
-	}
-	e.waits.done = make(chan struct{})
-	go func() {
-		defer close(e.waits.done)
-		e.checkWaits()
-	}()
-}
-
 // lookAtWaits says that something may have been put on record about jobs that wait.
 func (e *Engine) lookAtWaits() {
 	select {
-	case e.waits.look <- struct{}{}:
+	case e.looks <- struct{}{}:
 	default:
 	}
 }
 
+// checkWaits releases jobs that wait for nothing any more, for as long as the engine lives.
 func (e *Engine) checkWaits() {
 	failing := false
 	for e.life.Err() == nil {
@@ -59,7 +41,7 @@ func (e *Engine) checkWaits() {
 		}
 		select {
 		case <-e.life.Done():
-		case <-e.waits.look:
+		case <-e.looks:
 		case <-time.After(checkWaitsEvery):
 		}
 	}

@@ -161,7 +161,7 @@ func TestTimesThatCannotBeReadAreRefused(t *testing.T) {
 		assert.Equal(t, "DB010", store.SQLState(err), stmt)
 	}
 	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'past', 1, '-infinity')`)
-	leased, err := b.store.Lease(t.Context(), b.turn("run/0/1"), 10)
+	leased, err := b.store.LeaseFor(t.Context(), b.turn("run/0/1"), 10, nil)
 	require.NoError(t, err)
 	assert.Len(t, leased.Jobs, 2, "what is due since ever is due")
 }

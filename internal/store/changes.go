@@ -44,12 +44,12 @@ const (
 )
 
 // Observe has f told, after each commit, of the changes that the results of methods count at most. Call it before the store is used; f must not block.
-func (s *Store) Observe(f func([]Change)) { s.observe = f }
+func (b *base) Observe(f func([]Change)) { b.observe = f }
 
 // changed tells of committed changes.
-func (s *Store) changed(all []Change) {
-	if s.observe != nil && len(all) > 0 {
-		s.observe(all)
+func (b *base) changed(all []Change) {
+	if b.observe != nil && len(all) > 0 {
+		b.observe(all)
 	}
 }
 

@@ -37,7 +37,7 @@ SELECT a.attempt, a.outcome::text, a.worker, a.turn_id, a.workflow_run_id, EXIST
 func (b *recentBundle) leaseJobs(turn store.Turn) []store.Job {
 	b.t.Helper()
 	turn.Begins = true
-	leased, err := b.jobs.Lease(b.t.Context(), turn, 10)
+	leased, err := b.jobs.LeaseFor(b.t.Context(), turn, 10, nil)
 	require.NoError(b.t, err)
 	return leased.Jobs
 }

@@ -52,7 +52,7 @@ func (b *bundle) turn(id string) store.Turn {
 
 func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
 	b.t.Helper()
-	leased, err := b.store.Lease(b.t.Context(), turn, limit)
+	leased, err := b.store.LeaseFor(b.t.Context(), turn, limit, nil)
 	require.NoError(b.t, err)
 	return leased.Jobs
 }
@@ -190,7 +190,7 @@ func TestPlanOfTheLease(t *testing.T) {
 			require.NoError(t, err)
 			defer pool.Close()
 			// What the store sends is what is explained.
-			_, err = store.New(pool).Lease(t.Context(), b.turn("run/0/1"), 1)
+			_, err = store.New(pool).LeaseFor(t.Context(), b.turn("run/0/1"), 1, nil)
 			require.NoError(t, err)
 			if due > 0 {
 				got.lease.ask(50)
@@ -219,7 +219,7 @@ SELECT 'org_' || i % 10, 'noop', '{}', clock_timestamp() - interval '1 second' F
 	require.NoError(t, err)
 	defer pool.Close()
 	s := store.NewQueue(pool, store.Jobs)
-	_, err = s.Lease(t.Context(), b.turn("run/0/1"), 20)
+	_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 20, nil)
 	require.NoError(t, err)
 	b.assertByIndex(got.lease, "jobs_due")
 
@@ -339,7 +339,7 @@ func TestPlanBesideDeadRows(t *testing.T) {
 				assert.Len(t, jobs, 20)
 				return err
 			}))
-			_, err = s.Lease(t.Context(), b.turn("run/0/1"), 10)
+			_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 10, nil)
 			require.NoError(t, err)
 			b.assertByIndexes(got.pick, name+"_due")
 			b.assertByIndexes(got.lease, name+"_due")

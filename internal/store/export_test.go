@@ -50,6 +50,11 @@ func (p *Pick) Recently(since time.Duration) bool {
 	return p.recent != nil
 }
 
+// Pick is PickTypes of every type.
+func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
+	return s.PickTypes(ctx, limit, func(string) bool { return true }, nil)
+}
+
 // MostRecent is how many jobs a recent pick takes.
 const MostRecent = mostRecent
 

@@ -8,7 +8,7 @@ import (
 
 // Pick is jobs that one transaction is about to lock, work and complete, without a lease: while it lasts no other transaction can
 // have them, and when it fails they are as they were. That halves what a job costs, but it is for jobs that are worked in
-// milliseconds: a worker that dies leaves nothing but the mark of its lock on the rows (Job.Dropped).
+// milliseconds: a worker that dies leaves nothing but the mark of its lock on the rows (Job.Dropped). It belongs to one goroutine.
 type Pick struct {
 	store *Store
 	limit int
@@ -22,19 +22,14 @@ type Pick struct {
 	recent *recent
 	// Outlook is of a pick that is empty.
 	Outlook
-	// Capped says that organizations have work whose jobs in flight are counted: those are to be leased.
+	// Capped says that jobs are due which are counted towards a cap or a limit: those are to be leased.
 	Capped bool
 	// Others says that jobs of other types are due as well: all are to be leased.
 	Others bool
 }
 
-// Pick chooses where the next jobs are to be taken from, as Lease does.
-func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
-	return s.PickTypes(ctx, limit, func(string) bool { return true }, nil)
-}
-
-// PickTypes is Pick for jobs of the types that may be picked, if no others are due for which there is room. The room of what is picked is
-// reserved until Lock, and after it for what Lock returns.
+// PickTypes chooses where the next jobs are to be taken from, as LeaseFor does, of the types that may be picked, if no others are due for which there
+// is room. The room of what is picked is reserved until Lock, and after it for what Lock returns.
 func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room Room) (*Pick, error) {
 	p := &Pick{store: s, limit: limit, room: room, may: may}
 	var err error
@@ -82,8 +77,8 @@ const droppedColumn = `CASE WHEN q.xmax = '0'::xid THEN false
                    WHEN (x.own - q.xmax::text::bigint) & 4294967295 NOT BETWEEN 1 AND least(x.own - 3, 2147483647) THEN false
                    ELSE coalesce(pg_xact_status((x.own - ((x.own - q.xmax::text::bigint) & 4294967295))::text::xid8) = 'aborted', false) END`
 
-// Lock locks the jobs, in the transaction of InTx that works and completes them. Their Attempt and StartedAt are those of the attempt
-// that begins now.
+// Lock locks the jobs, in the transaction of InTx that works and completes them, and returns them in the order of their turns. Their Attempt and
+// StartedAt are those of the attempt that begins now.
 //
 // Where the chosen partitions have given their rows already it goes on with others, as long as there are some. Their bounds are those of a
 // lease (leaseStmt).

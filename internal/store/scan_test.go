@@ -39,7 +39,7 @@ SELECT 'later_' || o, 'doc_' || i, 1, at, at
 func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (scans int, job store.Job) {
 	b.t.Helper()
 	for scans = 1; ; scans++ {
-		leased, err := s.Lease(b.t.Context(), turn, 1)
+		leased, err := s.LeaseFor(b.t.Context(), turn, 1, nil)
 		require.NoError(b.t, err)
 		if len(leased.Jobs) > 0 {
 			return scans, leased.Jobs[0]
@@ -59,7 +59,7 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	turn := b.turn("run/0/1")
 	// The worker has seen all partitions before.
 	for {
-		leased, err := s.Lease(t.Context(), turn, 10)
+		leased, err := s.LeaseFor(t.Context(), turn, 10, nil)
 		require.NoError(t, err)
 		require.Empty(t, leased.Jobs)
 		if leased.Again == 0 {
@@ -92,7 +92,7 @@ func TestScanGoesOnWhereItEnded(t *testing.T) {
 	b.later(3000, 1)
 	s, got := b.traced()
 	turn := b.turn("run/0/1")
-	leased, err := s.Lease(t.Context(), turn, 10)
+	leased, err := s.LeaseFor(t.Context(), turn, 10, nil)
 	require.NoError(t, err)
 	require.Empty(t, leased.Jobs)
 	require.Positive(t, leased.Again, "one scan is not enough for all partitions")

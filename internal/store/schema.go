@@ -39,13 +39,13 @@ type guard struct {
 }
 
 // GuardSchema has verify called before the store works, and whenever the schema was replaced. Call it before the store is used.
-func (s *Store) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
-	s.guard.verify, s.guard.log = verify, log
+func (b *base) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
+	b.guard.verify, b.guard.log = verify, log
 }
 
 // ready returns what a transaction selects when it begins, or "" where there is no guard, or fails with ErrSchemaMismatch.
-func (s *Store) ready(ctx context.Context) (require string, err error) {
-	g := &s.guard
+func (b *base) ready(ctx context.Context) (require string, err error) {
+	g := &b.guard
 	if g.verify == nil {
 		return "", nil
 	}
@@ -60,11 +60,11 @@ func (s *Store) ready(ctx context.Context) (require string, err error) {
 	if g.last != nil && time.Since(g.tried) < verifyEvery {
 		return "", g.last
 	}
-	verified, err := s.verifySchema(ctx)
+	verified, err := b.verifySchema(ctx)
 	switch {
 	case err == nil:
 		if g.last != nil {
-			g.log.Info("the database's schema fits again; the worker goes on", "queue", s.kind.Name)
+			g.log.Info("the database's schema fits again; the worker goes on", "queue", b.kind.Name)
 		}
 		g.last = nil
 		g.require.Store(&verified)
@@ -72,7 +72,7 @@ func (s *Store) ready(ctx context.Context) (require string, err error) {
 	case ctx.Err() != nil || IsTransient(err):
 		return "", err
 	case g.last == nil:
-		g.log.Warn("the worker pauses until the database's schema fits; no job is charged", "queue", s.kind.Name, "error", err)
+		g.log.Warn("the worker pauses until the database's schema fits; no job is charged", "queue", b.kind.Name, "error", err)
 	}
 	g.tried = time.Now()
 	g.last = fmt.Errorf("%w: %w", ErrSchemaMismatch, err)
@@ -81,29 +81,29 @@ func (s *Store) ready(ctx context.Context) (require string, err error) {
 
 // verifySchema verifies the schema and returns the call that requires the queue's table as it is now: another table of its
 // name makes it fail. The table is looked up first, so that one which replaces it meanwhile is noticed.
-func (s *Store) verifySchema(ctx context.Context) (string, error) {
+func (b *base) verifySchema(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	var table *uint32
-	name := s.kind.table
-	if err := s.pool.QueryRow(ctx, `SELECT to_regclass($1::text)::oid`, name).Scan(&table); err != nil {
+	name := b.kind.table
+	if err := b.pool.QueryRow(ctx, `SELECT to_regclass($1::text)::oid`, name).Scan(&table); err != nil {
 		return "", err
 	}
-	if err := s.guard.verify(ctx); err != nil {
+	if err := b.guard.verify(ctx); err != nil {
 		return "", err
 	}
 	if table == nil {
 		return "", fmt.Errorf("there is no table %s", name)
 	}
-	if err := s.verifyRights(ctx); err != nil {
+	if err := b.verifyRights(ctx); err != nil {
 		return "", err
 	}
-	require := cmp.Or(s.kind.require, "daybook.require_table")
+	require := cmp.Or(b.kind.require, "daybook.require_table")
 	return require + `('` + name + `', ` + strconv.FormatUint(uint64(*table), 10) + `)`, nil
 }
 
 // verifyRights returns an error when the worker's role lacks rights that it had when the worker started. It is called with mu held.
-func (s *Store) verifyRights(ctx context.Context) error {
+func (b *base) verifyRights(ctx context.Context) error {
 	const stmt = `
 SELECT 'USAGE on schema ' || n.nspname, has_schema_privilege(n.oid, 'USAGE') FROM pg_namespace n WHERE n.nspname IN ('daybook', 'queues')
 UNION ALL
@@ -120,29 +120,29 @@ SELECT 'EXECUTE on ' || n.nspname || '.' || p.proname || '(' || pg_get_function_
 	rights := map[string]bool{}
 	var right string
 	var has bool
-	err := Each(ctx, s.pool, []any{&right, &has}, func() error {
-		if rights[right] = has; !has && s.guard.rights[right] {
+	err := Each(ctx, b.pool, []any{&right, &has}, func() error {
+		if rights[right] = has; !has && b.guard.rights[right] {
 			return fmt.Errorf("the role of the worker lacks %s, which it had before: grant it", right)
 		}
 		return nil
 	}, stmt)
-	if err == nil && s.guard.rights == nil {
-		s.guard.rights = rights
+	if err == nil && b.guard.rights == nil {
+		b.guard.rights = rights
 	}
 	return err
 }
 
 // suspect has the schema verified again after an error that may be a sign that it was replaced, and returns ErrSchemaMismatch if it
 // does not fit.
-func (s *Store) suspect(ctx context.Context, err error) error {
-	if err == nil || s.guard.verify == nil || errors.Is(err, ErrSchemaMismatch) || !mayBeReplaced(err) {
+func (b *base) suspect(ctx context.Context, err error) error {
+	if err == nil || b.guard.verify == nil || errors.Is(err, ErrSchemaMismatch) || !mayBeReplaced(err) {
 		return err
 	}
-	s.guard.require.Store(nil)
+	b.guard.require.Store(nil)
 	if SQLState(err) == stateTableReplaced || isConnectError(err) {
 		return err
 	}
-	if _, mismatch := s.ready(ctx); errors.Is(mismatch, ErrSchemaMismatch) {
+	if _, mismatch := b.ready(ctx); errors.Is(mismatch, ErrSchemaMismatch) {
 		return fmt.Errorf("%w (%w)", mismatch, err)
 	}
 	return err

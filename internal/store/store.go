@@ -26,13 +26,20 @@ type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// base is what every kind of queue has for its worker: transactions on a pool, and what becomes known of the schema and of jobs.
+type base struct {
+	pool *pgxpool.Pool
+	kind *Kind
+	// guard keeps the worker from a schema that is not this program's.
+	guard guard
+	// observe is told of changes; nil: nothing is.
+	observe func([]Change)
+}
+
 // Store runs the worker's statements on a pool.
 type Store struct {
-	pool    *pgxpool.Pool
-	kind    *Kind
+	base
 	cursors *cursors
-	// guard keeps the store from a schema that is not this program's.
-	guard guard
 	// scanning is held by the goroutine that scans for work; scans are its own.
 	scanning sync.Mutex
 	scans    scans
@@ -41,8 +48,6 @@ type Store struct {
 	recentPicks recentPicks
 	holds       holds
 	doubts      doubts
-	// observe is told of changes; nil: nothing is.
-	observe func([]Change)
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads
@@ -51,14 +56,14 @@ func New(pool *pgxpool.Pool) *Store { return NewQueue(pool, Accounting) }
 
 // NewQueue returns a store of a kind of queue.
 func NewQueue(pool *pgxpool.Pool, kind *Kind) *Store {
-	return &Store{pool: pool, kind: kind, cursors: newCursors()}
+	return &Store{base: base{pool: pool, kind: kind}, cursors: newCursors()}
 }
 
 // Kind returns the kind of queue that the store was made for.
 func (s *Store) Kind() *Kind { return s.kind }
 
 // Pool returns the pool that the store was made with.
-func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+func (b *base) Pool() *pgxpool.Pool { return b.pool }
 
 // Turn is who leases: one bounded pass of a lane.
 type Turn struct {
@@ -85,7 +90,7 @@ func (t Turn) Detach() Turn {
 	return t
 }
 
-// Args adds the turn and its fence to the arguments of a statement.
+// args adds the turn and its fence to the arguments of a statement.
 func (t Turn) args(a Args) Args {
 	a["turn"], a["fence"] = t.ID, t.Fence
 	return a
@@ -110,19 +115,22 @@ const statementLimit = 30 * time.Second
 // LeaseLimit is the time after which a statement that leases has ended, also when its caller does not know how it ended.
 const LeaseLimit = 10 * time.Second
 
+// TableLockModes are those of a lock on a whole table that keep others from writing it.
+var TableLockModes = []string{"ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"}
+
 // Answers reports whether the database answers on a connection of the pool and can be written, and no session has locked the kind's table against
 // those that write.
-func (s *Store) Answers(ctx context.Context) bool {
+func (b *base) Answers(ctx context.Context) bool {
 	const stmt = `
 SELECT current_setting('transaction_read_only')::boolean, EXISTS (
     SELECT FROM pg_locks WHERE relation = to_regclass($1) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-       AND granted AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))`
+       AND granted AND mode = ANY ($2))`
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var readOnly, locked bool
-	err := s.pool.QueryRow(ctx, stmt, s.kind.table).Scan(&readOnly, &locked)
+	err := b.pool.QueryRow(ctx, stmt, b.kind.table, TableLockModes).Scan(&readOnly, &locked)
 	if readOnly {
-		s.pool.Reset() // see leaveReadOnly
+		b.pool.Reset() // see leaveReadOnly
 	}
 	return err == nil && !readOnly && !locked
 }

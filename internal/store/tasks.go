@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,7 @@ var taskQueue = &Kind{Name: "tasks", table: "queues.open_task", channel: "dayboo
 // TaskQueue is the queue of tasks as a worker sees it: by functions of schema queues alone, which its role may call. A Job of it has ID (the
 // task's number), Type, Payload, EnqueuedAt, Attempt, StartedAt and Reclaims. engine.Tasks makes the port of it.
 type TaskQueue struct {
-	store *Store
+	base
 	// types are those that the worker has processors for, in the order of their names.
 	types []string
 	// turn counts the calls that lease: each begins with another type.
@@ -29,48 +28,22 @@ type TaskQueue struct {
 }
 
 // NewTaskQueue returns the queue of tasks on pool, which stays the caller's to close, for a worker that has processors for the types. Its role is
-// the schema's owner, worker_service_user, or one that has the same rights.
+// the schema's owner, worker_service_user, or one that has the same rights. It cannot verify the schema: what GuardSchema is given uses another connection.
 func NewTaskQueue(pool *pgxpool.Pool, types ...string) *TaskQueue {
-	return &TaskQueue{store: NewQueue(pool, taskQueue), types: types}
+	return &TaskQueue{base: base{pool: pool, kind: taskQueue}, types: types}
 }
 
 // Name is the kind's.
 func (*TaskQueue) Name() string { return taskQueue.Name }
 
-// Pool returns the pool that the queue was made with.
-func (q *TaskQueue) Pool() *pgxpool.Pool { return q.store.Pool() }
-
-// GuardSchema is Store.GuardSchema. The role of tasks cannot verify the schema: verify uses another connection.
-func (q *TaskQueue) GuardSchema(verify func(ctx context.Context) error, log *slog.Logger) {
-	q.store.GuardSchema(verify, log)
-}
-
-// NewWaker returns a waker that tells waiters of tasks.
-func (q *TaskQueue) NewWaker(interval time.Duration, log *slog.Logger) *Waker {
-	return NewWaker(q.store.pool, taskQueue, interval, log)
-}
-
-// Answers is Store.Answers.
-func (q *TaskQueue) Answers(ctx context.Context) bool { return q.store.Answers(ctx) }
-
-// InTx is Store.InTx.
-func (q *TaskQueue) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return q.store.InTx(ctx, f)
-}
-
-// InTxWaiting is Store.InTxWaiting.
-func (q *TaskQueue) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
-	return q.store.InTxWaiting(ctx, wait, f)
-}
-
 // NextFence draws the next fence. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants.
 func (q *TaskQueue) NextFence(ctx context.Context) (int64, error) {
-	if _, err := q.store.ready(ctx); err != nil {
+	if _, err := q.ready(ctx); err != nil {
 		return 0, err
 	}
 	fences, err := askTasks(ctx, q, pgx.RowTo[int64], `SELECT queues.next_fence()`)
 	if err != nil {
-		return 0, Wrap("draw a fence", q.store.suspect(ctx, err))
+		return 0, Wrap("draw a fence", q.suspect(ctx, err))
 	}
 	return fences[0], nil
 }
@@ -91,7 +64,7 @@ func askTasksWithin[T any](ctx context.Context, q *TaskQueue, limit time.Duratio
 		batch.Queue(readCommitted)
 		batch.Queue(taskLimits, strconv.FormatInt(limit.Milliseconds(), 10))
 		batch.Queue(stmt, args...)
-		rows, err := lastRows(ctx, q.store.pool, batch, scan)
+		rows, err := lastRows(ctx, q.pool, batch, scan)
 		if try > 0 || !isStalePlan(err) {
 			return rows, err
 		}

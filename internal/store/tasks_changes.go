@@ -2,9 +2,6 @@ package store
 
 import "github.com/daybook-dev/daybook/models"
 
-// Observe is Store.Observe.
-func (q *TaskQueue) Observe(f func([]Change)) { q.store.Observe(f) }
-
 // endedTask is a task whose lease was ended by another one than its holder. Lost: it was being worked; Failed: for the last time.
 type endedTask struct {
 	ID      string `json:"id"`
@@ -18,7 +15,7 @@ type endedTask struct {
 
 // reclaimed tells of tasks whose leases were ended.
 func (q *TaskQueue) reclaimed(gone []endedTask) {
-	if q.store.observe == nil {
+	if q.observe == nil {
 		return
 	}
 	var all []Change
@@ -30,5 +27,5 @@ func (q *TaskQueue) reclaimed(gone []endedTask) {
 		c := Change{Job: Job{ID: t.ID, Type: t.Type, Attempt: t.Attempt}, Worker: t.Worker, Turn: t.Turn}
 		all = append(all, c.ended(ChangeReclaimed, t.Lost, state, models.CodeWorkerLost)...)
 	}
-	q.store.changed(all)
+	q.changed(all)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 	if err != nil {
 		// What was leased all the same is found by the turn's next reclaim.
 		q.leave(room, types, rooms, nil)
-		return got, Wrap("lease tasks", q.store.suspect(ctx, err))
+		return got, Wrap("lease tasks", q.suspect(ctx, err))
 	}
 	got.Jobs = jobs
 	q.reclaimed(gone)
@@ -125,13 +126,11 @@ func (q *TaskQueue) HasLeft(ctx context.Context) (bool, error) {
 func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ time.Duration) (Renewed, error) {
 	const stmt = `SELECT task_id, missed FROM queues.renew_tasks_of_turn($1, $2, $3)`
 	var r Renewed
-	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
-		var id int64
-		var missed bool
-		err := row.Scan(&id, &missed)
+	var id int64
+	var missed bool
+	_, err := askTasks(ctx, q, eachRow([]any{&id, &missed}, func() {
 		r.Held, r.Missed = append(r.Held, strconv.FormatInt(id, 10)), r.Missed || missed
-		return struct{}{}, err
-	}, stmt, turn.ID, turn.Fence, taskNumbers(overdue))
+	}), stmt, turn.ID, turn.Fence, taskNumbers(overdue))
 	return r, Wrap("renew the leases of tasks", err)
 }
 
@@ -157,17 +156,15 @@ func (q *TaskQueue) MarkWaiting(ctx context.Context, turn Turn, ids []string) er
 func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
 	const stmt = `SELECT task_id, begun FROM queues.begin_tasks($1, $2, $3)`
 	var b Begun
-	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
-		var n int64
-		var begun bool
-		err := row.Scan(&n, &begun)
+	var n int64
+	var begun bool
+	_, err := askTasks(ctx, q, eachRow([]any{&n, &begun}, func() {
 		if id := strconv.FormatInt(n, 10); begun {
 			b.Working = append(b.Working, id)
 		} else {
 			b.Held = append(b.Held, id)
 		}
-		return struct{}{}, err
-	}, stmt, turn.ID, turn.Fence, taskNumbers(ids))
+	}), stmt, turn.ID, turn.Fence, taskNumbers(ids))
 	return b, Wrap("begin tasks", err)
 }
 
@@ -194,7 +191,7 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 	if err != nil {
 		return 0, Wrap("give tasks back", err)
 	}
-	q.store.changed(back)
+	q.changed(back)
 	return len(back), nil
 }
 
@@ -205,10 +202,6 @@ func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, 
 SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed,
        coalesce(ready_at, 'epoch'), coalesce(was_worker, ''), coalesce(was_turn, ''), coalesce(traceparent, '')
   FROM queues.reclaim_tasks_of_turns(@turn, @fence, @first, @worker, @detached, @from, @crashed)`
-	first := turn.FirstFence
-	if first == 0 {
-		first = turn.Fence
-	}
 	var t ReclaimedTurns
 	var gone []endedTask
 	received := time.Now()
@@ -234,9 +227,9 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 			t.Jobs = append(t.Jobs, j)
 		}
 		return struct{}{}, err
-	}, stmt, turn.args(Args{"first": first, "worker": turn.Worker, "detached": turn.Detached, "from": from, "crashed": crashed}))
+	}, stmt, turn.args(Args{"first": cmp.Or(turn.FirstFence, turn.Fence), "worker": turn.Worker, "detached": turn.Detached, "from": from, "crashed": crashed}))
 	if err != nil {
-		return ReclaimedTurns{}, Wrap("reclaim tasks", q.store.suspect(ctx, err))
+		return ReclaimedTurns{}, Wrap("reclaim tasks", q.suspect(ctx, err))
 	}
 	q.reclaimed(gone)
 	return t, nil

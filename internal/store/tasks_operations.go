@@ -103,7 +103,7 @@ func (tasksQueue) reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Recla
 	queue := NewTaskQueue(pool)
 	for {
 		got, err := queue.ReclaimExpired(ctx)
-		all.Jobs, all.Lost, all.Failed = all.Jobs+got.Jobs, all.Lost+got.Lost, all.Failed+got.Failed
+		all.Add(got)
 		if err != nil || got.Jobs < reclaimedAtOnce {
 			return all, err
 		}

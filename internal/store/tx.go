@@ -41,14 +41,14 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 // InTx is Begin on the store's pool, in a session that ends when it idles in the transaction for ten seconds: a worker that
 // sleeps keeps nothing locked. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants. The transaction begins with its
 // first statement, in the same round trip (transaction).
-func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return s.InTxWaiting(ctx, 0, f)
+func (b *base) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return b.InTxWaiting(ctx, 0, f)
 }
 
 // InTxWaiting is InTx for a transaction in which no statement waits longer than wait for a lock: then IsLockTimeout holds for
 // its error. 0 is any time.
-func (s *Store) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
-	require, err := s.ready(ctx)
+func (b *base) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
+	require, err := b.ready(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func (s *Store) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx p
 	if wait > 0 {
 		limit = max(wait.Milliseconds(), 1)
 	}
-	err = s.transact(ctx, &transaction{limit: strconv.FormatInt(limit, 10), require: require}, f)
-	return s.suspect(ctx, leaveReadOnly(s.pool, err))
+	err = b.transact(ctx, &transaction{limit: strconv.FormatInt(limit, 10), require: require}, f)
+	return b.suspect(ctx, leaveReadOnly(b.pool, err))
 }
 
 // transact runs f in a transaction. It commits it, unless f has (CompleteAndCommit), or rolls it back when f fails.
-func (s *Store) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx) error) error {
-	conn, err := s.pool.Acquire(ctx)
+func (b *base) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx) error) error {
+	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -57,10 +57,13 @@ type Waker struct {
 	done   chan struct{}
 }
 
-// NewWaker returns a waker that connects, when a waiter first waits, as pool does. interval is the pause between two scans while the waiters
-// find work all the time. Close it.
-func NewWaker(pool *pgxpool.Pool, kind *Kind, interval time.Duration, log *slog.Logger) *Waker {
-	return &Waker{config: pool.Config(), kind: kind, interval: max(interval, leastPoll), log: log, subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{})}
+// NewWaker returns a waker of the queue that connects, when a waiter first waits, as the pool does. interval is the pause between two scans while the
+// waiters find work all the time. Close it.
+func (b *base) NewWaker(interval time.Duration, log *slog.Logger) *Waker {
+	return &Waker{
+		config: b.pool.Config(), kind: b.kind, interval: max(interval, leastPoll), log: log,
+		subs: map[*Subscription]struct{}{}, changed: make(chan struct{}), done: make(chan struct{}),
+	}
 }
 
 // Subscription is one waiter. C receives when the queue is worth a scan; tokens coalesce.
@@ -91,9 +94,6 @@ func (w *Waker) Subscribe(urgent bool) *Subscription {
 	return s
 }
 
-// Tokens is C, to be read.
-func (s *Subscription) Tokens() <-chan struct{} { return s.C }
-
 // Close stops waiting. Another waiter is told to scan, a moment later: this one may have taken a token and not scanned.
 func (s *Subscription) Close() {
 	defer s.waker.Remind()
@@ -116,14 +116,11 @@ func (s *Subscription) signal() {
 // Close ends the waker and its connection.
 func (w *Waker) Close() {
 	w.mu.Lock()
-	started := w.started
 	w.started = true
+	cancel := w.cancel
 	w.mu.Unlock()
-	if !started {
-		return
-	}
-	if w.cancel != nil {
-		w.cancel()
+	if cancel != nil {
+		cancel()
 		<-w.done
 	}
 }

@@ -21,7 +21,7 @@ const wakeLimit = 20 * time.Second
 
 func (b *bundle) waker() *store.Waker {
 	b.t.Helper()
-	w := store.NewWaker(b.Pool, store.Accounting, 5*time.Millisecond, slog.New(slog.DiscardHandler))
+	w := store.New(b.Pool).NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
 	return w
 }
@@ -79,7 +79,7 @@ func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
 	for {
-		leased, err := s.Lease(ctx, turn, 1)
+		leased, err := s.LeaseFor(ctx, turn, 1, nil)
 		if err != nil || len(leased.Jobs) > 0 {
 			return len(leased.Jobs) > 0, err
 		}
@@ -106,7 +106,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.trials(120, level, func() (*store.Waker, func()) {
-				w := store.NewWaker(b.Pool, store.Accounting, 5*time.Millisecond, slog.New(slog.DiscardHandler))
+				w := store.New(b.Pool).NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
 				return w, w.Close
 			})
 		})
@@ -118,7 +118,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 			defer other.Close()
 			b.waitsNow(other)
 			b.trials(120, level, func() (*store.Waker, func()) {
-				w := store.NewWaker(b.Pool, store.Accounting, 5*time.Millisecond, slog.New(slog.DiscardHandler))
+				w := store.New(b.Pool).NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
 				return w, w.Close
 			})
 		})

@@ -37,9 +37,9 @@ func (b *bundle) jobType() string {
 }
 
 // pick picks up to limit jobs, as soon as some are found.
-func (b *bundle) pick(kind engine.Kind, limit int, jobType string) engine.Pick {
+func (b *bundle) pick(kind engine.Kind, limit int, jobType string) *store.Pick {
 	b.t.Helper()
-	var pick engine.Pick
+	var pick *store.Pick
 	b.eventually(func() bool {
 		var err error
 		pick, err = kind.PickTypes(b.t.Context(), limit, func(t string) bool { return t == jobType }, nil)
@@ -225,7 +225,7 @@ func pickCounted(b *bundle) {
 		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, nil)
 		require.NoError(b.t, err)
 		require.True(b.t, pick.Empty())
-		return pick.Counted()
+		return pick.Capped
 	}, "it is said that what is due is counted")
 	assert.Len(b.t, b.lease(b.turn("run/0/1"), 10), limit)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // wakerContracts are about how a process learns of new work.
@@ -23,7 +23,7 @@ var wakerContracts = []contract{
 // wakeLimit is far below a poll interval, and far above what a wake-up takes.
 const wakeLimit = 20 * time.Second
 
-func (b *bundle) waker() engine.Waker {
+func (b *bundle) waker() *store.Waker {
 	b.t.Helper()
 	w := b.kind.NewWaker(5*time.Millisecond, slog.New(slog.DiscardHandler))
 	b.t.Cleanup(w.Close)
@@ -32,7 +32,7 @@ func (b *bundle) waker() engine.Waker {
 
 // waits does what a fetch does: it looks, waits, and looks again, also when the outlook says that what it could not afford to read may be due. It returns the id of the
 // first job that it leases.
-func (b *bundle) waits(w engine.Waker) (string, error) {
+func (b *bundle) waits(w *store.Waker) (string, error) {
 	turn := b.turn("run/0/1")
 	waiter := w.Subscribe(false)
 	defer waiter.Close()
@@ -48,7 +48,7 @@ func (b *bundle) waits(w engine.Waker) (string, error) {
 			again = time.After(leased.Again)
 		}
 		select {
-		case <-waiter.Tokens():
+		case <-waiter.C:
 		case <-again:
 		case <-limit.C:
 			return "", nil
@@ -100,7 +100,7 @@ func reminding(b *bundle) {
 	defer waiter.Close()
 	w.Remind()
 	select {
-	case <-waiter.Tokens():
+	case <-waiter.C:
 	case <-time.After(wakeLimit):
 		assert.Fail(b.t, "no wake-up")
 	}

@@ -65,7 +65,7 @@ SELECT CASE WHEN n.nspname = 'queues' THEN 'tasks' WHEN c.relname = 'jobs' THEN 
  CROSS JOIN LATERAL (SELECT count(*) AS waiting, min(b.waitstart) AS since
                        FROM pg_locks b
                       WHERE NOT b.granted AND b.locktype = 'relation' AND b.database = l.database AND b.relation = l.relation) w
- WHERE l.locktype = 'relation' AND l.granted AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+ WHERE l.locktype = 'relation' AND l.granted AND l.mode = ANY ($2)
    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
    AND a.backend_type IS DISTINCT FROM 'autovacuum worker'
  GROUP BY 1, l.pid
@@ -77,6 +77,6 @@ HAVING coalesce(min(a.xact_start), min(w.since)) < clock_timestamp() - make_inte
 		err = row.Scan(&t.Kind, &t.Table, &t.Tables, &t.PID, &t.User, &t.Application, &t.State, &t.Query, &since, &t.Waiting)
 		t.Since = store.Value(since)
 		return t, err
-	}, stmt, lastsFrom.Seconds())
+	}, stmt, lastsFrom.Seconds(), store.TableLockModes)
 	return list, store.Wrap("look for locked tables", err)
 }
