@@ -102,21 +102,31 @@ func TestACallbackThatComesAtOnce(t *testing.T) {
 	}
 }
 
-// Without an answer the job is worked at the deadline; an answer that comes then is refused.
+// Without an answer the job is worked at the deadline, by the workers of its fleet; an answer that comes then is refused.
 func TestACallbackThatDoesNotCome(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	var token string
-	b.approval(time.Hour, func(_ context.Context, sent string) error {
-		token = sent
-		return nil
-	})
-	id := b.enqueue(greet{}, queue.JobOptions{})
-	drained := queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{Advance: 2 * time.Hour})
-	drained.RequireCompleted(t)
-	assert.Equal(t, `"expired"`, b.row(id).Result)
-	_, err := queue.CompleteCallback(t.Context(), b.Pool, token, map[string]int{})
-	assert.ErrorIs(t, err, queue.ErrCallbackExpired)
+	for _, fleet := range []string{"", "emails"} {
+		t.Run("fleet "+fleet, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			var token string
+			b.approval(time.Hour, func(_ context.Context, sent string) error {
+				token = sent
+				return nil
+			})
+			o := queue.JobOptions{}
+			if fleet != "" {
+				o.Queue = "letters"
+				require.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: o.Queue, Fleet: fleet}))
+			}
+			id := b.enqueue(greet{}, o)
+			drained := queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{Advance: 2 * time.Hour, Fleet: fleet})
+			drained.RequireCompleted(t)
+			assert.Equal(t, `"expired"`, b.row(id).Result)
+			_, err := queue.CompleteCallback(t.Context(), b.Pool, token, map[string]int{})
+			assert.ErrorIs(t, err, queue.ErrCallbackExpired)
+		})
+	}
 }
 
 // A bulk handler has no callbacks: no other transaction could see what it puts on record.

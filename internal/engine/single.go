@@ -68,12 +68,12 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		a = r.uncounted(work, j, a.Message, a)
 	}
 	var e ended
-	if a.Outcome != models.OutcomeCompleted || a.InTx == nil {
-		e = r.judged(work, c, j, a)
+	completes := a.Outcome == models.OutcomeCompleted
+	if !completes || a.InTx == nil {
+		if e = r.judged(work, c, j, a); e.closed || e.attempt.InTx == nil {
+			return e
+		}
 		a = e.attempt
-	}
-	if e.closed || a.InTx == nil {
-		return e
 	}
 	// The handler has returned: what takes time now is the database.
 	r.calls.spare(c)
@@ -86,7 +86,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	case err == nil:
 		r.tally.count(completed)
 		return ended{job: j, closed: true}
-	case a.Outcome != models.OutcomeCompleted:
+	case !completes:
 		return e
 	}
 	return r.judged(work, c, j, r.notCompleted(work, j, err))

@@ -275,7 +275,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	switch {
 	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
-	case k == Jobs && a.picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
+	case k.Name == Jobs.Name && a.picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
 		stmt = k.sql(completeKept)
 	}
 	batch.Queue(stmt, turn.args(Args{

@@ -117,7 +117,7 @@ UPDATE daybook.jobs q
  WHERE q.state = 'pending' AND q.ready_at > clock_timestamp()`
 	const callbacks = `UPDATE daybook.job_callbacks SET deadline = deadline - make_interval(secs => $1) WHERE called_at IS NULL`
 	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())
-	if err == nil && s.kind == Jobs {
+	if err == nil && s.kind.Name == Jobs.Name {
 		_, err = s.pool.Exec(ctx, callbacks, d.Seconds())
 	}
 	return Wrap("let time pass", err)
