@@ -93,7 +93,7 @@ var repository = sync.OnceValues(func() ([]file, error) {
 		}
 		name = filepath.ToSlash(name)
 		if d.IsDir() {
-			skip := name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" || name == "internal/words"
+			skip := name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "bin" || name == "internal/words"
 			if skip {
 				return filepath.SkipDir
 			}
