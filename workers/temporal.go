@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -23,7 +24,7 @@ var ErrTemporalRefuses = failure.New(failure.TemporalRefuses, "Temporal refuses 
 func (w *Worker) connect(
 	c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string, register func(worker.Worker),
 ) {
-	w.client = c
+	w.client, w.taskQueue = c, taskQueue
 	w.make = func() worker.Worker {
 		sdk := worker.New(c, taskQueue, worker.Options{
 			MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
@@ -52,6 +53,7 @@ func (w *Worker) start(ctx context.Context) (worker.Worker, error) {
 		if _, err := w.client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 			return err
 		}
+		w.loadTaskQueue(ctx)
 		sdk := w.make()
 		if err := sdk.Start(); err != nil {
 			return err
@@ -63,4 +65,22 @@ func (w *Worker) start(ctx context.Context) (worker.Worker, error) {
 		err = fmt.Errorf("%w: %w", ErrTemporalRefuses, err)
 	}
 	return started, err
+}
+
+// loadTimeout is how long Temporal may take to load a task queue. Without that the worker polls all the same.
+const loadTimeout = 5 * time.Second
+
+// loadTaskQueue has Temporal load all partitions of the task queue (four of each type, by default) before the first poll. After five minutes without a
+// poll it unloads a partition, with the tasks that wait there. A poll goes to one of them, and has the others loaded only if the first one was not: else what
+// waits in the others waits until a later poll comes there, and a poll that finds nothing takes a minute. So the first worker after such a pause would
+// wait for up to some minutes. To describe a task queue loads them all.
+func (w *Worker) loadTaskQueue(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	_, err := w.client.DescribeTaskQueueEnhanced(ctx, client.DescribeTaskQueueEnhancedOptions{
+		TaskQueue: w.taskQueue, TaskQueueTypes: []client.TaskQueueType{client.TaskQueueTypeWorkflow, client.TaskQueueTypeActivity}, ReportStats: true,
+	})
+	if err != nil && ctx.Err() == nil {
+		w.log.Debug("Temporal did not describe the task queue", "taskQueue", w.taskQueue, "error", err)
+	}
 }

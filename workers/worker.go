@@ -43,6 +43,8 @@ type Worker struct {
 	log    *slog.Logger
 	engine *engine.Engine
 	client client.Client
+	// taskQueue is Temporal's name of the task queue.
+	taskQueue string
 	// make makes the SDK's worker.
 	make  func() worker.Worker
 	fatal chan error
