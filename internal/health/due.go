@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -30,7 +31,7 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 	var total int64
 	for _, g := range groups {
 		total += g.Count
-		f := Finding{Kind: kind, Type: g.Type, OrgID: g.OrgID, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.ExampleOrg}
+		f := Finding{Kind: kind, Type: g.Type, OrgID: g.OrgID, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.ExampleOrg}
 		waits := p.clock().Sub(g.Since)
 		switch g.Reason {
 		case diagnosis.Paused:
@@ -106,7 +107,7 @@ func sumUp(found []Finding, codes ...Code) []Finding {
 }
 
 func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {
-	f.Severity, f.Since = Warning, moment(g.HeldSince)
+	f.Severity, f.Since = Warning, store.TimeOrNil(g.HeldSince)
 	since := ""
 	if !g.HeldSince.IsZero() {
 		since = ", since " + Age(p.clock().Sub(g.HeldSince))

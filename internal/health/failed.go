@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/redact"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -23,7 +24,7 @@ func (p *probe) failed(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, 
 	for _, g := range groups {
 		total += g.Count
 		f := Finding{
-			Code: FailedJobs, Severity: Warning, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
+			Code: FailedJobs, Severity: Warning, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
 		}
 		c := causeOf(kind, models.ErrorCode(g.Code))
 		if g.Code == string(models.CodeHandlerMissing) {
@@ -50,7 +51,7 @@ func (p *probe) retrying(ctx context.Context, tx pgx.Tx, kind string) ([]Finding
 	for _, g := range groups {
 		total += g.Count
 		f := Finding{
-			Code: RetryingJobs, Severity: Info, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: moment(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
+			Code: RetryingJobs, Severity: Info, Kind: kind, Type: g.Type, ErrorCode: g.Code, Count: g.Count, Since: store.TimeOrNil(g.Since), Example: g.ID, ExampleOrg: g.OrgID,
 		}
 		// A server that is down makes every job of a type fail, and wants seeing to before they are dead letters.
 		if g.Count >= manyRetries {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -19,7 +20,7 @@ func (p *probe) stale(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, e
 	if err != nil || s.Count == 0 {
 		return nil, err
 	}
-	f := Finding{Code: StaleLeases, Severity: Warning, Kind: kind, Count: s.Count, AtLeast: s.Count >= diagnosis.Most, Since: moment(s.Since)}
+	f := Finding{Code: StaleLeases, Severity: Warning, Kind: kind, Count: s.Count, AtLeast: s.Count >= diagnosis.Most, Since: store.TimeOrNil(s.Since)}
 	by := ""
 	if s.Worker != "" {
 		by = " of worker " + clip(s.Worker, 80)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -18,7 +19,7 @@ func (p *probe) standby(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
 	if err != nil || !s.Missing && s.Waiting == 0 {
 		return nil, err
 	}
-	f := Finding{Code: StandbyMissing, Severity: Critical, Count: s.Waiting, Since: moment(s.Since)}
+	f := Finding{Code: StandbyMissing, Severity: Critical, Count: s.Waiting, Since: store.TimeOrNil(s.Since)}
 	names := "synchronous_standby_names is " + clip(strconv.Quote(s.Names), 100)
 	f.Says = "Every commit waits for a synchronous standby, and none is connected (" + names + ")"
 	if !s.Missing {
@@ -47,7 +48,7 @@ func Locks(ctx context.Context, pool *pgxpool.Pool) []Finding {
 func (p *probe) locks(ctx context.Context, tx pgx.Tx) (found []Finding, err error) {
 	list, err := diagnosis.TableLocks(ctx, tx)
 	for _, l := range list {
-		f := Finding{Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: moment(l.Since), Example: strconv.Itoa(int(l.PID))}
+		f := Finding{Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: store.TimeOrNil(l.Since), Example: strconv.Itoa(int(l.PID))}
 		if s := p.severity(l.Kind); l.Kind != "" && s == Critical {
 			f.Severity = s
 		}

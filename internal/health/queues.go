@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -16,7 +17,7 @@ func (p *probe) queueFinding(f Finding, g diagnosis.Due, waits time.Duration) Fi
 	name := shell(f.Queue)
 	switch g.Reason {
 	case diagnosis.QueuePaused:
-		f.Code, f.Since = QueuePaused, moment(g.HeldSince)
+		f.Code, f.Since = QueuePaused, store.TimeOrNil(g.HeldSince)
 		f.Says = fmt.Sprintf("Queue %s is paused, since %s: %s, the oldest due for %s.", f.Queue, Age(p.clock().Sub(g.HeldSince)), waiting(f), Age(waits))
 		f.Todo = "Resume it when its jobs may be worked: `daybook queues resume " + name + "`."
 	case diagnosis.QueueUnworked:
@@ -52,7 +53,7 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 	for _, h := range held {
 		f := Finding{
 			Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: h.OrgID, Type: h.Type, ErrorCode: h.Code, Count: h.Waiting, AtLeast: h.Waiting >= diagnosis.HeldMost,
-			Since: moment(h.Since), Example: h.ID, ExampleOrg: h.OrgID,
+			Since: store.TimeOrNil(h.Since), Example: h.ID, ExampleOrg: h.OrgID,
 		}
 		wait := "1 job waits"
 		if h.Waiting != 1 {

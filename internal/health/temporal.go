@@ -265,11 +265,11 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 	s.RunID = info.GetExecution().GetRunId()
 	s.StartedAt, s.ClosedAt, s.Ended = nil, nil, ""
 	if t := info.GetStartTime(); t != nil {
-		s.StartedAt = moment(t.AsTime())
+		s.StartedAt = store.TimeOrNil(t.AsTime())
 	}
 	s.State, s.Ended = Ended, endWords[info.GetStatus()]
 	if t := info.GetCloseTime(); t != nil {
-		s.ClosedAt = moment(t.AsTime())
+		s.ClosedAt = store.TimeOrNil(t.AsTime())
 	}
 	if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		s.State = Running

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/diagnosis"
 )
 
@@ -44,7 +45,7 @@ func (p *probe) snapshots(ctx context.Context) (found []Finding, note string, er
 }
 
 func (p *probe) snapshotFinding(s diagnosis.Snapshot, dead int64) Finding {
-	f := Finding{Code: OldSnapshot, Severity: Info, Since: moment(s.Since), Count: dead, Example: s.Name}
+	f := Finding{Code: OldSnapshot, Severity: Info, Since: store.TimeOrNil(s.Since), Count: dead, Example: s.Name}
 	age := p.clock().Sub(s.Since)
 	if s.Since.IsZero() || age > snapshotWarns {
 		f.Severity = Warning

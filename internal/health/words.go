@@ -94,13 +94,6 @@ func clip(s string, n int) string {
 	return s
 }
 
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // whose says of a session what the role may see of it.
 func whose(user, application, state string) string {
 	var known []string

@@ -9,6 +9,8 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // The names of the checks of Temporal.
@@ -134,7 +136,7 @@ func (p *probe) failing(s WorkflowState) []Finding {
 	const fewAttempts = 3
 	var found []Finding
 	if t := s.Trouble; t != nil && p.clock().Sub(t.Since) > troubleFrom {
-		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Since: moment(t.Since)}
+		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Since: store.TimeOrNil(t.Since)}
 		if f.Severity == Info {
 			f.Severity = Warning
 		}
@@ -147,7 +149,7 @@ func (p *probe) failing(s WorkflowState) []Finding {
 		if r.Attempt <= fewAttempts {
 			continue
 		}
-		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Count: int64(r.Attempt), Since: moment(r.Since)}
+		f := Finding{Code: TurnsFailing, Severity: p.severity(s.Kind), Kind: s.Kind, Count: int64(r.Attempt), Since: store.TimeOrNil(r.Since)}
 		if f.Severity == Info {
 			f.Severity = Warning
 		}
@@ -173,7 +175,7 @@ func (p *probe) workers(s WorkflowState) []Finding {
 		f.Severity = Warning
 	}
 	if len(s.Workers) > 0 {
-		f.Since = moment(s.Workers[0].LastPoll)
+		f.Since = store.TimeOrNil(s.Workers[0].LastPoll)
 	}
 	switch {
 	case live > 0:
