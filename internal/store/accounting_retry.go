@@ -36,7 +36,7 @@ SELECT id
 }
 
 // MarkAccountingJobsPending asks for one more attempt at those of the jobs that are still meant, as MarkAccountingJobPending does for one, and returns how many it
-// asked for. Rows that another transaction holds locked are left out.
+// asked for. Rows that another transaction holds locked are left out. (As text, the state is not that of the index of failed jobs, which would be read whole.)
 func MarkAccountingJobsPending(ctx context.Context, q Querier, ids []string, f AccountingRetryFilter, delay time.Duration) (int, error) {
 	const stmt = `
 WITH matching AS MATERIALIZED (

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -16,33 +16,18 @@ import (
 // counted is a listing on one connection of its own, by whose statistics the rows are counted that it reads.
 type counted struct {
 	*jobsBundle
-	pool *pgxpool.Pool
+	reads func(table string) (all, sequential int64)
 }
 
 func setupCounted(t *testing.T) *counted {
 	t.Helper()
 	b := setupJobs(t)
-	config := b.Pool.Config().Copy()
-	config.MaxConns = 1
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool, reads := fixture.Reads(t, b.URL)
 	l, err := listing.New(pool)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	b.listing = l
-	return &counted{b, pool}
-}
-
-// reads returns how many rows were read until now of a table and its indexes, and how many of them by scans of the whole table.
-func (c *counted) reads(table string) (all, sequential int64) {
-	c.t.Helper()
-	_, err := c.pool.Exec(c.t.Context(), `SELECT pg_stat_force_next_flush()`)
-	require.NoError(c.t, err)
-	require.NoError(c.t, c.pool.QueryRow(c.t.Context(), `
-SELECT t.seq_tup_read + coalesce((SELECT sum(i.idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid), 0), t.seq_tup_read
-  FROM pg_stat_user_tables t WHERE t.relid = $1::regclass`, table).Scan(&all, &sequential))
-	return all, sequential
+	return &counted{b, reads}
 }
 
 // A page reads a bounded number of rows of a large table, and never all of it, however few rows match the filter.
