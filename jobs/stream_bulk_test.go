@@ -99,6 +99,29 @@ func TestBulkWithoutALease(t *testing.T) {
 	}
 }
 
+// TestBulkChangesTheRowsOfItsJobs: a handler changes the rows of its jobs in the transaction that has picked them, and they are completed there.
+func TestBulkChangesTheRowsOfItsJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const n = 600
+	var called atomic.Int32
+	direct := b.greetAll(jobs.Policy{}, func(ctx context.Context, c call) error {
+		called.Add(int32(len(c.jobs)))
+		for _, j := range c.jobs {
+			if _, err := c.tx.Exec(ctx, `UPDATE daybook.jobs SET priority = 3 WHERE id = $1`, j.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b.enqueueMany(n, "person ")
+	turn := b.linger(b.engine)
+	b.until(n, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND priority = 3`)
+	turn.end()
+	assert.Positive(t, direct.Load())
+	assert.EqualValues(t, n, called.Load(), "no call was made again under a lease")
+}
+
 // TestBulkWithoutALeaseLetsOthersPass never runs out of jobs of the bulk type before the one of another type is done.
 func TestBulkWithoutALeaseLetsOthersPass(t *testing.T) {
 	t.Parallel()

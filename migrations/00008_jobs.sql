@@ -132,7 +132,25 @@ BEGIN
         ELSE true END;
 END
 $$;
-ALTER TABLE daybook.jobs ADD CONSTRAINT sound CHECK (daybook.is_sound_job(jobs));
+
+-- The worker's completion is not checked, because that takes an eighth of the time of a job that does nothing: it alone gives a row a completed_fence. A
+-- row that has one is checked whenever it is changed, and when it is inserted.
+ALTER TABLE daybook.jobs ADD CONSTRAINT sound CHECK (completed_fence IS NOT NULL OR daybook.is_sound_job(jobs));
+
+CREATE FUNCTION daybook.check_completed_job() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM daybook.is_sound_job(NEW);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER completed_changed AFTER UPDATE ON daybook.jobs
+    FOR EACH ROW WHEN (OLD.completed_fence IS NOT NULL)
+    EXECUTE FUNCTION daybook.check_completed_job();
+CREATE TRIGGER completed_inserted AFTER INSERT ON daybook.jobs
+    FOR EACH ROW WHEN (NEW.completed_fence IS NOT NULL)
+    EXECUTE FUNCTION daybook.check_completed_job();
 
 -- Where a job stands among those of its organization and priority: its type, and for a job in a named queue both. A type has no slash. One expression, so
 -- that the planner can inline it.
@@ -269,4 +287,5 @@ DROP FUNCTION daybook.wake_job_queue, daybook.jobs_key;
 ALTER TABLE daybook.jobs DROP CONSTRAINT sound;
 DROP FUNCTION daybook.is_sound_job(daybook.jobs);
 DROP TABLE daybook.jobs;
+DROP FUNCTION daybook.check_completed_job;
 DROP FUNCTION daybook.job_slot;

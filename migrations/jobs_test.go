@@ -140,6 +140,12 @@ func TestJobConstraints(t *testing.T) {
 			}
 		}
 	}
+	for set, refuses := range map[string]string{
+		"last_error = 'looked at'": "", "state = 'pending'": ended, "finished_at = NULL": finished, "completed_fence = NULL": ended, "run_count = 0": ended,
+		"org_id = ''": "jobs_org_id_check", "updated_at = 'infinity'": "times_are_readable",
+	} {
+		assertRefused(t, "a completed row, "+set, refuses, attempt(t, db, queued(by(nil)), "UPDATE daybook.jobs SET "+set))
+	}
 	key := map[string]string{"idempotency_key": "'k'"}
 	assertRefused(t, "a key twice", "jobs_key", attempt(t, db, queued(key), queued(key)))
 	unique := map[string]string{"unique_hash": "sha256('')"}

@@ -461,6 +461,17 @@ BEGIN
 END
 $$;
 
+-- Name: check_completed_job(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_completed_job() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM daybook.is_sound_job(NEW);
+    RETURN NULL;
+END
+$$;
+
 -- Name: check_entries(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_entries() RETURNS trigger
@@ -6379,7 +6390,7 @@ ALTER TABLE daybook.accounting_work_queue
 -- Name: jobs sound; Type: CHECK CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE daybook.jobs
-    ADD CONSTRAINT sound CHECK (daybook.is_sound_job(jobs.*));
+    ADD CONSTRAINT sound CHECK (((completed_fence IS NOT NULL) OR daybook.is_sound_job(jobs.*)));
 
 -- Name: webhook_deliveries webhook_deliveries_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -6648,6 +6659,14 @@ CREATE TRIGGER awaited_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN (n
 -- Name: jobs awaited_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.awaited AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.awaited_job_removed();
+
+-- Name: jobs completed_changed; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER completed_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((old.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.check_completed_job();
+
+-- Name: jobs completed_inserted; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER completed_inserted AFTER INSERT ON daybook.jobs FOR EACH ROW WHEN ((new.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.check_completed_job();
 
 -- Name: confirmations confirmations_append_only; Type: TRIGGER; Schema: daybook; Owner: -
 

@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -220,7 +222,6 @@ WITH v AS (
      WHERE a.ctid = ANY (ARRAY(SELECT g.place FROM again g))
     RETURNING a.job_id
 -- until here
--- log
 ), logged AS (
     INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, document_id, version, attempt, outcome, error_code, error, started_at,
                                      worker, turn_id, fence, workflow_run_id)
@@ -231,7 +232,6 @@ WITH v AS (
 -- folds
        AND s.job_id <> ALL (ARRAY(SELECT f.job_id FROM folded f))
 -- until here
--- to here
 )
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
@@ -239,8 +239,26 @@ SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHER
 // completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback.
 var completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
 
-// completeKept is completePlainly for background jobs that were not leased and are all completed: their rows keep their attempts.
-var completeKept = regexp.MustCompile(`(?s)-- log\n.*?-- to here\n`).ReplaceAllString(completePlainly, "")
+// completeKept completes background jobs that the transaction has picked, and that are all completed: their rows keep their attempts. Rows that it has
+// not changed since are found by their places.
+const completeKept = `
+WITH v AS (
+    SELECT unnest(@places::tid[]) AS place, unnest(@ids::text[]) AS id, unnest(@attempts::integer[]) AS attempt, unnest(@started::timestamptz[]) AS started_at,
+           unnest(@results::text[]) AS result
+), completed AS (
+    UPDATE daybook.jobs q
+       SET state = 'completed', run_count = v.attempt, finished_at = clock_timestamp(), result = v.result::jsonb, last_error = NULL, last_error_code = NULL,
+           reclaims = 0, last_attempted_at = v.started_at, completed_turn_id = @turn, completed_fence = @fence, completed_by = @worker,
+           completed_started_at = v.started_at, updated_at = clock_timestamp()
+      FROM v
+     WHERE q.ctid = v.place AND q.id = v.id AND q.turn_id IS NULL AND q.finished_at IS NULL
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN 0 ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
+  FROM completed`
+
+// completeKeptByID is completeKept for rows that the transaction may have changed.
+var completeKeptByID = strings.Replace(completeKept, "q.ctid = v.place AND ", "", 1)
 
 func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
 	n := len(completions)
@@ -248,8 +266,8 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	codes, errs := make([]*string, n), make([]*string, n)
 	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
 	attempts, generations, started, oldVersions := make([]int32, n), make([]int64, n), make([]time.Time, n), make([]int64, n)
-	results := make([]*string, n)
-	counts := Completed{}
+	results, places := make([]*string, n), make([]pgtype.TID, n)
+	counts, placed := Completed{}, true
 	for i := range completions {
 		s := &completions[i]
 		ids[i], outcomes[i] = s.Job.ID, string(s.Outcome)
@@ -257,6 +275,7 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 			code, message := string(s.Code), clip(s.Message)
 			codes[i], errs[i] = &code, &message
 		}
+		places[i], placed = s.Job.Place, placed && s.Job.Place.Valid
 		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
 		attempts[i], generations[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.Generation, s.Job.StartedAt, s.Job.Version
 		if s.Result != nil {
@@ -276,12 +295,14 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
 	case k.Name == Jobs.Name && a.picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
-		stmt = k.sql(completeKept)
+		if stmt = completeKept; !placed {
+			stmt = completeKeptByID
+		}
 	}
 	batch.Queue(stmt, turn.args(Args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
-		"results": sparse(results), "unlogged": sparse(unlogged), "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
+		"results": sparse(results), "unlogged": sparse(unlogged), "places": places, "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
 	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
 	if err := sendCompletion(ctx, tx, batch, a); err != nil {
 		if SQLState(err) == stateLeaseLost {

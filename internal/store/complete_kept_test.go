@@ -102,3 +102,43 @@ func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []bool{true, false}, []bool{b.attemptsAt(again)[0].Logged, b.attemptsAt(again)[1].Logged})
 }
+
+// TestPickedRowsAreCompletedWhereTheyAre: what a pick has locked is completed by the places of its rows. A row that the pick's own transaction has changed is
+// elsewhere, and is found by its id when the place is said to be no longer valid.
+func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name           string
+		moved, handled bool
+		refused        error
+	}{
+		{"as it was", false, false, nil},
+		{"as it was, in a handler's hands", false, true, nil},
+		{"changed by a handler", true, true, nil},
+		{"changed, and nothing was said", true, false, store.ErrLeaseLost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := setupRecent(t)
+			pick := b.pick()
+			id := b.enqueue("org_1", "short", 0)
+			b.exec(`UPDATE daybook.jobs SET priority = 3 WHERE id = $1`, id)
+			err := b.jobs.InTx(t.Context(), func(tx pgx.Tx) error {
+				jobs, err := pick.Lock(t.Context(), tx)
+				require.NoError(t, err)
+				require.Len(t, jobs, 1)
+				require.True(t, jobs[0].Place.Valid)
+				if c.moved {
+					_, err = tx.Exec(t.Context(), `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, id)
+					require.NoError(t, err)
+				}
+				jobs[0].Place.Valid = !c.handled
+				_, err = store.Jobs.CompletePickedAndCommit(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}})
+				return err
+			})
+			require.ErrorIs(t, err, c.refused)
+			completed := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'completed' AND completed_fence = 1`, id)
+			assert.Equal(t, c.refused == nil, completed == 1)
+		})
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Job is a leased or picked job as a worker sees it.
@@ -46,6 +48,9 @@ type Job struct {
 	// did not commit, perhaps because the job has ended its worker.
 	UpdatedAt time.Time
 	Dropped   bool
+	// Place is where the row of a picked job is, for as long as its transaction has it locked and has not changed it. A handler that has the transaction may
+	// change it: then the place is not valid.
+	Place pgtype.TID
 	// Waiting is a turn's own note: it has leased the job, and said by MarkWaiting that it is not being worked. Room is another
 	// one: room for it is reserved.
 	Waiting, Room bool

@@ -67,7 +67,9 @@ func (p *Pick) ask() []share {
 }
 
 // fields are the destinations of the columns that Lock reads.
-func (p *Pick) fields(j *Job) []any { return append(p.store.kind.fields(j), &j.UpdatedAt, &j.Dropped) }
+func (p *Pick) fields(j *Job) []any {
+	return append(p.store.kind.fields(j), &j.UpdatedAt, &j.Dropped, &j.Place)
+}
 
 // Empty reports that there is nothing to lock, or, after Lock, that it was called in vain: PickTypes says more.
 func (p *Pick) Empty() bool { return p.recent == nil && len(p.shares) == 0 }
@@ -100,7 +102,8 @@ SELECT j.*
               /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
               coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */,
               q.updated_at,
-              ` + droppedColumn + `
+              ` + droppedColumn + `,
+              q.ctid
          FROM daybook.jobs q
         WHERE q.state = 'pending' AND /* jobs */q.fleet = @fleet AND /* accounting: */q.priority = s.priority AND q.org_id = s.org_id/* jobs */ AND daybook.job_slot(q.type, q.queue) = s.slot/* accounting: */
           AND (q.ready_at, q.id) >= (s.at, s.id) AND q.ready_at <= statement_timestamp()
