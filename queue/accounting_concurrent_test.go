@@ -326,7 +326,7 @@ func (w *randomWorker) completeOnce(ctx context.Context, turn store.Turn, ids []
 		for i, j := range locked {
 			completions[i] = w.outcome(j)
 		}
-		_, err = store.Accounting.Complete(ctx, tx, turn, completions)
+		_, err = store.Accounting.Complete(ctx, tx, turn, completions, store.Access{})
 		return err
 	})
 }

@@ -187,7 +187,7 @@ func TestRequestDuringTheCompletingTransaction(t *testing.T) {
 			err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
 		}, 10*time.Second, 5*time.Millisecond, "the request waits for the row")
-		_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{{Job: locked[0], Outcome: models.OutcomeCompleted}})
+		_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{{Job: locked[0], Outcome: models.OutcomeCompleted}}, store.Access{})
 		return err
 	})
 	require.NoError(t, err)

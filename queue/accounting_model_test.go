@@ -308,7 +308,7 @@ func (m *machine) zombie(t *rapid.T) {
 		require.Empty(t, locked)
 	})
 	err := pgx.BeginFunc(m.t.Context(), m.Pool, func(tx pgx.Tx) error {
-		_, err := store.Accounting.Complete(m.t.Context(), tx, *m.before, []store.Completion{{Job: m.lease, Outcome: models.OutcomeCompleted}})
+		_, err := store.Accounting.Complete(m.t.Context(), tx, *m.before, []store.Completion{{Job: m.lease, Outcome: models.OutcomeCompleted}}, store.Access{})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)

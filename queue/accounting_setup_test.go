@@ -137,7 +137,7 @@ func (b *bundle) endAttempt(turn store.Turn, id string, outcome models.Outcome, 
 		if s.Job.CancelRequested {
 			s = store.Completion{Job: locked[0], Outcome: models.OutcomeCancelled}
 		}
-		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{s})
+		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{s}, store.Access{})
 		return err
 	})
 	require.NoError(b.t, err)

@@ -157,7 +157,7 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 		completions, later, err := r.effects(ctx, tx, commit, locked, false)
 		done.later, done.completions = later, completions
 		if err == nil && len(completions) > 0 {
-			done.completed, err = r.engine.kind.Complete(ctx, tx, turn, completions)
+			done.completed, err = r.engine.kind.Complete(ctx, tx, turn, completions, store.Access{})
 		}
 		return err
 	})

@@ -186,7 +186,7 @@ func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.
 	}
 	turn := r.holder.turn()
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
-		completed, err = r.engine.kind.CompleteAndCommit(ctx, tx, turn, completions, completePatience)
+		completed, err = r.engine.kind.Complete(ctx, tx, turn, completions, store.Access{Wait: completePatience, Commit: true})
 		return err
 	})
 	if err == nil {
@@ -226,7 +226,7 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (completed sto
 			}
 		}
 		if len(completions) > 0 {
-			completed, err = kind.Complete(ctx, tx, turn, completions)
+			completed, err = kind.Complete(ctx, tx, turn, completions, store.Access{})
 		}
 		return err
 	})

@@ -122,7 +122,7 @@ func (c *completion) commit(ctx, work context.Context, turn *store.Turn, complet
 		*turn, free = c.holder.pin()
 		c.attempt.took = time.Since(c.call.began)
 		*completions = []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.engine.kind.CompleteAndCommit(completing, tx, *turn, *completions, lockPatience)
+		completed, err = c.engine.kind.Complete(completing, tx, *turn, *completions, store.Access{Wait: lockPatience, Commit: true})
 		return err
 	})
 	if c.begun && !c.handling && store.IsLockTimeout(err) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -19,7 +18,7 @@ type committing struct{ Kind }
 
 func (committing) InTx(_ context.Context, f func(tx pgx.Tx) error) error { return f(nil) }
 
-func (committing) CompleteAndCommit(context.Context, pgx.Tx, store.Turn, []store.Completion, time.Duration) (store.Completed, error) {
+func (committing) Complete(context.Context, pgx.Tx, store.Turn, []store.Completion, store.Access) (store.Completed, error) {
 	return store.Completed{models.OutcomeCompleted: 1}, nil
 }
 

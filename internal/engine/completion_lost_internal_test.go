@@ -25,18 +25,15 @@ type elsewhere struct {
 
 func (*elsewhere) InTx(_ context.Context, f func(tx pgx.Tx) error) error { return f(nil) }
 
-func (k *elsewhere) CompleteAndCommit(_ context.Context, _ pgx.Tx, _ store.Turn, completions []store.Completion, _ time.Duration) (store.Completed, error) {
-	if k.lost--; k.lost >= 0 {
-		return nil, store.ErrLeaseLost
-	}
-	return k.Complete(context.Background(), nil, store.Turn{}, completions)
-}
-
 func (*elsewhere) LockChunk(_ context.Context, _ pgx.Tx, _ store.Turn, ids []string) ([]store.Job, error) {
 	return []store.Job{{ID: ids[0]}}, nil
 }
 
-func (k *elsewhere) Complete(_ context.Context, _ pgx.Tx, _ store.Turn, completions []store.Completion) (store.Completed, error) {
+func (k *elsewhere) Complete(_ context.Context, _ pgx.Tx, _ store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
+	if a.Commit && k.lost > 0 {
+		k.lost--
+		return nil, store.ErrLeaseLost
+	}
 	k.completed = append(k.completed, completions...)
 	return store.Completed{completions[0].Outcome: 1}, nil
 }

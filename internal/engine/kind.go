@@ -63,7 +63,7 @@ type Transactions interface {
 	// InTx runs f in a transaction, and commits it, or rolls it back when f fails. It names its isolation level (read
 	// committed) and its time limits, whatever the database's defaults are. The session ends when it idles in the transaction
 	// for ten seconds: a worker that sleeps keeps nothing locked. After an error of the commit it is unknown whether it took
-	// place: the caller asks Held. f may have committed it already, by CompleteAndCommit.
+	// place: the caller asks Held. f may have committed it already, by store.Access.Commit.
 	InTx(ctx context.Context, f func(tx pgx.Tx) error) error
 	// InTxWaiting is InTx for a transaction in which no statement waits longer than wait for a lock: then store.IsLockTimeout
 	// holds for its error. 0 is any time.
@@ -157,7 +157,7 @@ type Reclaimer interface {
 
 // Completer ends attempts in the caller's transaction, together with what the attempt wrote: all of it is committed, or nothing.
 //
-// The rules are the same for the three ways to complete. A job changes its state only while it is the turn's under its fence. Each attempt
+// A job changes its state only while it is the turn's under its fence. Each attempt
 // is on record, in the log or in the row of the job that it completed; one that is rescheduled for the same reason as the one before is folded
 // into that one's record. A rescheduled attempt is not counted. A job that was asked for anew meanwhile is pending again, whatever the outcome, and is counted as store.Requeued as well.
 // When one of the jobs is no longer the turn's it fails with store.ErrLeaseLost, for which store.IsTransient holds, and the caller rolls
@@ -166,19 +166,10 @@ type Completer interface {
 	// LockChunk locks those of the jobs that the turn still holds under its fence and that no other transaction holds locked, and returns
 	// them as they are now: CancelRequested ones are to commit nothing. Until the transaction ends no request can change them.
 	LockChunk(ctx context.Context, tx pgx.Tx, turn store.Turn, ids []string) ([]store.Job, error)
-	// Complete completes jobs that LockChunk has locked in this transaction.
-	Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
-	// CompletePicked completes jobs that Pick.Lock has locked in this transaction, and which no turn has leased. The attempts are recorded
-	// with the turn's name and fence.
-	CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
-	// CompletePickedAndCommit is CompletePicked as the last step of a transaction that InTx has begun: it commits that, in one round trip. After
-	// an error nothing is committed, unless it is one after which that is unknown, as it is after InTx.
-	CompletePickedAndCommit(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error)
-	// CompleteAndCommit completes leased jobs that the transaction has not locked, and commits the transaction, which InTx has begun: as its
-	// last step, in one round trip. It waits for a locked row, and returns store.ErrRowHeld when patience is over. It returns
-	// store.ErrLeaseLost, too, when one of the jobs is to be cancelled. After an error nothing is committed, unless it is one after which
-	// that is unknown, as it is after InTx.
-	CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error)
+	// Complete completes jobs that the transaction has as access says. Attempts at picked jobs are recorded with the turn's name and fence. With access.Wait
+	// it returns store.ErrRowHeld when another transaction has held a row for so long, and store.ErrLeaseLost, too, when one of the jobs is to be cancelled.
+	// With access.Commit nothing is committed after an error, unless it is one after which that is unknown, as it is after InTx.
+	Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, access store.Access) (store.Completed, error)
 
 	// PutOff is how often this attempt at a job was rescheduled because of the database.
 	PutOff(ctx context.Context, id string, attempt int) (int, error)

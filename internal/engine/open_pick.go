@@ -186,18 +186,13 @@ func (r *runner) endPick(ctx context.Context, tx pgx.Tx, end *pickEnd) (err erro
 		for i, e := range f.ended {
 			end.completions[i] = e.attempt.completion(e.job)
 		}
-		if len(f.leased) == 0 {
-			end.completed, err = r.engine.kind.CompletePickedAndCommit(ctx, tx, end.turn, end.completions)
-			return err
-		}
-		if end.completed, err = r.engine.kind.CompletePicked(ctx, tx, end.turn, end.completions); err != nil {
-			return err
-		}
+		how := store.Access{Picked: true, Commit: len(f.leased) == 0}
+		end.completed, err = r.engine.kind.Complete(ctx, tx, end.turn, end.completions, how)
 	}
-	if len(f.leased) > 0 {
-		return r.leasePicked(ctx, tx, f.leased)
+	if err == nil && len(f.leased) > 0 {
+		err = r.leasePicked(ctx, tx, f.leased)
 	}
-	return nil
+	return err
 }
 
 // rescue leases, at once, the jobs of an open pick whose transaction was lost, if they are as they were: what has ended is completed under

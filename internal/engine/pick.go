@@ -111,7 +111,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		if l.worked = len(completions); l.worked == 0 {
 			return nil
 		}
-		completed, err = r.engine.kind.CompletePickedAndCommit(ctx, tx, r.holder.turn(), completions)
+		completed, err = r.engine.kind.Complete(ctx, tx, r.holder.turn(), completions, store.Access{Picked: true, Commit: true})
 		return err
 	})
 	switch {

@@ -31,16 +31,6 @@ func (tasks) LeasePicked(context.Context, pgx.Tx, store.Turn, []store.Job, bool)
 	return nil, store.ErrNoTaskNotion
 }
 
-// CompletePicked implements Completer.
-func (tasks) CompletePicked(context.Context, pgx.Tx, store.Turn, []store.Completion) (store.Completed, error) {
-	return nil, store.ErrNoTaskNotion
-}
-
-// CompletePickedAndCommit implements Completer.
-func (tasks) CompletePickedAndCommit(context.Context, pgx.Tx, store.Turn, []store.Completion) (store.Completed, error) {
-	return nil, store.ErrNoTaskNotion
-}
-
 // SetProgress implements Completer.
 func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
 	return store.ErrNoTaskNotion

@@ -98,42 +98,14 @@ type Completed map[models.Outcome]int
 // Requeued is under what Completed counts the jobs that are pending because they were asked for anew, besides their outcome.
 const Requeued models.Outcome = "requeued"
 
-// Complete ends attempts in the chunk's transaction: the jobs change state under the turn's fence, and each attempt is
-// logged, or kept in the row of the background job that it completed. It returns ErrLeaseLost, and the caller rolls back, when one of the jobs is no longer the turn's.
-func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
-	return k.complete(ctx, tx, turn, completions, access{})
-}
-
-// CompletePicked is Complete for jobs that the transaction itself has locked (Pick) and no turn has leased.
-func (k *Kind) CompletePicked(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
-	return k.complete(ctx, tx, turn, completions, access{picked: true})
-}
-
-// CompletePickedAndCommit is CompletePicked as the last step of a transaction that InTx has begun, which it commits in the same round trip,
-// unless it fails.
-func (k *Kind) CompletePickedAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
-	return k.complete(ctx, tx, turn, completions, access{picked: true, commit: true})
-}
-
-// CompleteAndCommit is Complete for jobs that the transaction, which InTx has begun, has not locked, which saves that step; and it commits the
-// transaction in the same round trip, unless it fails. It waits for the transaction that holds a row, but returns ErrRowHeld when patience
-// is over. It returns ErrLeaseLost when one of the jobs is to be cancelled, too.
-func (k *Kind) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
-	completed, err := k.complete(ctx, tx, turn, completions, access{wait: patience, commit: true})
-	if IsLockTimeout(err) {
-		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
-	}
-	return completed, err
-}
-
-// access is how a transaction has the jobs that it completes.
-type access struct {
-	// picked: no turn had leased them.
-	picked bool
-	// wait: it has not locked them, and waits so long for each; 0: it has locked them, and seen which are to be cancelled.
-	wait time.Duration
-	// commit: it is committed with the completion.
-	commit bool
+// Access is how a transaction has the jobs that it completes. The zero value: LockChunk has locked them in it.
+type Access struct {
+	// Picked: a Pick has locked them in it, and no turn has leased them.
+	Picked bool
+	// Wait: it has not locked them, which saves that step, and waits so long for each row that another transaction holds.
+	Wait time.Duration
+	// Commit: the completion is the last step of a transaction that InTx has begun, and commits it in the same round trip, unless it fails.
+	Commit bool
 }
 
 // endsItsJob is whether a background job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile.
@@ -260,7 +232,9 @@ SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN 0 ELSE daybook.lease_
 // completeKeptByID is completeKept for rows that the transaction may have changed.
 var completeKeptByID = strings.Replace(completeKept, "q.ctid = v.place AND ", "", 1)
 
-func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
+// Complete implements engine.Completer: the jobs change state under the turn's fence, and each attempt is logged, or kept in the row of the background job that
+// it completed.
+func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a Access) (Completed, error) {
 	n := len(completions)
 	ids, outcomes := make([]string, n), make([]string, n)
 	codes, errs := make([]*string, n), make([]*string, n)
@@ -284,8 +258,8 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 		counts[s.Outcome]++
 	}
 	batch := &pgx.Batch{}
-	if a.wait > 0 {
-		batch.Queue(planWaiting, strconv.FormatInt(a.wait.Milliseconds(), 10))
+	if a.Wait > 0 {
+		batch.Queue(planWaiting, strconv.FormatInt(a.Wait.Milliseconds(), 10))
 	} else {
 		queuePlan(tx, batch)
 	}
@@ -294,21 +268,18 @@ func (k *Kind) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	switch {
 	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
-	case k.Name == Jobs.Name && a.picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
+	case k.Name == Jobs.Name && a.Picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
 		if stmt = completeKept; !placed {
 			stmt = completeKeptByID
 		}
 	}
 	batch.Queue(stmt, turn.args(Args{
-		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.picked, "unlocked": a.wait > 0,
+		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.Picked, "unlocked": a.Wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
 		"results": sparse(results), "unlogged": sparse(unlogged), "places": places, "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
 	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
-	if err := sendCompletion(ctx, tx, batch, a); err != nil {
-		if SQLState(err) == stateLeaseLost {
-			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
-		}
-		return nil, Wrap("complete", err)
+	if err := sendCompletion(ctx, tx, turn, batch, a); err != nil {
+		return nil, err
 	}
 	if again > 0 {
 		counts[Requeued] = again
@@ -326,15 +297,22 @@ func sparse[T comparable](all []T) []T {
 }
 
 // sendCompletion sends a completion, and commits it where the transaction ends with it.
-func sendCompletion(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, a access) error {
-	if !a.commit {
-		return tx.SendBatch(ctx, batch).Close()
+func sendCompletion(ctx context.Context, tx pgx.Tx, turn Turn, batch *pgx.Batch, a Access) (err error) {
+	switch own, ok := tx.(*transaction); {
+	case !a.Commit:
+		err = tx.SendBatch(ctx, batch).Close()
+	case ok:
+		err = own.sendAndCommit(ctx, batch)
+	default:
+		err = errors.New("the transaction was not begun by InTx")
 	}
-	own, ok := tx.(*transaction)
-	if !ok {
-		return errors.New("the transaction was not begun by InTx")
+	switch {
+	case SQLState(err) == stateLeaseLost:
+		return fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
+	case a.Wait > 0 && IsLockTimeout(err):
+		return fmt.Errorf("%w: %w", ErrRowHeld, err)
 	}
-	return own.sendAndCommit(ctx, batch)
+	return Wrap("complete", err)
 }
 
 // maxErrorBytes bounds what is kept of an error's text.

@@ -68,7 +68,7 @@ func TestACompletedJobKeepsItsAttempt(t *testing.T) {
 
 	// Neither its turn nor one that believes to have picked it can complete it once more.
 	err = b.jobs.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, err := store.Jobs.CompletePicked(t.Context(), tx, second, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}})
+		_, err := store.Jobs.Complete(t.Context(), tx, second, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
 		return err
 	})
 	require.ErrorIs(t, err, store.ErrLeaseLost)
@@ -133,7 +133,7 @@ func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
 					require.NoError(t, err)
 				}
 				jobs[0].Place.Valid = !c.handled
-				_, err = store.Jobs.CompletePickedAndCommit(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}})
+				_, err = store.Jobs.Complete(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true, Commit: true})
 				return err
 			})
 			require.ErrorIs(t, err, c.refused)

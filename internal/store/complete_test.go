@@ -68,7 +68,7 @@ func (b *bundle) completeAll(turn store.Turn, completions ...store.Completion) e
 func (b *bundle) completeLeased(kind *store.Kind, turn store.Turn, completions ...store.Completion) (done store.Completed, err error) {
 	b.t.Helper()
 	err = pgx.BeginFunc(b.t.Context(), b.Pool, func(tx pgx.Tx) (err error) {
-		done, err = kind.Complete(b.t.Context(), tx, turn, completions)
+		done, err = kind.Complete(b.t.Context(), tx, turn, completions, store.Access{})
 		return err
 	})
 	return done, err

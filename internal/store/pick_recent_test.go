@@ -71,7 +71,7 @@ func (b *recentBundle) complete(pick *store.Pick) (ids []string) {
 			ids = append(ids, j.ID)
 			completions[i] = store.Completion{Job: j, Outcome: models.OutcomeCompleted}
 		}
-		_, err = store.Jobs.CompletePickedAndCommit(b.t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, completions)
+		_, err = store.Jobs.Complete(b.t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, completions, store.Access{Picked: true, Commit: true})
 		return err
 	}))
 	return ids

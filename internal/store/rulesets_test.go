@@ -163,7 +163,7 @@ func TestActivationReturnsWhatIsFailingMeanwhile(t *testing.T) {
 	used, err := ledgerdb.UseConfigurations(t.Context(), worker, []string{org})
 	require.NoError(t, err)
 	require.True(t, used[org])
-	_, err = store.Accounting.Complete(t.Context(), worker, turn, []store.Completion{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}})
+	_, err = store.Accounting.Complete(t.Context(), worker, turn, []store.Completion{{Job: job, Outcome: models.OutcomeFailed, Code: models.CodeNoMatchingRule, Message: "no rule"}}, store.Access{})
 	require.NoError(t, err)
 
 	type outcome struct {

@@ -3,10 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,22 +28,6 @@ func (*TaskQueue) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []str
 	return jobs, Wrap("lock the chunk", err)
 }
 
-// Complete ends attempts in the transaction that has locked the tasks. A task that failed is completed as well: what went wrong is noted. It returns ErrLeaseLost, and the
-// caller rolls back, when one of the tasks is no longer the turn's.
-func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion) (Completed, error) {
-	return q.complete(ctx, tx, turn, completions, access{})
-}
-
-// CompleteAndCommit is Complete for tasks that the transaction, which InTx has begun, has not locked, and commits it in the same round trip. It waits for the
-// transaction that holds a task, but returns ErrRowHeld when patience is over.
-func (q *TaskQueue) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, patience time.Duration) (Completed, error) {
-	completed, err := q.complete(ctx, tx, turn, completions, access{wait: patience, commit: true})
-	if IsLockTimeout(err) {
-		return nil, fmt.Errorf("%w: %w", ErrRowHeld, err)
-	}
-	return completed, err
-}
-
 // taskEnds are completions as the arguments of queues.end_tasks, in the order of the tasks' numbers.
 type taskEnds struct {
 	ids      []int64
@@ -67,7 +49,8 @@ func (e *taskEnds) add(c Completion) {
 	e.database = append(e.database, c.Outcome == models.OutcomeRescheduled && c.Code == models.CodeDatabaseError)
 }
 
-func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a access) (Completed, error) {
+// Complete implements engine.Completer. A task that failed is completed as well: what went wrong is noted.
+func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a Access) (Completed, error) {
 	const (
 		wait  = `SELECT set_config('lock_timeout', $1, true)`
 		ended = `SELECT queues.end_tasks(@turn, @fence, @tasks, @attempts, @outcomes, @errors, @delays, @database)`
@@ -87,17 +70,14 @@ func (q *TaskQueue) complete(ctx context.Context, tx pgx.Tx, turn Turn, completi
 		e.outcomes, e.errors, e.delays, e.database = nil, nil, nil, nil
 	}
 	batch := &pgx.Batch{}
-	if a.wait > 0 {
-		batch.Queue(wait, strconv.FormatInt(max(a.wait.Milliseconds(), 1), 10))
+	if a.Wait > 0 {
+		batch.Queue(wait, strconv.FormatInt(max(a.Wait.Milliseconds(), 1), 10))
 	}
 	batch.Queue(ended, turn.args(Args{
 		"tasks": e.ids, "attempts": e.attempts, "outcomes": e.outcomes, "errors": e.errors, "delays": e.delays, "database": e.database,
 	}))
-	if err := sendCompletion(ctx, tx, batch, a); err != nil {
-		if SQLState(err) == stateLeaseLost {
-			return nil, fmt.Errorf("complete, in turn %s: %s: %w", turn.ID, pgError(err).Message, ErrLeaseLost)
-		}
-		return nil, Wrap("complete tasks", err)
+	if err := sendCompletion(ctx, tx, turn, batch, a); err != nil {
+		return nil, err
 	}
 	return counts, nil
 }

@@ -60,7 +60,7 @@ func (b *base) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pg
 	return b.suspect(ctx, leaveReadOnly(b.pool, err))
 }
 
-// transact runs f in a transaction. It commits it, unless f has (CompleteAndCommit), or rolls it back when f fails.
+// transact runs f in a transaction. It commits it, unless f has (Access.Commit), or rolls it back when f fails.
 func (b *base) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx) error) error {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestTransactionPlansAnew(t *testing.T) {
 		assert.Equal(t, "off", show())
 		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = on`)
 		require.NoError(t, err)
-		_, err = store.Jobs.CompletePicked(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}})
+		_, err = store.Jobs.Complete(t.Context(), tx, store.Turn{ID: "run/0/1", Fence: 1}, []store.Completion{{Job: jobs[0], Outcome: models.OutcomeCompleted}}, store.Access{Picked: true})
 		assert.Equal(t, "off", show())
 		return err
 	}))

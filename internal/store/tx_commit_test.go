@@ -35,7 +35,7 @@ func TestCompletionCommits(t *testing.T) {
 			for i, j := range jobs {
 				completions[i] = store.Completion{Job: j, Outcome: models.OutcomeCompleted}
 			}
-			_, err = store.Accounting.CompleteAndCommit(t.Context(), tx, turn, completions, time.Second)
+			_, err = store.Accounting.Complete(t.Context(), tx, turn, completions, store.Access{Wait: time.Second, Commit: true})
 			return err
 		})
 		return kept, err

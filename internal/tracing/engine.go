@@ -138,34 +138,13 @@ func (h handlers) chunk(ctx context.Context, name string, jobs []store.Job) (con
 type completing struct{ engine.Kind }
 
 // Complete implements engine.Completer.
-func (k completing) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
-	began := time.Now()
-	done, err := k.Kind.Complete(ctx, tx, turn, completions)
-	k.tell(ctx, "complete", turn, completions, began, err)
-	return done, err
-}
-
-// CompletePicked implements engine.Completer.
-func (k completing) CompletePicked(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
-	began := time.Now()
-	done, err := k.Kind.CompletePicked(ctx, tx, turn, completions)
-	k.tell(ctx, "complete", turn, completions, began, err)
-	return done, err
-}
-
-// CompletePickedAndCommit implements engine.Completer.
-func (k completing) CompletePickedAndCommit(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion) (store.Completed, error) {
-	began := time.Now()
-	done, err := k.Kind.CompletePickedAndCommit(ctx, tx, turn, completions)
-	k.tell(ctx, "complete and commit", turn, completions, began, err)
-	return done, err
-}
-
-// CompleteAndCommit implements engine.Completer.
-func (k completing) CompleteAndCommit(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, patience time.Duration) (store.Completed, error) {
-	began := time.Now()
-	done, err := k.Kind.CompleteAndCommit(ctx, tx, turn, completions, patience)
-	k.tell(ctx, "complete and commit", turn, completions, began, err)
+func (k completing) Complete(ctx context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
+	began, name := time.Now(), "complete"
+	if a.Commit {
+		name = "complete and commit"
+	}
+	done, err := k.Kind.Complete(ctx, tx, turn, completions, a)
+	k.tell(ctx, name, turn, completions, began, err)
 	return done, err
 }
 

@@ -54,7 +54,7 @@ func outcomes(b *bundle) {
 	}
 	var completed store.Completed
 	require.NoError(b.t, b.kind.InTx(b.t.Context(), func(tx pgx.Tx) (err error) {
-		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions)
+		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions, store.Access{})
 		return err
 	}))
 	counts := store.Completed{models.OutcomeCompleted: 1, models.OutcomeRetried: 1, models.OutcomeRescheduled: 2, models.OutcomeFailed: 1}
@@ -126,7 +126,7 @@ func withTheEffect(b *bundle) {
 			if _, err := tx.Exec(ctx, `INSERT INTO public.effects VALUES ($1)`, j.ID); err != nil {
 				return err
 			}
-			_, err := b.kind.Complete(ctx, tx, turn, all(done, []store.Job{j}))
+			_, err := b.kind.Complete(ctx, tx, turn, all(done, []store.Job{j}), store.Access{})
 			return err
 		})
 	}
@@ -175,7 +175,7 @@ func unlocked(b *bundle) {
 	jobs := b.leased(turn, 3)
 	try := func(patience time.Duration, jobs ...store.Job) error {
 		return b.kind.InTx(ctx, func(tx pgx.Tx) error {
-			_, err := b.kind.CompleteAndCommit(ctx, tx, turn, all(done, jobs), patience)
+			_, err := b.kind.Complete(ctx, tx, turn, all(done, jobs), store.Access{Wait: patience, Commit: true})
 			return err
 		})
 	}

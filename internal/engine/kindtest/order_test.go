@@ -272,7 +272,7 @@ func capHolds(b *bundle) {
 						}
 						gone := ids(locked)
 						left = slices.DeleteFunc(slices.Clone(left), func(j store.Job) bool { return slices.Contains(gone, j.ID) })
-						_, err = kind.Complete(b.t.Context(), tx, turn, all(done, locked))
+						_, err = kind.Complete(b.t.Context(), tx, turn, all(done, locked), store.Access{})
 						return err
 					})
 					if err != nil {

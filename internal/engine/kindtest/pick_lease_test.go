@@ -35,7 +35,7 @@ func leasePicked(b *bundle) {
 		leased, err := b.kind.LeasePicked(ctx, tx, turn, lasting, true)
 		require.NoError(b.t, err)
 		assert.ElementsMatch(b.t, ids(lasting), leased)
-		_, err = b.kind.CompletePicked(ctx, tx, turn, all(done, picked[:1]))
+		_, err = b.kind.Complete(ctx, tx, turn, all(done, picked[:1]), store.Access{Picked: true})
 		return err
 	}))
 	assert.Equal(b.t, models.JobCompleted, b.read(b.filledID(org, 2, 1)).State)

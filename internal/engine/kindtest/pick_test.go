@@ -66,7 +66,7 @@ func picked(b *bundle) {
 		}
 		completions := append(all(done, picked[:2]), all(retry, picked[2:3])...)
 		completions = append(append(completions, all(later, picked[3:4])...), all(failed, picked[4:])...)
-		completed, err = b.kind.CompletePicked(b.t.Context(), tx, turn, completions)
+		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions, store.Access{Picked: true})
 		return err
 	}))
 	assert.Equal(b.t, store.Completed{models.OutcomeCompleted: 2, models.OutcomeRetried: 1, models.OutcomeRescheduled: 1, models.OutcomeFailed: 1}, completed)
@@ -109,7 +109,7 @@ func pickCommits(b *bundle) {
 			jobs, err := pick.Lock(b.t.Context(), tx)
 			require.NoError(b.t, err)
 			completed = ids(jobs)
-			_, err = b.kind.CompletePickedAndCommit(b.t.Context(), tx, b.turn("run/0/1"), all(done, append(jobs, more...)))
+			_, err = b.kind.Complete(b.t.Context(), tx, b.turn("run/0/1"), all(done, append(jobs, more...)), store.Access{Picked: true, Commit: true})
 			return err
 		})
 		if err != nil {
@@ -135,7 +135,7 @@ func pickFails(b *bundle) {
 	err := b.kind.InTx(b.t.Context(), func(tx pgx.Tx) error {
 		picked, err := pick.Lock(b.t.Context(), tx)
 		require.NoError(b.t, err)
-		_, err = b.kind.CompletePicked(b.t.Context(), tx, b.turn("run/0/1"), all(done, picked))
+		_, err = b.kind.Complete(b.t.Context(), tx, b.turn("run/0/1"), all(done, picked), store.Access{Picked: true})
 		return errors.Join(err, wrong)
 	})
 	require.ErrorIs(b.t, err, wrong)

@@ -250,7 +250,7 @@ func (b *bundle) complete(turn store.Turn, o store.Completion, jobs ...store.Job
 	var completed store.Completed
 	completions := all(o, jobs)
 	err := b.kind.InTx(b.t.Context(), func(tx pgx.Tx) (err error) {
-		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions)
+		completed, err = b.kind.Complete(b.t.Context(), tx, turn, completions, store.Access{})
 		return err
 	})
 	return completed, err
