@@ -227,14 +227,15 @@ func (d *demo) awaitCompletion(ctx context.Context) error {
 	defer bar.end()
 	tick := time.NewTicker(demoPoll)
 	defer tick.Stop()
+	open := total
 	for {
-		s, err := store.AccountingStatus(ctx, d.db.Pool, "")
+		queues, err := store.Status(ctx, d.db.Pool, "")
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err == nil {
-			bar.set(total - s.Open())
-			if s.Open() == 0 {
+			open = queues[0].Open() // the accounting queue's
+			if bar.set(total - open); open == 0 {
 				bar.end()
 				d.say("Worked %s in %s, the start of the workflow included.", plural(total, "document", "documents"), time.Since(d.started).Round(time.Millisecond))
 				return nil
@@ -243,7 +244,7 @@ func (d *demo) awaitCompletion(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return tagged(errNotAsExpected, "after %s, %d documents are still not done: see %s", demoTimeout, s.Open(), cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
+				return tagged(errNotAsExpected, "after %s, %d documents are still not done: see %s", demoTimeout, open, cmp.Or(d.stack.TemporalUI, "the Temporal UI"))
 			}
 			return ctx.Err()
 		case <-tick.C:

@@ -42,7 +42,7 @@ func organizationsListCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
-			list, err := store.ListOrganizationsAfter(c.Context(), db.Pool, last, page.limit+1)
+			list, err := store.ListOrganizations(c.Context(), db.Pool, last, page.limit+1)
 			if err != nil {
 				return err
 			}

@@ -105,7 +105,7 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 	}
 	d.Apart = len(bars) > 0
 	for _, q := range store.Queues() {
-		if org != "" && !q.Organizations {
+		if org != "" && !q.Organizations() {
 			continue
 		}
 		d.Queues = append(d.Queues, newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == "" && !gauges.SampledAt.IsZero()))

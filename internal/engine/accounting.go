@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,14 +151,6 @@ func blame(err error) *models.JobError {
 		return cause
 	case errors.Is(err, errTimeout):
 		return &models.JobError{Code: models.CodeTimeout, Message: err.Error()}
-	case store.IsUnbalanced(err):
-		return &models.JobError{Code: models.CodeUnbalanced, Message: err.Error()}
-	case store.IsUnknownAccount(err):
-		return &models.JobError{Code: models.CodeUnknownAccount, Message: err.Error()}
-	case store.IsPeriodClosed(err):
-		return &models.JobError{Code: models.CodePeriodClosed, Message: err.Error()}
-	case store.SQLState(err) != "":
-		return &models.JobError{Code: models.CodeDatabaseError, Message: err.Error()}
 	}
-	return &models.JobError{Code: models.CodeProcessorError, Message: err.Error()}
+	return &models.JobError{Code: cmp.Or(store.RefusedAs(err), models.CodeProcessorError), Message: err.Error()}
 }

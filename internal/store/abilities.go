@@ -122,9 +122,7 @@ SELECT EXISTS (
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	var left bool
-	err := s.pool.QueryRow(ctx, stmt, s.kind.able(Args{})).Scan(&left)
-	return left, Wrap("look for jobs of other workers", err)
+	return value[bool](ctx, s.pool, "look for jobs of other workers", stmt, s.kind.able(Args{}))
 }
 
 // WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks, by what they need; org
@@ -143,10 +141,7 @@ SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT 
 }
 
 func readLeft(ctx context.Context, q Querier, stmt string, args ...any) ([]Left, error) {
-	left, err := Collect(ctx, q, func(row pgx.CollectableRow) (l Left, err error) {
-		err = row.Scan(&l.Source, &l.Hooks, &l.Organizations, &l.Jobs)
-		return l, err
-	}, stmt, args...)
+	left, err := Collect(ctx, q, pgx.RowToStructByPos[Left], stmt, args...)
 	return left, Wrap("count what waits for sources and hooks", err)
 }
 

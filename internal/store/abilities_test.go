@@ -51,7 +51,7 @@ func TestWorkersLeaseWhatTheyCover(t *testing.T) {
 			b := setup(t)
 			b.needy()
 			b = b.able(w.can)
-			due, err := b.store.CountDue(t.Context())
+			due, _, err := b.store.Due(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, len(w.want), due)
 

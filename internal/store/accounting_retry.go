@@ -49,16 +49,12 @@ WITH matching AS MATERIALIZED (
 SELECT count(r.job_id)
   FROM matching m
  CROSS JOIN LATERAL daybook.mark_accounting_job_pending(m.org_id, m.document_id, NULL, @delay) r`
-	var n int
-	err := queryRow(ctx, q, stmt, f.args(Args{"ids": ids, "delay": delay.Seconds()})).Scan(&n)
-	return n, Wrap("mark many pending", err)
+	return value[int](ctx, q, "mark many pending", stmt, f.args(Args{"ids": ids, "delay": delay.Seconds()}))
 }
 
 // Now reads the database's clock.
 func Now(ctx context.Context, q Querier) (time.Time, error) {
-	var now time.Time
-	err := q.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
-	return now, Wrap("read the clock", err)
+	return value[time.Time](ctx, q, "read the clock", `SELECT clock_timestamp()`)
 }
 
 // ReturnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset. A row that

@@ -44,13 +44,11 @@ SELECT j.id, j.state::text, j.version_hint, j.run_count, j.ready_at, coalesce(j.
          ORDER BY i.seq DESC LIMIT 1) live ON live.kind = 'post'
  WHERE j.org_id = $1 AND j.document_id = $2`
 	var s AccountingJobStatus
-	var state, code string
-	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &state, &s.VersionHint, &s.RunCount, &s.ReadyAt, &code, &s.Error,
+	err := q.QueryRow(ctx, stmt, org, document).Scan(&s.JobID, &s.State, &s.VersionHint, &s.RunCount, &s.ReadyAt, &s.ErrorCode, &s.Error,
 		&s.FinishedAt, &s.LiveImpactID, &s.PostedVersion, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, NoAccountingJob(org, document)
 	}
-	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
 	return s, Wrap("read the document's status", err)
 }
 

@@ -43,7 +43,7 @@ const (
 	lostLastMessage = "the worker ended while it worked on this job, for the last time that it may be tried"
 )
 
-// Observe has f told, after each commit, of the changes that the results of methods count at most. Call it before the store is used; f must not block.
+// Observe implements engine.Kind.
 func (b *base) Observe(f func([]Change)) { b.observe = f }
 
 // changed tells of committed changes.

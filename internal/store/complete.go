@@ -17,10 +17,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// LockChunk locks, in the chunk's own transaction, those of the jobs that the turn still holds under its fence and that
-// no other transaction holds locked, and returns them as they are now. Until the transaction ends no request can change them.
-//
-// The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
+// LockChunk implements engine.Completer. The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
 func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `
 SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation

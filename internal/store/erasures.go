@@ -64,9 +64,7 @@ func BeginErasure(ctx context.Context, tx pgx.Tx, s EraseScope, actor, ground st
 INSERT INTO daybook.erasures (actor, org_id, scope, link_kind, scope_salt, scope_hash, ground)
 VALUES (@actor, @org, CASE @kind WHEN '' THEN 'organization' ELSE 'link' END, nullif(@kind, ''), @salt, @hash, @ground)
 RETURNING id`
-	var id string
-	err := queryRow(ctx, tx, stmt, s.args(Args{"actor": actor, "ground": ground, "salt": salt, "hash": hash})).Scan(&id)
-	return id, Wrap("put the erasure on record", err)
+	return value[string](ctx, tx, "put the erasure on record", stmt, s.args(Args{"actor": actor, "ground": ground, "salt": salt, "hash": hash}))
 }
 
 // CountErased adds to the counts of an erasure, in the transaction that erases.
@@ -137,8 +135,7 @@ func OpenErased(ctx context.Context, q Querier, s EraseScope) (n int64, err erro
 	const stmt = `
 SELECT (SELECT count(*) FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org)
      + (SELECT count(*) FROM daybook.job_links l JOIN daybook.jobs j ON j.id = l.job_id WHERE @kind <> '' AND l.kind = @kind AND l.id = @link AND j.org_id = @org)`
-	err = queryRow(ctx, q, stmt, s.args(Args{})).Scan(&n)
-	return n, Wrap("count the open jobs", err)
+	return value[int64](ctx, q, "count the open jobs", stmt, s.args(Args{}))
 }
 
 // eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an action was about is replaced by the erasure's mark.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,25 +58,7 @@ var (
 	ErrRowHeld = failure.New(failure.DatabaseUnavailable, "another transaction holds the job's row locked")
 )
 
-// SQLSTATEs that Daybook's own functions and triggers raise.
 const (
-	stateUnbalanced      = "DB001"
-	stateUnknownAccount  = "DB003"
-	statePeriodClosed    = "DB005"
-	stateInvalid         = "DB010"
-	stateJobNotFound     = "DB011"
-	stateJobCompleted    = "DB012"
-	stateDocumentMissing = "DB013"
-	stateDocumentDeleted = "DB014"
-	statePayloadTooLarge = "DB020"
-	statePayloadInvalid  = "DB021"
-	stateKeyReused       = "DB022"
-	stateQueueUnknown    = "DB023"
-	stateQueueNotEmpty   = "DB025"
-	stateCallbackUnknown = "DB026"
-	stateCallbackExpired = "DB027"
-	stateCallbackUsed    = "DB028"
-
 	stateTableReplaced = "DB030"
 	stateLeaseLost     = "DB031"
 
@@ -84,20 +67,21 @@ const (
 	stateNotText = "22021"
 )
 
+// sentinels are the errors of the SQLSTATEs that Daybook's own functions and triggers raise.
 var sentinels = map[string]error{
-	stateInvalid:         ErrInvalid,
-	stateJobNotFound:     ErrJobNotFound,
-	stateJobCompleted:    ErrJobCompleted,
-	stateDocumentMissing: ErrDocumentNotFound,
-	stateDocumentDeleted: ErrDocumentDeleted,
-	statePayloadTooLarge: ErrPayloadTooLarge,
-	statePayloadInvalid:  ErrPayloadInvalid,
-	stateKeyReused:       ErrKeyReused,
-	stateQueueUnknown:    ErrQueueUnknown,
-	stateQueueNotEmpty:   ErrQueueNotEmpty,
-	stateCallbackUnknown: ErrCallbackUnknown,
-	stateCallbackExpired: ErrCallbackExpired,
-	stateCallbackUsed:    ErrCallbackUsed,
+	"DB010": ErrInvalid,
+	"DB011": ErrJobNotFound,
+	"DB012": ErrJobCompleted,
+	"DB013": ErrDocumentNotFound,
+	"DB014": ErrDocumentDeleted,
+	"DB020": ErrPayloadTooLarge,
+	"DB021": ErrPayloadInvalid,
+	"DB022": ErrKeyReused,
+	"DB023": ErrQueueUnknown,
+	"DB025": ErrQueueNotEmpty,
+	"DB026": ErrCallbackUnknown,
+	"DB027": ErrCallbackExpired,
+	"DB028": ErrCallbackUsed,
 }
 
 // Wrap adds what was being done, and the sentinel of one of Daybook's own SQLSTATEs.
@@ -208,14 +192,18 @@ func IsTableLock(err error) bool {
 	return IsLockTimeout(err) && !strings.Contains(pgError(err).Where, "tuple (")
 }
 
-// IsUnbalanced reports whether the database refused an impact because it does not balance.
-func IsUnbalanced(err error) bool { return SQLState(err) == stateUnbalanced }
+// refusals are the codes of an impact that the database refuses: it does not balance, the chart lacks one of its accounts, or its posting date lies in a closed
+// period.
+var refusals = map[string]models.ErrorCode{"DB001": models.CodeUnbalanced, "DB003": models.CodeUnknownAccount, "DB005": models.CodePeriodClosed}
 
-// IsUnknownAccount reports whether the database refused an entry because the chart lacks its account.
-func IsUnknownAccount(err error) bool { return SQLState(err) == stateUnknownAccount }
-
-// IsPeriodClosed reports whether the database refused an impact because its posting date lies in a closed period.
-func IsPeriodClosed(err error) bool { return SQLState(err) == statePeriodClosed }
+// RefusedAs returns the code of an impact that the database has refused, models.CodeDatabaseError for another error of the database, or "".
+func RefusedAs(err error) models.ErrorCode {
+	state := SQLState(err)
+	if state == "" {
+		return ""
+	}
+	return cmp.Or(refusals[state], models.CodeDatabaseError)
+}
 
 // IsUnstorable reports whether err says that the database refuses a value: what it is given is to blame, not the statement.
 func IsUnstorable(err error) bool {

@@ -9,9 +9,8 @@ import (
 
 // FleetOf returns the number of a fleet, a set of programs that work the same named queues. It is put on record on first use. It returns ErrInvalid for a name
 // that cannot be one.
-func FleetOf(ctx context.Context, q Querier, name string) (id int16, err error) {
-	err = q.QueryRow(ctx, `SELECT daybook.fleet_of($1)`, name).Scan(&id)
-	return id, Wrap("look up the fleet "+name, err)
+func FleetOf(ctx context.Context, q Querier, name string) (int16, error) {
+	return value[int16](ctx, q, "look up the fleet "+name, `SELECT daybook.fleet_of($1)`, name)
 }
 
 // FleetNames returns the names of the fleets that are on record, the one without a name first, as the empty text.

@@ -26,8 +26,7 @@ type hold struct {
 	aside map[partitionKey]share
 }
 
-// HoldBack leaves the jobs of an organization alone for a while, and returns for how long. Begun says that it was not held back
-// already.
+// HoldBack implements engine.Picker.
 func (s *Store) HoldBack(org string) (pause time.Duration, begun bool) {
 	h := &s.holds
 	h.mu.Lock()

@@ -18,8 +18,7 @@ func RunBulk(ctx context.Context, q Querier, id string) error {
 
 // WorkBulkBatch changes the next batch of an operation, and reports whether there was one.
 func WorkBulkBatch(ctx context.Context, q Querier, id string) (more bool, err error) {
-	const stmt = `SELECT daybook.work_bulk_batch($1)`
-	return more, Wrap("change a batch of jobs", q.QueryRow(ctx, stmt, id).Scan(&more))
+	return value[bool](ctx, q, "change a batch of jobs", `SELECT daybook.work_bulk_batch($1)`, id)
 }
 
 // OpenBulkOperations are operations that are not finished and that no process has worked on for a while. Where the database's clock was
@@ -28,6 +27,5 @@ func OpenBulkOperations(ctx context.Context, q Querier, idle time.Duration) ([]s
 	const stmt = `
 SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM daybook.bulk_operations
  WHERE finished_at IS NULL AND updated_at NOT BETWEEN clock_timestamp() - make_interval(secs => $1) AND clock_timestamp() + make_interval(secs => $1)`
-	var ids []string
-	return ids, Wrap("look for bulk operations", q.QueryRow(ctx, stmt, idle.Seconds()).Scan(&ids))
+	return value[[]string](ctx, q, "look for bulk operations", stmt, idle.Seconds())
 }

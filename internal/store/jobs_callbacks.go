@@ -43,8 +43,8 @@ func WithdrawCallback(ctx context.Context, q Querier, jobID, token string) error
 WITH gone AS (DELETE FROM daybook.job_callbacks WHERE token_hash = $1 AND job_id = $2 AND called_at IS NULL RETURNING 1)
 SELECT count(*) FROM gone`
 	hash := sha256.Sum256([]byte(token))
-	var n int
-	return Wrap("withdraw the callback", q.QueryRow(ctx, stmt, hash[:], jobID).Scan(&n))
+	_, err := value[int](ctx, q, "withdraw the callback", stmt, hash[:], jobID)
+	return err
 }
 
 // Callback is what is known of a callback that a job has asked for.

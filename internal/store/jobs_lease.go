@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// MarkWaiting says that leased jobs are not being worked yet: should the turn end with its worker, they are not charged.
+// MarkWaiting implements engine.Leases.
 func (s *Store) MarkWaiting(ctx context.Context, turn Turn, ids []string) error {
 	const stmt = `
 UPDATE daybook.jobs q
@@ -31,9 +31,8 @@ type Begun struct {
 	Cancelled int
 }
 
-// BeginWaiting says that leased jobs which were not being worked are worked now: should the turn end with its worker, they are charged.
-// What was cancelled while it waited, or is no longer the turn's, is in neither list: it must not be begun. A job that the turn has leased anew meanwhile is the turn's,
-// and may be begun: which of its attempts completes it is decided by the completion, which compares the attempt and the generation.
+// BeginWaiting implements engine.Leases. A job that the turn has leased anew meanwhile is the turn's, and may be begun: which of its attempts completes it is
+// decided by the completion, which compares the attempt and the generation.
 func (s *Store) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
 	const begin = `
 UPDATE daybook.jobs q
@@ -63,8 +62,7 @@ SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence 
 	return b, Wrap("read jobs that wait", err)
 }
 
-// HandOver makes all of these leases another turn's, or, if they are not all the turn's or another transaction holds a row locked,
-// none. It may be called again after an error that left its result unknown: what was handed over already counts as such.
+// HandOver implements engine.Leases.
 func (s *Store) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	const stmt = `
 UPDATE daybook.jobs q
@@ -89,18 +87,17 @@ RETURNING q.id`
 	return err == nil, Wrap("hand jobs over", err)
 }
 
-// PutOff says how often an attempt at a job was put off, uncounted, because of the database.
+// PutOff implements engine.Completer.
 func (s *Store) PutOff(ctx context.Context, id string, attempt int) (n int, err error) {
 	const stmt = `
 SELECT coalesce(sum(times), 0) FROM daybook.attempt_log
  WHERE job_id = $1 AND attempt = $2 AND outcome = 'rescheduled' AND error_code = 'DATABASE_ERROR'`
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	err = s.pool.QueryRow(ctx, stmt, id, attempt).Scan(&n)
-	return n, Wrap("count what was put off", err)
+	return value[int](ctx, s.pool, "count what was put off", stmt, id, attempt)
 }
 
-// SetProgress stores what a running job says of itself, as JSON. It returns ErrLeaseLost when the attempt is no longer the turn's.
+// SetProgress implements engine.Completer.
 func (s *Store) SetProgress(ctx context.Context, turn Turn, j Job, progress []byte) error {
 	const stmt = `
 UPDATE daybook.jobs SET progress = @progress::text::jsonb, updated_at = clock_timestamp()

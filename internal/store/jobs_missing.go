@@ -75,18 +75,14 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 	failed := map[string]int{}
 	// What a scan finds meanwhile is left to the next time.
 	for partitions := range slices.Chunk(s.cursors.withoutHandler(), missingBatch) {
-		priorities, orgs, slots := make([]int16, len(partitions)), make([]string, len(partitions)), make([]string, len(partitions))
-		for i, p := range partitions {
-			priorities[i], orgs[i], slots[i] = p.priority, p.org, p.slot
-		}
+		a := s.kind.able(shareColumns(partitions))
+		a["age"], a["worker"], a["most"] = age.Seconds(), id, missingBatch
 		for {
 			gone, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (Change, error) {
 				c := Change{What: ChangeFailed, Code: models.CodeHandlerMissing}
 				err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.Attempt, &c.Message)
 				return c, err
-			}, stmt, Args{
-				"priorities": priorities, "orgs": orgs, "slots": slots, "age": age.Seconds(), "worker": id, "most": missingBatch, "fleet": s.kind.fleetID(),
-			})
+			}, stmt, a)
 			if err != nil {
 				return failed, Wrap("scan for jobs without a handler", err)
 			}
@@ -103,12 +99,11 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 }
 
 // withoutHandler takes the partitions of which a scan found jobs that have no handler.
-func (r *cursors) withoutHandler() []partitionKey {
+func (r *cursors) withoutHandler() (partitions []share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var partitions []partitionKey
 	for key := range r.unhandled {
-		partitions = append(partitions, key)
+		partitions = append(partitions, share{key: key})
 		delete(r.unhandled, key)
 	}
 	return partitions

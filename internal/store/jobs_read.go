@@ -11,12 +11,8 @@ import (
 
 // JobLinks returns what a background job is about, in the order of kinds and ids.
 func JobLinks(ctx context.Context, q Querier, id string) ([]models.JobLink, error) {
-	const stmt = `SELECT kind, id FROM daybook.job_links WHERE job_id = $1 ORDER BY kind, id`
-	links, err := Collect(ctx, q, func(row pgx.CollectableRow) (models.JobLink, error) {
-		l := models.JobLink{JobID: id}
-		err := row.Scan(&l.Kind, &l.ID)
-		return l, err
-	}, stmt, id)
+	const stmt = `SELECT job_id, kind, id FROM daybook.job_links WHERE job_id = $1 ORDER BY kind, id`
+	links, err := Collect(ctx, q, pgx.RowToStructByPos[models.JobLink], stmt, id)
 	return links, Wrap("read a job's links", err)
 }
 

@@ -40,14 +40,12 @@ SELECT id, org_id, type, state::text, run_count, CASE WHEN ready_at < '9999-12-3
   FROM daybook.jobs
  WHERE id = $1`
 	var s JobStatus
-	var state, code string
 	var result, progress *string
-	err := q.QueryRow(ctx, stmt, id).Scan(&s.JobID, &s.OrgID, &s.Type, &state, &s.RunCount, &s.ReadyAt, &code, &s.Error, &s.FinishedAt,
+	err := q.QueryRow(ctx, stmt, id).Scan(&s.JobID, &s.OrgID, &s.Type, &s.State, &s.RunCount, &s.ReadyAt, &s.ErrorCode, &s.Error, &s.FinishedAt,
 		&result, &progress, &s.Wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, fmt.Errorf("%w: %s", ErrJobNotFound, id)
 	}
-	s.State, s.ErrorCode = models.JobState(state), models.ErrorCode(code)
 	s.Result, s.Progress = rawOrNil(result), rawOrNil(progress)
 	return s, Wrap("read the job's status", err)
 }

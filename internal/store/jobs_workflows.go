@@ -21,8 +21,7 @@ WITH job AS (
     RETURNING job_id
 )
 SELECT EXISTS (SELECT FROM opened)`
-	err = queryRow(ctx, q, stmt, Args{"job": jobID, "namespace": namespace, "grace": grace.Seconds()}).Scan(&open)
-	return open, Wrap("put the job's workflow on record", err)
+	return value[bool](ctx, q, "put the job's workflow on record", stmt, Args{"job": jobID, "namespace": namespace, "grace": grace.Seconds()})
 }
 
 // CloseJobWorkflow removes the record of a job's workflow, which has ended.
@@ -35,8 +34,7 @@ func CloseJobWorkflow(ctx context.Context, db DB, jobID string) error {
 // JobIsCancelling reports whether a job that is being worked is to be cancelled, or is gone.
 func JobIsCancelling(ctx context.Context, q Querier, jobID string) (cancelling bool, err error) {
 	const stmt = `SELECT NOT EXISTS (SELECT FROM daybook.jobs WHERE id = $1 AND NOT cancel_requested)`
-	err = q.QueryRow(ctx, stmt, jobID).Scan(&cancelling)
-	return cancelling, Wrap("see whether the job is to be cancelled", err)
+	return value[bool](ctx, q, "see whether the job is to be cancelled", stmt, jobID)
 }
 
 // LeftWorkflow is a workflow to whose end a worker sees.
@@ -86,18 +84,8 @@ UPDATE daybook.job_workflows w
  WHERE w.job_id = due.job_id
 RETURNING w.job_id, w.due_at,
           NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id AND j.state IN ('pending', 'leased') AND NOT j.cancel_requested),
-          extract(epoch FROM clock_timestamp() - w.asked_at)::float8, extract(epoch FROM clock_timestamp() - w.cancelled_at)::float8,
-          w.grace_seconds`
-	left, err := Collect(ctx, q, func(row pgx.CollectableRow) (w LeftWorkflow, err error) {
-		var asked, grace float64
-		var cancelled *float64
-		err = row.Scan(&w.JobID, &w.Claim, &w.Over, &asked, &cancelled, &grace)
-		w.Asked, w.Grace = seconds(asked), seconds(grace)
-		if cancelled != nil {
-			w.Cancelled = new(seconds(*cancelled))
-		}
-		return w, err
-	}, stmt, namespace)
+          clock_timestamp() - w.asked_at, clock_timestamp() - w.cancelled_at, make_interval(secs => w.grace_seconds)`
+	left, err := Collect(ctx, q, pgx.RowToStructByPos[LeftWorkflow], stmt, namespace)
 	return left, Wrap("find workflows whose jobs have ended", err)
 }
 

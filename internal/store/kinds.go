@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,9 +16,6 @@ type Queue struct {
 	Table string
 	// WorkflowType and TaskQueue are Temporal's names for the workflow that runs the kind.
 	WorkflowType, TaskQueue string
-	// Organizations says that its jobs belong to organizations. Else there are none of one organization, and lists of organizations leave
-	// the kind out.
-	Organizations bool
 	operations
 }
 
@@ -29,14 +25,6 @@ type operations interface {
 	status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error
 	// open counts the pending, leased and failed jobs of each organization of a span of ids.
 	open(ctx context.Context, tx pgx.Tx, in organizationSpan) (map[string]OpenJobs, error)
-	// withOpenJobs are the first organizations of a span that have such a job, in the order of their ids.
-	withOpenJobs(ctx context.Context, tx pgx.Tx, in organizationSpan, limit int) ([]string, error)
-	// known returns those of the organizations that have a job.
-	known(ctx context.Context, q Querier, orgs []string) ([]string, error)
-	// empty reports that there is no job.
-	empty(ctx context.Context, q Querier) (bool, error)
-	// wakeAll has those that wait for jobs of the kind look again when the transaction has committed.
-	wakeAll(ctx context.Context, tx pgx.Tx) error
 	// leases returns what is leased, turn by turn.
 	leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error)
 	// reclaimExpired ends the expired leases at once.
@@ -51,15 +39,27 @@ type operations interface {
 // shown, paused, capped, reclaimed and audited like the others.
 func Queues() []Queue {
 	return []Queue{
-		{Accounting.Name, Accounting.table, "syncAccountingQueueWorkflow", "accounting-queue", true, Accounting},
-		{Jobs.Name, Jobs.table, "syncJobQueueWorkflow", "job-queue", true, Jobs},
-		{taskQueue.Name, "queues.task", "syncTaskQueueWorkflow", "task-queue", false, tasksQueue{}},
+		{Accounting.Name, Accounting.table, "syncAccountingQueueWorkflow", "accounting-queue", Accounting},
+		{Jobs.Name, Jobs.table, "syncJobQueueWorkflow", "job-queue", Jobs},
+		{taskQueue.Name, "queues.task", "syncTaskQueueWorkflow", "task-queue", tasksQueue{}},
 	}
 }
 
+// Organizations reports whether its jobs belong to organizations, as those of the kinds do whose rows are updated in place. Else there are none of one
+// organization, and lists of organizations leave the kind out.
+func (q Queue) Organizations() bool {
+	_, ok := q.operations.(*Kind)
+	return ok
+}
+
 // OrganizationQueues lists the kinds whose jobs belong to organizations, in the order of Queues.
-func OrganizationQueues() []Queue {
-	return slices.DeleteFunc(Queues(), func(q Queue) bool { return !q.Organizations })
+func OrganizationQueues() (kinds []*Kind) {
+	for _, q := range Queues() {
+		if k, ok := q.operations.(*Kind); ok {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
 }
 
 // Leases returns what is leased of every kind, kind by kind, the longest unrenewed first.
@@ -95,27 +95,16 @@ func ReclaimExpired(ctx context.Context, pool *pgxpool.Pool) ([]QueueReclaimed, 
 	return all, nil
 }
 
-// leases implements operations.
-func (k *Kind) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
-	return NewQueue(pool, k).Leases(ctx)
-}
-
 // reclaimExpired implements operations.
 func (k *Kind) reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaimed, error) {
 	return NewQueue(pool, k).ReclaimExpired(ctx)
 }
 
-// wakeAll implements operations.
-func (k *Kind) wakeAll(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, k.sql(`SELECT daybook.wake_job_queue()`))
-	return Wrap("wake those that wait for jobs", err)
-}
-
-// wakeQueues has those that wait for work of any kind look again when the transaction has committed.
+// wakeQueues has those that wait for jobs of organizations look again when the transaction has committed.
 func wakeQueues(ctx context.Context, tx pgx.Tx) error {
-	for _, q := range Queues() {
-		if err := q.wakeAll(ctx, tx); err != nil {
-			return err
+	for _, k := range OrganizationQueues() {
+		if _, err := tx.Exec(ctx, k.sql(`SELECT daybook.wake_job_queue()`)); err != nil {
+			return Wrap("wake those that wait for jobs", err)
 		}
 	}
 	return nil

@@ -72,13 +72,7 @@ type Leased struct {
 	Capped bool
 }
 
-// LeaseFor claims up to limit due jobs for the turn: high priorities first, the organizations of each in turn, and their types in
-// turn, the oldest of each first. Rows that another transaction holds locked are skipped, so two callers never get the same one.
-//
-// Where each partition's due rows begin is remembered from lease to lease (cursors), and read anew now and then
-// (scan). Paused organizations get nothing; those with a cap no more than is left of it.
-//
-// It leases jobs that there is room for. The room of those that it returns is reserved, also with an error.
+// LeaseFor implements engine.Picker. Where each partition's due rows begin is remembered from lease to lease (cursors), and read anew now and then (scan).
 func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	var got Leased
 	s.weed(ctx)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -30,19 +31,15 @@ type LeaseGroup struct {
 	Renewed time.Time `json:"renewed_at"`
 }
 
-// Leases returns what is leased of the store's queue, the longest unrenewed first.
-func (s *Store) Leases(ctx context.Context) ([]LeaseGroup, error) {
+// leases implements operations.
+func (k *Kind) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
 	const stmt = `
-SELECT coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE working),
+SELECT /* jobs */'jobs'/* accounting: 'accounting' */, coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE working),
        count(*) FILTER (WHERE last_attempted_at < statement_timestamp() - make_interval(secs => $1)), min(last_attempted_at)
   FROM daybook.jobs
  WHERE state = 'leased'
  GROUP BY worker, turn_id, detached
  ORDER BY min(last_attempted_at), turn_id`
-	groups, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (LeaseGroup, error) {
-		g := LeaseGroup{Queue: s.kind.Name}
-		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
-		return g, err
-	}, s.kind.sql(stmt), StaleAfter.Seconds())
+	groups, err := byKey(ctx, pool, pgx.RowToStructByPos[LeaseGroup], k.sql(stmt), StaleAfter.Seconds())
 	return groups, Wrap("read leases", err)
 }

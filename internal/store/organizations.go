@@ -37,7 +37,5 @@ func addOrganization(ctx context.Context, tx pgx.Tx, id, name string) (bool, err
 
 // OrganizationName reads what an organization is called; empty: it has no name, or is not known.
 func OrganizationName(ctx context.Context, q Querier, id string) (string, error) {
-	var name string
-	err := q.QueryRow(ctx, `SELECT coalesce((SELECT name FROM daybook.organizations WHERE id = $1), '')`, id).Scan(&name)
-	return name, Wrap("read the organization's name", err)
+	return value[string](ctx, q, "read the organization's name", `SELECT coalesce((SELECT name FROM daybook.organizations WHERE id = $1), '')`, id)
 }

@@ -15,6 +15,7 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
   FROM unnest($1::text[]) WITH ORDINALITY AS u (o, n)
  WHERE NOT EXISTS (SELECT 1 FROM daybook.organizations x WHERE x.id = u.o)
    AND NOT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = u.o)`
+	const withJobs = `SELECT o FROM unnest($1::text[]) AS u (o) WHERE EXISTS (SELECT 1 FROM daybook.jobs x WHERE x.org_id = u.o)`
 	var unknown []string
 	if err := q.QueryRow(ctx, stmt, ids).Scan(&unknown); err != nil {
 		return nil, Wrap("look for organizations", err)
@@ -23,24 +24,11 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
 		if len(unknown) == 0 {
 			break
 		}
-		known, err := queue.known(ctx, q, unknown)
+		known, err := Collect(ctx, q, pgx.RowTo[string], queue.sql(withJobs), unknown)
 		if err != nil {
 			return nil, Wrap("look for organizations", err)
 		}
 		unknown = slices.DeleteFunc(unknown, func(org string) bool { return slices.Contains(known, org) })
 	}
 	return unknown, nil
-}
-
-// known implements operations.
-func (k *Kind) known(ctx context.Context, q Querier, orgs []string) ([]string, error) {
-	const stmt = `
-SELECT o FROM unnest($1::text[]) AS u (o) WHERE EXISTS (SELECT 1 FROM daybook.jobs x WHERE x.org_id = u.o)`
-	return Collect(ctx, q, pgx.RowTo[string], k.sql(stmt), orgs)
-}
-
-// empty implements operations.
-func (k *Kind) empty(ctx context.Context, q Querier) (empty bool, err error) {
-	err = q.QueryRow(ctx, k.sql(`SELECT NOT EXISTS (SELECT 1 FROM daybook.jobs)`)).Scan(&empty)
-	return empty, err
 }

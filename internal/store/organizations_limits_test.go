@@ -64,7 +64,7 @@ func TestPauseAndCapRefuse(t *testing.T) {
 			assert.ErrorIs(t, err, store.ErrInvalid, "%d bytes", len(id))
 		}
 	})
-	list, err := store.ListOrganizations(t.Context(), b.Pool)
+	list, err := store.ListOrganizations(t.Context(), b.Pool, "", 0)
 	require.NoError(t, err)
 	assert.Empty(t, list)
 }
@@ -164,7 +164,7 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, st
 VALUES ('org_1', 'e', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'f', 1, 'failed', now(), 'e', 'TIMEOUT'), ('org_1', 'g', 1, 'failed', now(), 'e', 'TIMEOUT');
 SELECT daybook.enqueue_job('stranger', 'mail', '{}')`)
 	require.NoError(t, err)
-	list, err := store.ListOrganizations(t.Context(), b.Pool)
+	list, err := store.ListOrganizations(t.Context(), b.Pool, "", 0)
 	require.NoError(t, err)
 	assert.Equal(t, []store.OrganizationSummary{
 		{

@@ -43,15 +43,9 @@ type organizationSpan struct {
 	last *string
 }
 
-// ListOrganizations lists every organization that Daybook knows or has an open or failed job of, in the order of the ids. All figures
-// are of one moment.
-func ListOrganizations(ctx context.Context, db Beginner) ([]OrganizationSummary, error) {
-	return ListOrganizationsAfter(ctx, db, "", 0)
-}
-
-// ListOrganizationsAfter is ListOrganizations for the first limit ones whose ids come after one; limit 0: all of them. Jobs of other organizations are not
-// counted.
-func ListOrganizationsAfter(ctx context.Context, db Beginner, after string, limit int) ([]OrganizationSummary, error) {
+// ListOrganizations lists the organizations that Daybook knows or has an open or failed job of, in the order of the ids: the first limit ones whose ids come
+// after one; limit 0: all of them. All figures are of one moment. Jobs of other organizations are not counted.
+func ListOrganizations(ctx context.Context, db Beginner, after string, limit int) ([]OrganizationSummary, error) {
 	const stmt = `
 SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.name, '') AS name, o.active_rule_set, o.paused_at, o.max_in_flight,
        coalesce(o.source, (SELECT d.source FROM daybook.defaults d WHERE d.one)) AS source, coalesce(o.hooks, (SELECT d.hooks FROM daybook.defaults d WHERE d.one)) AS hooks
@@ -115,7 +109,7 @@ func pageOfOrganizations(ctx context.Context, tx pgx.Tx, after string, limit int
 	return in, nil
 }
 
-// withOpenJobs implements operations.
+// withOpenJobs are the first organizations of a span that have a job of the kind that is not done, in the order of their ids.
 func (k *Kind) withOpenJobs(ctx context.Context, tx pgx.Tx, in organizationSpan, limit int) ([]string, error) {
 	const stmt = `
 SELECT DISTINCT org_id

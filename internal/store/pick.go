@@ -28,8 +28,7 @@ type Pick struct {
 	Others bool
 }
 
-// PickTypes chooses where the next jobs are to be taken from, as LeaseFor does, of the types that may be picked, if no others are due for which there
-// is room. The room of what is picked is reserved until Lock, and after it for what Lock returns.
+// PickTypes implements engine.Picker: it chooses where the next jobs are to be taken from, as LeaseFor does.
 func (s *Store) PickTypes(ctx context.Context, limit int, may func(jobType string) bool, room Room) (*Pick, error) {
 	p := &Pick{store: s, limit: limit, room: room, may: may}
 	var err error

@@ -7,12 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// LeasePicked leases jobs that a Pick has locked to the turn, and returns which: in the transaction that has them locked all, and in another
-// one those that are as they were when they were picked; but none that is unique, because a request for it that finds it as it is leaves no trace. Those
-// that wait (Job.Waiting) are not marked as being worked. It waits for locked rows.
-//
-// Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Times are compared for
-// equality alone, because the clock may have been set back.
+// LeasePicked implements engine.Leases. Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Only a
+// request for a unique job that finds it as it is leaves no trace, so no unique one is leased in another transaction. Times are compared for equality alone,
+// because the clock may have been set back.
 func (s *Store) LeasePicked(ctx context.Context, tx pgx.Tx, turn Turn, jobs []Job, locked bool) ([]string, error) {
 	const stmt = `
 UPDATE daybook.jobs q

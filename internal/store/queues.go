@@ -41,22 +41,21 @@ func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	const stmt = `
 SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
                           nullif(@burst::integer, 0), @owner, nullif(@process::integer, 0))).name`
-	var name string
-	return Wrap("set the queue "+u.Name, queryRow(ctx, q, stmt, Args{
+	_, err := value[string](ctx, q, "set the queue "+u.Name, stmt, Args{
 		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "process": u.PerProcess, "rate": u.Rate, "seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner,
-	}).Scan(&name))
+	})
+	return err
 }
 
 // PauseQueue pauses a named queue, or resumes it, and says whether that changed something. It returns ErrQueueUnknown where there is none of that name.
 func PauseQueue(ctx context.Context, q Querier, name string, paused bool) (changed bool, err error) {
-	err = q.QueryRow(ctx, `SELECT daybook.pause_queue($1, $2)`, name, paused).Scan(&changed)
-	return changed, Wrap("pause the queue "+name, err)
+	return value[bool](ctx, q, "pause the queue "+name, `SELECT daybook.pause_queue($1, $2)`, name, paused)
 }
 
 // DeleteQueue deletes a named queue. It returns ErrQueueUnknown, or ErrQueueNotEmpty where it has open jobs.
 func DeleteQueue(ctx context.Context, q Querier, name string) error {
-	var done bool
-	return Wrap("delete the queue "+name, q.QueryRow(ctx, `SELECT daybook.delete_queue($1) IS NULL`, name).Scan(&done))
+	_, err := value[bool](ctx, q, "delete the queue "+name, `SELECT daybook.delete_queue($1) IS NULL`, name)
+	return err
 }
 
 // GatherQueues brings the open jobs of the fleet's queues to the fleet that were enqueued while their queue came to it. A queue that was not changed in the last

@@ -64,47 +64,26 @@ SELECT j.id, j.org_id, j.type, j.payload::text, coalesce(j.idempotency_key, ''),
 // AttemptedDocuments reads the accounting jobs that a turn attempted, by organization and document.
 func AttemptedDocuments(ctx context.Context, q Querier, turn string) ([]models.AccountingJob, error) {
 	const stmt = `
-SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text, j.run_count, j.ready_at, j.last_error_code, j.last_error
+SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text AS state, j.run_count, j.ready_at, j.last_error_code, j.last_error
   FROM daybook.accounting_work_queue j
  WHERE EXISTS (SELECT FROM daybook.attempt_log a WHERE a.job_id = j.id AND a.turn_id = $1)
  ORDER BY j.org_id, j.document_id`
-	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (j models.AccountingJob, err error) {
-		err = row.Scan(&j.ID, &j.OrgID, &j.DocumentID, &j.VersionHint, &j.State, &j.RunCount, &j.ReadyAt, &j.LastErrorCode, &j.LastError)
-		return j, err
-	}, stmt, turn)
+	all, err := Collect(ctx, q, pgx.RowToStructByNameLax[models.AccountingJob], stmt, turn)
 	return all, Wrap("read jobs", err)
 }
 
-// CountDue counts the jobs that may be worked now.
-func (s *Store) CountDue(ctx context.Context) (int, error) {
+// Due counts the jobs that may be worked now, and says in how long the next one may be; nil: none waits for its time.
+func (s *Store) Due(ctx context.Context) (n int, next *time.Duration, err error) {
 	const stmt = `
-SELECT count(*)
-  FROM daybook.jobs q
-  LEFT JOIN daybook.organizations o ON o.id = q.org_id
-  /* jobs */LEFT JOIN daybook.queues u ON u.name = q.queue/* accounting: */
- WHERE q.state = 'pending' AND q.ready_at <= clock_timestamp() AND o.paused_at IS NULL/* jobs */ AND q.fleet = @fleet AND u.paused_at IS NULL/* accounting: */
-   /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
-                  AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
-	var n int
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&n)
-	return n, Wrap("count what is due", err)
-}
-
-// NextDue says in how long the next job may be worked; ok is false when none waits.
-func (s *Store) NextDue(ctx context.Context) (d time.Duration, ok bool, err error) {
-	const stmt = `
-SELECT extract(epoch FROM min(q.ready_at) - clock_timestamp())::float8
+SELECT count(*) FILTER (WHERE q.ready_at <= clock_timestamp()), min(q.ready_at) - clock_timestamp()
   FROM daybook.jobs q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
   /* jobs */LEFT JOIN daybook.queues u ON u.name = q.queue/* accounting: */
  WHERE q.state = 'pending' AND q.ready_at < '9999-12-31 00:00:00+00' AND o.paused_at IS NULL/* jobs */ AND q.fleet = @fleet AND u.paused_at IS NULL/* accounting: */
    /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
                   AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */`
-	var wait *float64
-	if err := s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&wait); err != nil || wait == nil {
-		return 0, false, Wrap("look for what is due next", err)
-	}
-	return max(0, seconds(*wait)), true, nil
+	err = s.pool.QueryRow(ctx, s.kind.sql(stmt), s.kind.able(Args{})).Scan(&n, &next)
+	return n, next, Wrap("count what is due", err)
 }
 
 // PassTime moves the time of every waiting job back, as if that much time had passed: that at which it is due, or is to be due when it need not
@@ -155,11 +134,10 @@ SELECT t.task_id, t.task_type, t.payload::text, t.enqueued_at, t.scheduled_at,
  ORDER BY t.task_id`
 	all, err := Collect(ctx, q, func(row pgx.CollectableRow) (EnqueuedTask, error) {
 		var t EnqueuedTask
-		var state, errs string
-		if err := row.Scan(&t.ID, &t.Type, &t.Payload, &t.EnqueuedAt, &t.ScheduledAt, &state, &t.Leases, &errs); err != nil {
+		var errs string
+		if err := row.Scan(&t.ID, &t.Type, &t.Payload, &t.EnqueuedAt, &t.ScheduledAt, &t.State, &t.Leases, &errs); err != nil {
 			return t, err
 		}
-		t.State = models.TaskState(state)
 		return t, json.Unmarshal([]byte(errs), &t.Errors)
 	}, stmt, taskType, ids)
 	return all, Wrap("read tasks", err)

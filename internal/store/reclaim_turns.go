@@ -26,12 +26,7 @@ type ReclaimedTurns struct {
 	changes []Change
 }
 
-// ReclaimTurns makes every job of the named turns that has a lower fence the turn's own. Rows that another transaction holds locked are
-// left for a later reclaim. A job that was requested anew while it was leased is due when the request said, or cancelled if it was a Cancel.
-//
-// crashed says that the activity before did not end by itself. Then the rows that it was working alone are charged: their
-// attempt is logged as lost and the next one begins, or the job fails with WORKER_LOST after its last. What the running activity
-// took under a fence that it drew before is not charged again.
+// ReclaimTurns implements engine.Leases. A job that was requested anew while it was leased is due when the request said, or cancelled if it was a Cancel.
 func (s *Store) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const held = `
 SELECT q.id, c.charged,

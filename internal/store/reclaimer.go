@@ -25,11 +25,7 @@ const (
 	fullEvery   = time.Minute
 )
 
-// Reclaimer ends the leases that their holders do not renew. It belongs to one goroutine.
-//
-// A lease ends when it has expired and the Reclaimer has itself seen, for as long as a holder takes to renew, in uninterrupted contact with
-// a database that has not been restarted meanwhile, that it was neither renewed nor locked. So a holder that was cut off together with
-// all others keeps what it holds.
+// Reclaimer implements engine.Reclaimer: what it has itself seen counts, so that a holder that was cut off together with all others keeps what it holds.
 type Reclaimer struct {
 	store *Store
 	// watched holds, for each lease that is not renewed, when that was first seen.
@@ -47,7 +43,7 @@ func (s *Store) NewReclaimer() *Reclaimer {
 	return &Reclaimer{store: s, watched: map[suspect]time.Time{}, fullLimit: maxGap}
 }
 
-// Check ends the leases whose time has come, and says when to check again. After an error nothing counts that was seen before.
+// Check implements engine.Reclaimer.
 func (r *Reclaimer) Check(ctx context.Context) (got Reclaimed, pause time.Duration, err error) {
 	began := time.Now()
 	if began.Sub(r.checked) > maxGap {
@@ -100,15 +96,15 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 		r.started = o.started
 	}
 	r.from = o.now.Add(-leaseWindow)
-	if o.any && o.renewed.Before(r.from) {
-		r.from = o.renewed
-	}
-	age := o.now.Sub(o.renewed)
-	if !o.any || age < suspectAfter {
+	if o.renewed == nil {
 		clear(r.watched)
-		if !o.any {
-			return Reclaimed{}, reclaimPause, nil
-		}
+		return Reclaimed{}, reclaimPause, nil
+	}
+	if o.renewed.Before(r.from) {
+		r.from = *o.renewed
+	}
+	if age := o.now.Sub(*o.renewed); age < suspectAfter {
+		clear(r.watched)
 		return Reclaimed{}, min(max(suspectAfter-age, watchPause), reclaimPause), nil
 	}
 	return r.watch(ctx, o)
@@ -146,9 +142,8 @@ func unevenly(pause time.Duration) time.Duration {
 // oldest is the oldest lease of the queue.
 type oldest struct {
 	now, started time.Time
-	// any: there is one.
-	any     bool
-	renewed time.Time
+	// renewed is nil where there is none.
+	renewed *time.Time
 }
 
 // oldestLease returns the lease that was taken or renewed first, from from on; nil: from a leaseWindow ago.
@@ -161,10 +156,6 @@ SELECT statement_timestamp(), pg_postmaster_start_time(), (
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var o oldest
-	var renewed *time.Time
-	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), Args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now, &o.started, &renewed)
-	if renewed != nil {
-		o.any, o.renewed = true, *renewed
-	}
+	err := s.pool.QueryRow(ctx, s.kind.sql(stmt), Args{"from": from, "window": leaseWindow.Seconds()}).Scan(&o.now, &o.started, &o.renewed)
 	return o, Wrap("scan for expired leases", err)
 }

@@ -16,7 +16,7 @@ type Renewed struct {
 	Missed bool
 }
 
-// Renew prolongs the turn's leases, except those of the overdue ids and those that are younger than young.
+// Renew implements engine.Leases.
 func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string, young time.Duration) (Renewed, error) {
 	const stmt = `
 WITH held AS (
@@ -47,14 +47,14 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 	return r, Wrap("read the turn's leases", err)
 }
 
-// Held returns the ids of the jobs that the turn holds under its fence.
+// Held implements engine.Leases.
 func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
 	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND state = 'leased' AND fence = @fence`
 	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), Args{"turn": turn.ID, "fence": turn.Fence})
 	return ids, Wrap("read the turn's leases", err)
 }
 
-// TurnsWithLeases returns those of the named turns that still hold a lease under any fence.
+// TurnsWithLeases implements engine.Leases.
 func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
 	const stmt = `SELECT DISTINCT turn_id FROM daybook.jobs WHERE turn_id = ANY ($1) AND state = 'leased' ORDER BY turn_id`
 	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turns)
@@ -85,8 +85,7 @@ UPDATE daybook.jobs q
  WHERE q.id = held.id
 RETURNING q.id, q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, held.run_count, q.state = 'cancelled'`
 
-// GiveBack gives jobs back uncounted: they are pending again after delay, or cancelled where that was asked for. With
-// nil ids it gives back everything that the turn holds. Rows that another transaction holds locked stay leased. Those that wait for work are told.
+// GiveBack implements engine.Leases.
 //
 // The generation is not compared, because it would not tell: what was given back, uncounted, and is leased again has the same attempt and generation. Should a try whose answer was lost be
 // repeated after that, the lease ends as a lost one does: its attempt commits nothing, and the job is worked again.

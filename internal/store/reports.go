@@ -16,7 +16,7 @@ SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1
 	err := q.QueryRow(ctx, stmt).Scan(&empty)
 	for _, queue := range Queues() {
 		if err == nil && empty {
-			empty, err = queue.empty(ctx, q)
+			err = q.QueryRow(ctx, `SELECT NOT EXISTS (SELECT 1 FROM `+queue.Table+`)`).Scan(&empty)
 		}
 	}
 	return empty, Wrap("look for data", err)
@@ -24,7 +24,5 @@ SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1
 
 // ServerPrograms returns the directory of the server's own programs, such as pg_dump. Only a superuser may ask.
 func ServerPrograms(ctx context.Context, q Querier) (string, error) {
-	var dir string
-	err := q.QueryRow(ctx, `SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'`).Scan(&dir)
-	return dir, Wrap("ask for the server's programs", err)
+	return value[string](ctx, q, "ask for the server's programs", `SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'`)
 }

@@ -122,6 +122,12 @@ func queryRow(ctx context.Context, q Querier, stmt string, values ...any) pgx.Ro
 	return q.QueryRow(ctx, stmt, values...)
 }
 
+// value returns the one value that a statement answers with, which runs as query does.
+func value[T any](ctx context.Context, q Querier, doing, stmt string, values ...any) (v T, err error) {
+	err = queryRow(ctx, q, stmt, values...).Scan(&v)
+	return v, Wrap(doing, err)
+}
+
 func numberedArgs(stmt string, values []any) (string, []any, error) {
 	if len(values) == 1 {
 		if a, named := values[0].(Args); named {

@@ -55,22 +55,9 @@ type PendingJob struct {
 // Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
 // one moment.
 func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus, error) {
-	return readStatus(ctx, pool, org, Queues())
-}
-
-// AccountingStatus is Status of the accounting queue alone.
-func AccountingStatus(ctx context.Context, pool *pgxpool.Pool, org string) (QueueStatus, error) {
-	all, err := readStatus(ctx, pool, org, Queues()[:1])
-	if err != nil {
-		return QueueStatus{}, err
-	}
-	return all[0], nil
-}
-
-func readStatus(ctx context.Context, pool *pgxpool.Pool, org string, queues []Queue) ([]QueueStatus, error) {
 	var all []QueueStatus
 	err := ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
-		for _, q := range queues {
+		for _, q := range Queues() {
 			s := QueueStatus{Kind: q.Name, Counts: map[models.JobState]int64{}, FailedByCode: map[models.ErrorCode]int64{}}
 			for _, state := range models.JobStates() {
 				s.Counts[state] = 0
@@ -91,9 +78,6 @@ func readStatus(ctx context.Context, pool *pgxpool.Pool, org string, queues []Qu
 // status implements operations.
 func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
 	if err := k.countStates(ctx, tx, org, s); err != nil {
-		return err
-	}
-	if err := k.countFailed(ctx, tx, org, s); err != nil {
 		return err
 	}
 	const due = `
@@ -119,36 +103,25 @@ SELECT q.id, q.org_id, q.first_ready_at, CASE WHEN q.ready_at < '9999-12-31 00:0
 
 func (k *Kind) countStates(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
 	const stmt = `
-SELECT state, count(*),
+SELECT state, CASE WHEN state = 'failed' THEN last_error_code ELSE '' END, count(*),
        count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
        count(*) FILTER (WHERE state = 'pending' AND ready_at = '9999-12-31 00:00:00+00'),
        count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $2))
   FROM daybook.jobs
  WHERE $1 = '' OR org_id = $1
- GROUP BY state`
+ GROUP BY 1, 2`
 	var state models.JobState
+	var code models.ErrorCode
 	var n, due, waiting, stale int64
-	return Each(ctx, tx, []any{&state, &n, &due, &waiting, &stale}, func() error {
-		s.Counts[state] = n
+	return Each(ctx, tx, []any{&state, &code, &n, &due, &waiting, &stale}, func() error {
+		if s.Counts[state] += n; state == models.JobFailed {
+			s.FailedByCode[code] = n
+		}
 		s.Due += due
 		s.Waiting += waiting
 		s.StaleLeases += stale
 		return nil
 	}, k.sql(stmt), org, StaleAfter.Seconds())
-}
-
-func (k *Kind) countFailed(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	const stmt = `
-SELECT last_error_code, count(*)
-  FROM daybook.jobs
- WHERE state = 'failed' AND ($1 = '' OR org_id = $1)
- GROUP BY last_error_code`
-	var code models.ErrorCode
-	var n int64
-	return Each(ctx, tx, []any{&code, &n}, func() error {
-		s.FailedByCode[code] = n
-		return nil
-	}, k.sql(stmt), org)
 }
 
 // readWaiting reads the job that a statement finds; nil: it finds none.

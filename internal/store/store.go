@@ -96,7 +96,7 @@ func (t Turn) args(a Args) Args {
 	return a
 }
 
-// NextFence draws the next fence. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants.
+// NextFence implements engine.Transactions: it fails with ErrSchemaMismatch.
 func (s *Store) NextFence(ctx context.Context) (int64, error) {
 	if _, err := s.ready(ctx); err != nil {
 		return 0, err
@@ -118,8 +118,7 @@ const LeaseLimit = 10 * time.Second
 // TableLockModes are those of a lock on a whole table that keep others from writing it.
 var TableLockModes = []string{"ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"}
 
-// Answers reports whether the database answers on a connection of the pool and can be written, and no session has locked the kind's table against
-// those that write.
+// Answers implements engine.Transactions.
 func (b *base) Answers(ctx context.Context) bool {
 	const stmt = `
 SELECT current_setting('transaction_read_only')::boolean, EXISTS (

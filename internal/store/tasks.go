@@ -36,7 +36,7 @@ func NewTaskQueue(pool *pgxpool.Pool, types ...string) *TaskQueue {
 // Name is the kind's.
 func (*TaskQueue) Name() string { return taskQueue.Name }
 
-// NextFence draws the next fence. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants.
+// NextFence implements engine.Transactions: it fails with ErrSchemaMismatch.
 func (q *TaskQueue) NextFence(ctx context.Context) (int64, error) {
 	if _, err := q.ready(ctx); err != nil {
 		return 0, err
@@ -86,11 +86,4 @@ func taskNumbers(ids []string) []int64 {
 		numbers[i] = taskNumber(id)
 	}
 	return numbers
-}
-
-// taskID reads the number of a task.
-func taskID(row pgx.CollectableRow) (string, error) {
-	var n int64
-	err := row.Scan(&n)
-	return strconv.FormatInt(n, 10), err
 }

@@ -12,41 +12,16 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// LockChunk locks those of the tasks that the turn still holds under its fence and that no other transaction holds locked, until the transaction ends.
+// LockChunk implements engine.Completer.
 func (*TaskQueue) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
-	const stmt = `SELECT task_id, attempt FROM queues.lock_tasks($1, $2, $3)`
+	const stmt = `SELECT task_id::text, attempt FROM queues.lock_tasks($1, $2, $3)`
 	batch := &pgx.Batch{}
 	batch.Queue(idleLimit)
 	batch.Queue(stmt, turn.ID, turn.Fence, taskNumbers(ids))
-	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (Job, error) {
-		var j Job
-		var id int64
-		err := row.Scan(&id, &j.Attempt)
-		j.ID = strconv.FormatInt(id, 10)
-		return j, err
+	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (j Job, err error) {
+		return j, row.Scan(&j.ID, &j.Attempt)
 	})
 	return jobs, Wrap("lock the chunk", err)
-}
-
-// taskEnds are completions as the arguments of queues.end_tasks, in the order of the tasks' numbers.
-type taskEnds struct {
-	ids      []int64
-	attempts []int32
-	outcomes []string
-	errors   []*string
-	delays   []float64
-	database []bool
-}
-
-func (e *taskEnds) add(c Completion) {
-	e.ids, e.attempts = append(e.ids, taskNumber(c.Job.ID)), append(e.attempts, int32(c.Job.Attempt))
-	e.outcomes, e.delays = append(e.outcomes, string(c.Outcome)), append(e.delays, c.Delay.Seconds())
-	var message *string
-	if (c.Outcome == models.OutcomeFailed || c.Outcome == models.OutcomeRetried) && !c.Unlogged {
-		message = new(clip(c.Message))
-	}
-	e.errors = append(e.errors, message)
-	e.database = append(e.database, c.Outcome == models.OutcomeRescheduled && c.Code == models.CodeDatabaseError)
 }
 
 // Complete implements engine.Completer. A task that failed is completed as well: what went wrong is noted.
@@ -57,24 +32,35 @@ func (q *TaskQueue) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completi
 	)
 	ordered := slices.Clone(completions)
 	slices.SortFunc(ordered, func(a, b Completion) int { return cmp.Compare(taskNumber(a.Job.ID), taskNumber(b.Job.ID)) })
-	var e taskEnds
+	var ids []int64
+	var attempts []int32
+	var outcomes []string
+	var errs []*string
+	var delays []float64
+	var database []bool
 	counts := Completed{}
 	for _, c := range ordered {
 		if c.Outcome == models.OutcomeCancelled {
 			c.Outcome = models.OutcomeRescheduled // nothing cancels a task: it is left to be worked
 		}
-		e.add(c)
+		var message *string
+		if (c.Outcome == models.OutcomeFailed || c.Outcome == models.OutcomeRetried) && !c.Unlogged {
+			message = new(clip(c.Message))
+		}
+		ids, attempts, outcomes = append(ids, taskNumber(c.Job.ID)), append(attempts, int32(c.Job.Attempt)), append(outcomes, string(c.Outcome))
+		errs, delays = append(errs, message), append(delays, c.Delay.Seconds())
+		database = append(database, c.Outcome == models.OutcomeRescheduled && c.Code == models.CodeDatabaseError)
 		counts[c.Outcome]++
 	}
 	if counts[models.OutcomeCompleted] == len(ordered) {
-		e.outcomes, e.errors, e.delays, e.database = nil, nil, nil, nil
+		outcomes, errs, delays, database = nil, nil, nil, nil
 	}
 	batch := &pgx.Batch{}
 	if a.Wait > 0 {
 		batch.Queue(wait, strconv.FormatInt(max(a.Wait.Milliseconds(), 1), 10))
 	}
 	batch.Queue(ended, turn.args(Args{
-		"tasks": e.ids, "attempts": e.attempts, "outcomes": e.outcomes, "errors": e.errors, "delays": e.delays, "database": e.database,
+		"tasks": ids, "attempts": attempts, "outcomes": outcomes, "errors": errs, "delays": delays, "database": database,
 	}))
 	if err := sendCompletion(ctx, tx, turn, batch, a); err != nil {
 		return nil, err

@@ -4,17 +4,15 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// LeaseFor leases up to limit due tasks to the turn, of the types that the worker has processors for and room for, the types in turn. Nil room: of
-// every type.
+// LeaseFor implements engine.Picker, for tasks of the types that the worker has processors for and room for. Nil room: of every type.
 func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	const stmt = `
-SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
+SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
        due, "full", coalesce(ready_at, 'epoch'), ended, coalesce(traceparent, '')
   FROM queues.lease_tasks(@turn, @fence, @worker, @detached, @begins, @limit, @types, @rooms, @everywhere)`
 	var got Leased
@@ -32,11 +30,10 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 	received := time.Now()
 	_, err := askTasksWithin(ctx, q, LeaseLimit, func(row pgx.CollectableRow) (struct{}, error) {
 		var j Job
-		var id int64
 		var ready time.Time
-		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone, &j.TraceParent)
+		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone, &j.TraceParent)
 		j.ReadyHere = readyHere(received, ready, j.StartedAt)
-		if j.ID = strconv.FormatInt(id, 10); id != 0 {
+		if j.ID != "" {
 			jobs = append(jobs, j)
 		}
 		return struct{}{}, err
@@ -45,18 +42,18 @@ SELECT coalesce(task_id, 0), coalesce(task_type, ''), payload, coalesce(enqueued
 	}))
 	if err != nil {
 		// What was leased all the same is found by the turn's next reclaim.
-		q.leave(room, types, rooms, nil)
+		q.leave(room, types, rooms, nil, limit)
 		return got, Wrap("lease tasks", q.suspect(ctx, err))
 	}
 	got.Jobs = jobs
 	q.reclaimed(gone)
-	q.leave(room, types, rooms, jobs)
+	passed := q.leave(room, types, rooms, jobs, limit)
 	for _, t := range full {
 		if room != nil {
 			room.Full(t)
 		}
 	}
-	got.Passed = room != nil && len(jobs) < limit && (len(types) < len(q.types) || passedType(types, rooms, jobs, limit))
+	got.Passed = room != nil && len(jobs) < limit && (len(types) < len(q.types) || passed)
 	switch {
 	case len(jobs) > 0 || due == nil:
 	case *due <= 0:
@@ -85,34 +82,23 @@ func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everyw
 	return types, rooms, everywhere
 }
 
-// leave gives back the room that was reserved and not used.
-func (q *TaskQueue) leave(room Room, types []string, rooms []int32, jobs []Job) {
+// leave gives back the room that was reserved and not used, and reports whether there may be more tasks of a type than there was room for.
+func (q *TaskQueue) leave(room Room, types []string, rooms []int32, jobs []Job, limit int) (passed bool) {
 	if room == nil {
-		return
+		return false
 	}
 	used := map[string]int{}
 	for _, j := range jobs {
 		used[j.Type]++
 	}
 	for i, t := range types {
-		if unused := int(rooms[i]) - used[t]; unused > 0 {
+		unused := int(rooms[i]) - used[t]
+		if unused > 0 {
 			room.Return(t, unused)
 		}
+		passed = passed || unused == 0 && used[t] < limit
 	}
-}
-
-// passedType reports whether there may be more tasks of a type than there was room for.
-func passedType(types []string, rooms []int32, jobs []Job, limit int) bool {
-	used := map[string]int{}
-	for _, j := range jobs {
-		used[j.Type]++
-	}
-	for i, t := range types {
-		if used[t] == int(rooms[i]) && used[t] < limit {
-			return true
-		}
-	}
-	return false
+	return passed
 }
 
 // HasLeft reports whether tasks are due that this worker has no processor for, and another one that lives has.
@@ -124,19 +110,19 @@ func (q *TaskQueue) HasLeft(ctx context.Context) (bool, error) {
 // Renew gives the turn's leases five minutes more where half of that is over, except those of the overdue ids. The leases are renewed by the clock of
 // the database alone: what is young is left alone.
 func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ time.Duration) (Renewed, error) {
-	const stmt = `SELECT task_id, missed FROM queues.renew_tasks_of_turn($1, $2, $3)`
+	const stmt = `SELECT task_id::text, missed FROM queues.renew_tasks_of_turn($1, $2, $3)`
 	var r Renewed
-	var id int64
+	var id string
 	var missed bool
 	_, err := askTasks(ctx, q, eachRow([]any{&id, &missed}, func() {
-		r.Held, r.Missed = append(r.Held, strconv.FormatInt(id, 10)), r.Missed || missed
+		r.Held, r.Missed = append(r.Held, id), r.Missed || missed
 	}), stmt, turn.ID, turn.Fence, taskNumbers(overdue))
 	return r, Wrap("renew the leases of tasks", err)
 }
 
 // Held returns the ids of the tasks that the turn holds under its fence.
 func (q *TaskQueue) Held(ctx context.Context, turn Turn) ([]string, error) {
-	ids, err := askTasks(ctx, q, taskID, `SELECT * FROM queues.tasks_of_turn($1, $2)`, turn.ID, turn.Fence)
+	ids, err := askTasks(ctx, q, pgx.RowTo[string], `SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
 	return ids, Wrap("read the turn's tasks", err)
 }
 
@@ -154,12 +140,12 @@ func (q *TaskQueue) MarkWaiting(ctx context.Context, turn Turn, ids []string) er
 
 // BeginWaiting says that leased tasks which waited are worked now.
 func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (Begun, error) {
-	const stmt = `SELECT task_id, begun FROM queues.begin_tasks($1, $2, $3)`
+	const stmt = `SELECT task_id::text, begun FROM queues.begin_tasks($1, $2, $3)`
 	var b Begun
-	var n int64
+	var id string
 	var begun bool
-	_, err := askTasks(ctx, q, eachRow([]any{&n, &begun}, func() {
-		if id := strconv.FormatInt(n, 10); begun {
+	_, err := askTasks(ctx, q, eachRow([]any{&id, &begun}, func() {
+		if begun {
 			b.Working = append(b.Working, id)
 		} else {
 			b.Held = append(b.Held, id)
@@ -168,14 +154,14 @@ func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (
 	return b, Wrap("begin tasks", err)
 }
 
-// HandOver makes all of these tasks another turn's, or, if they are not all the turn's or another transaction holds one, none.
+// HandOver implements engine.Leases.
 func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	handed, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`,
 		from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
 	return err == nil && handed[0], Wrap("hand tasks over", err)
 }
 
-// GiveBack makes tasks ready again after delay, uncounted. With nil ids: everything that the turn holds. What another transaction holds stays leased.
+// GiveBack implements engine.Leases.
 func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay time.Duration) (int, error) {
 	var numbers []int64
 	if ids != nil {
@@ -183,11 +169,9 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 	}
 	back, err := askTasks(ctx, q, func(row pgx.CollectableRow) (Change, error) {
 		c := Change{What: ChangeGivenBack, Worker: turn.Worker, Turn: turn.ID}
-		var id int64
-		err := row.Scan(&id, &c.Job.Type, &c.Job.Attempt)
-		c.Job.ID = strconv.FormatInt(id, 10)
+		err := row.Scan(&c.Job.ID, &c.Job.Type, &c.Job.Attempt)
 		return c, err
-	}, `SELECT task_id, task_type, attempt FROM queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
+	}, `SELECT task_id::text, task_type, attempt FROM queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
 	if err != nil {
 		return 0, Wrap("give tasks back", err)
 	}
@@ -195,11 +179,10 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 	return len(back), nil
 }
 
-// ReclaimTurns makes what the named turns hold under a lower fence the turn's own. After a crash what was being worked counts as lost, and is handed out
-// anew.
+// ReclaimTurns implements engine.Leases. After a crash what was being worked counts as lost, and is handed out anew.
 func (q *TaskQueue) ReclaimTurns(ctx context.Context, turn Turn, from []string, crashed bool) (ReclaimedTurns, error) {
 	const stmt = `
-SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed,
+SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), leased_at, attempt, reclaims, lost, failed,
        coalesce(ready_at, 'epoch'), coalesce(was_worker, ''), coalesce(was_turn, ''), coalesce(traceparent, '')
   FROM queues.reclaim_tasks_of_turns(@turn, @fence, @first, @worker, @detached, @from, @crashed)`
 	var t ReclaimedTurns
@@ -207,12 +190,11 @@ SELECT task_id, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch')
 	received := time.Now()
 	_, err := askTasks(ctx, q, func(row pgx.CollectableRow) (struct{}, error) {
 		var j Job
-		var id int64
 		var failed bool
 		var ready time.Time
 		var was endedTask
-		err := row.Scan(&id, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged, &failed, &ready, &was.Worker, &was.Turn, &j.TraceParent)
-		j.ID, j.ReadyHere = strconv.FormatInt(id, 10), readyHere(received, ready, j.StartedAt)
+		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &j.Charged, &failed, &ready, &was.Worker, &was.Turn, &j.TraceParent)
+		j.ReadyHere = readyHere(received, ready, j.StartedAt)
 		if j.Charged {
 			t.Lost++
 			was.ID, was.Type, was.Attempt, was.Lost, was.Failed = j.ID, j.Type, j.Attempt, true, failed

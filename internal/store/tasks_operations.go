@@ -52,11 +52,6 @@ SELECT o.task_id::text, '', t.scheduled_at, o.scheduled_at, extract(epoch FROM t
 	return err
 }
 
-// withOpenJobs implements operations: tasks have no organization.
-func (tasksQueue) withOpenJobs(context.Context, pgx.Tx, organizationSpan, int) ([]string, error) {
-	return nil, nil
-}
-
 // open implements operations: all tasks are counted under the empty id, which is no organization's.
 func (tasksQueue) open(ctx context.Context, tx pgx.Tx, _ organizationSpan) (map[string]OpenJobs, error) {
 	const stmt = `
@@ -68,32 +63,16 @@ SELECT count(*) FILTER (WHERE leased_until IS NULL), count(*) FILTER (WHERE leas
 	return map[string]OpenJobs{"": n}, Wrap("count open tasks", err)
 }
 
-// known implements operations.
-func (tasksQueue) known(context.Context, Querier, []string) ([]string, error) { return nil, nil }
-
-// empty implements operations.
-func (tasksQueue) empty(ctx context.Context, q Querier) (empty bool, err error) {
-	err = q.QueryRow(ctx, `SELECT NOT EXISTS (SELECT 1 FROM queues.task)`).Scan(&empty)
-	return empty, err
-}
-
-// wakeAll implements operations. What an organization is allowed changes nothing for tasks.
-func (tasksQueue) wakeAll(context.Context, pgx.Tx) error { return nil }
-
 // leases implements operations. Clients other than Daybook's workers have no turn: what they hold is one group.
 func (tasksQueue) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
 	const stmt = `
-SELECT coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, count(*), count(*) FILTER (WHERE o.working),
+SELECT 'tasks', coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, count(*), count(*) FILTER (WHERE o.working),
        count(*) FILTER (WHERE o.leased_until < statement_timestamp()), min(o.leased_until - interval '5 minutes')
   FROM queues.open_task o
  WHERE o.leased_until IS NOT NULL
  GROUP BY o.worker, o.turn_id, o.detached
  ORDER BY min(o.leased_until), o.turn_id`
-	groups, err := byKey(ctx, pool, func(row pgx.CollectableRow) (LeaseGroup, error) {
-		g := LeaseGroup{Queue: taskQueue.Name}
-		err := row.Scan(&g.Worker, &g.Turn, &g.Detached, &g.Jobs, &g.Working, &g.Expired, &g.Renewed)
-		return g, err
-	}, stmt)
+	groups, err := byKey(ctx, pool, pgx.RowToStructByPos[LeaseGroup], stmt)
 	return groups, Wrap("read leases of tasks", err)
 }
 

@@ -82,7 +82,7 @@ func TestStatusOfTasks(t *testing.T) {
 	assert.Equal(t, store.QueueReclaimed{Kind: "tasks", Reclaimed: store.Reclaimed{Jobs: 1}}, reclaimed[len(reclaimed)-1])
 	assert.Zero(t, b.tasksStatus("").StaleLeases)
 
-	list, err := store.ListOrganizations(t.Context(), b.Pool)
+	list, err := store.ListOrganizations(t.Context(), b.Pool, "", 0)
 	require.NoError(t, err)
 	assert.Empty(t, list)
 	empty, err = store.IsEmpty(t.Context(), b.Pool)

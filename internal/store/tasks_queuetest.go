@@ -10,9 +10,8 @@ import (
 // What package queuetest reads and changes of tasks, in the tests of applications, as the schema's owner.
 
 // LastTaskLease is the number of the last lease on record; 0: there is none.
-func LastTaskLease(ctx context.Context, q Querier) (n int64, err error) {
-	err = q.QueryRow(ctx, `SELECT coalesce(max(task_lease_id), 0) FROM queues.task_lease`).Scan(&n)
-	return n, Wrap("read leases of tasks", err)
+func LastTaskLease(ctx context.Context, q Querier) (int64, error) {
+	return value[int64](ctx, q, "read leases of tasks", `SELECT coalesce(max(task_lease_id), 0) FROM queues.task_lease`)
 }
 
 // LeasedTasksSince reads the tasks that were handed out after a lease, in the order in which they were enqueued.
@@ -25,29 +24,15 @@ func LeasedTasksSince(ctx context.Context, q Querier, lease int64) ([]EnqueuedTa
 	return enqueuedTasks(ctx, q, "", ids)
 }
 
-// CountDue counts the tasks of the queue's types that may be worked now.
-func (q *TaskQueue) CountDue(ctx context.Context) (n int, err error) {
+// Due counts the tasks of the queue's types that may be worked now, and says in how long the next one may be; nil: none waits for its time.
+func (q *TaskQueue) Due(ctx context.Context) (n int, next *time.Duration, err error) {
 	const stmt = `
-SELECT count(*)
-  FROM queues.open_task o
- WHERE o.leased_until IS NULL AND o.scheduled_at <= clock_timestamp() AND o.task_type = ANY ($1)
-   AND NOT EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL)`
-	err = q.Pool().QueryRow(ctx, stmt, q.types).Scan(&n)
-	return n, Wrap("count what is due", err)
-}
-
-// NextDue says in how long the next task may be worked; ok is false when none waits.
-func (q *TaskQueue) NextDue(ctx context.Context) (d time.Duration, ok bool, err error) {
-	const stmt = `
-SELECT extract(epoch FROM min(o.scheduled_at) - clock_timestamp())::float8
+SELECT count(*) FILTER (WHERE o.scheduled_at <= clock_timestamp()), min(o.scheduled_at) - clock_timestamp()
   FROM queues.open_task o
  WHERE o.leased_until IS NULL AND o.task_type = ANY ($1)
    AND NOT EXISTS (SELECT FROM queues.task_limit l WHERE l.task_type IN ('*', o.task_type) AND l.paused_at IS NOT NULL)`
-	var wait *float64
-	if err := q.Pool().QueryRow(ctx, stmt, q.types).Scan(&wait); err != nil || wait == nil {
-		return 0, false, Wrap("look for what is due next", err)
-	}
-	return max(0, seconds(*wait)), true, nil
+	err = q.Pool().QueryRow(ctx, stmt, q.types).Scan(&n, &next)
+	return n, next, Wrap("count what is due", err)
 }
 
 // PassTime moves the time of every waiting task back, as if that much time had passed. The facts keep the times for which tasks were asked.
@@ -58,9 +43,4 @@ UPDATE queues.open_task o
  WHERE o.leased_until IS NULL AND o.scheduled_at > clock_timestamp()`
 	_, err := q.Pool().Exec(ctx, stmt, d.Seconds())
 	return Wrap("let time pass", err)
-}
-
-// FailMissing does nothing: a task without a processor waits for one.
-func (*TaskQueue) FailMissing(context.Context, string, time.Duration) (map[string]int, error) {
-	return nil, nil
 }

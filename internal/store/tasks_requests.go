@@ -74,9 +74,6 @@ func LimitTasks(ctx context.Context, q Querier, taskType string, c TaskChange) (
 func TaskLimits(ctx context.Context, q Querier) ([]models.TaskLimit, error) {
 	const stmt = `
 SELECT task_type, paused_at, max_in_flight, updated_at FROM queues.task_limit WHERE paused_at IS NOT NULL OR max_in_flight IS NOT NULL ORDER BY task_type`
-	list, err := Collect(ctx, q, func(row pgx.CollectableRow) (l models.TaskLimit, err error) {
-		err = row.Scan(&l.Type, &l.PausedAt, &l.MaxInFlight, &l.UpdatedAt)
-		return l, err
-	}, stmt)
+	list, err := Collect(ctx, q, pgx.RowToStructByPos[models.TaskLimit], stmt)
 	return list, Wrap("list pauses and caps of tasks", err)
 }

@@ -38,15 +38,13 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	return leaveReadOnly(db, pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginOwn}, f))
 }
 
-// InTx is Begin on the store's pool, in a session that ends when it idles in the transaction for ten seconds: a worker that
-// sleeps keeps nothing locked. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants. The transaction begins with its
-// first statement, in the same round trip (transaction).
+// InTx implements engine.Transactions. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants. The transaction begins with its first
+// statement, in the same round trip (transaction).
 func (b *base) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return b.InTxWaiting(ctx, 0, f)
 }
 
-// InTxWaiting is InTx for a transaction in which no statement waits longer than wait for a lock: then IsLockTimeout holds for
-// its error. 0 is any time.
+// InTxWaiting implements engine.Transactions.
 func (b *base) InTxWaiting(ctx context.Context, wait time.Duration, f func(tx pgx.Tx) error) error {
 	require, err := b.ready(ctx)
 	if err != nil {
@@ -69,11 +67,15 @@ func (b *base) transact(ctx context.Context, tx *transaction, f func(tx pgx.Tx) 
 	defer conn.Release()
 	tx.conn = conn.Conn()
 	// Without effect when the transaction has ended; otherwise it has failed, or f has ended its goroutine.
-	defer func() { _ = tx.rollback(ctx) }()
-	if err := f(tx); err != nil || tx.committed {
+	defer func() {
+		if tx.Tx != nil {
+			_ = tx.Tx.Rollback(ctx)
+		}
+	}()
+	if err := f(tx); err != nil || tx.committed || tx.Tx == nil {
 		return err
 	}
-	return tx.commit(ctx)
+	return tx.Tx.Commit(ctx)
 }
 
 // ReadSnapshot runs f in a transaction that only reads, and sees one state of the database.

@@ -145,22 +145,6 @@ func (t *transaction) Rollback(ctx context.Context) error {
 	return t.Tx.Rollback(ctx)
 }
 
-// commit ends a transaction of InTx. Of one that has not begun there is nothing to commit.
-func (t *transaction) commit(ctx context.Context) error {
-	if t.Tx == nil {
-		return nil
-	}
-	return t.Tx.Commit(ctx)
-}
-
-// rollback undoes a transaction of InTx.
-func (t *transaction) rollback(ctx context.Context) error {
-	if t.Tx == nil {
-		return nil
-	}
-	return t.Tx.Rollback(ctx)
-}
-
 // errEnded: code that was lent a transaction has ended it by a statement of its own. What it has written may be kept.
 var errEnded = errors.New("the transaction, which is Daybook's, was ended by a statement (COMMIT, ROLLBACK), so that what was written before may be kept without the completion of the job: " +
 	"return nil, or an error, instead")

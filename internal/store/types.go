@@ -35,13 +35,10 @@ type TypeOnRecord struct {
 // TypesOnRecord returns the types of all kinds, in the order of kinds and names.
 func TypesOnRecord(ctx context.Context, q Querier) ([]TypeOnRecord, error) {
 	const stmt = `
-SELECT kind, type, alias_of, owner, max_attempts, timeout_seconds, parallel, bulk, worker, first_seen, last_seen FROM daybook.job_types ORDER BY kind, type`
-	types, err := Collect(ctx, q, func(row pgx.CollectableRow) (t TypeOnRecord, err error) {
-		var timeout float64
-		err = row.Scan(&t.Kind, &t.Type, &t.AliasOf, &t.Owner, &t.MaxAttempts, &timeout, &t.Parallel, &t.Bulk, &t.Worker, &t.FirstSeen, &t.LastSeen)
-		t.Timeout = seconds(timeout)
-		return t, err
-	}, stmt)
+SELECT kind, type, alias_of, owner, max_attempts, make_interval(secs => timeout_seconds) AS timeout, parallel, bulk, worker, first_seen, last_seen
+  FROM daybook.job_types
+ ORDER BY kind, type`
+	types, err := Collect(ctx, q, pgx.RowToStructByNameLax[TypeOnRecord], stmt)
 	return types, Wrap("read the types on record", err)
 }
 
@@ -60,8 +57,7 @@ func Owners(ctx context.Context, q Querier, kind string, types []string) (map[st
 // SecretsOf returns the members of a background job's payload and result that its type's handler declares not to be shown.
 func SecretsOf(ctx context.Context, q Querier, jobType string) ([]string, error) {
 	const stmt = `SELECT coalesce((SELECT secrets FROM daybook.job_types WHERE kind = 'jobs' AND type = $1), '{}')`
-	var names []string
-	return names, Wrap("read what a type keeps secret", q.QueryRow(ctx, stmt, jobType).Scan(&names))
+	return value[[]string](ctx, q, "read what a type keeps secret", stmt, jobType)
 }
 
 // typeColumns are types as the arguments of a statement.

@@ -72,7 +72,7 @@ func (r *Reader) readHeavy(ctx context.Context) error {
 	o := r.Health
 	o.Pool = r.Pool
 	r.report = health.Check(ctx, o)
-	all, err := store.ListOrganizations(ctx, r.Pool)
+	all, err := store.ListOrganizations(ctx, r.Pool, "", 0)
 	if err != nil {
 		return err
 	}

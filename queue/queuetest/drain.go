@@ -29,16 +29,15 @@ type Counts struct {
 
 // dueQueue is a queue as draining sees it: a store.Store or a store.TaskQueue.
 type dueQueue interface {
-	CountDue(ctx context.Context) (int, error)
-	NextDue(ctx context.Context) (wait time.Duration, some bool, err error)
+	Due(ctx context.Context) (n int, next *time.Duration, err error)
 	PassTime(ctx context.Context, d time.Duration) error
-	// FailMissing makes dead letters of due jobs that have no handler, and says how many of each type there were.
-	FailMissing(ctx context.Context, worker string, age time.Duration) (map[string]int, error)
 }
 
-// waitingQueue is a dueQueue whose jobs may wait for each other.
+// waitingQueue is a dueQueue whose jobs may wait for each other, and need not wait for a handler.
 type waitingQueue interface {
 	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
+	// FailMissing makes dead letters of due jobs that have no handler, and says how many of each type there were.
+	FailMissing(ctx context.Context, worker string, age time.Duration) (map[string]int, error)
 }
 
 // drainer works a queue until nothing is due.
@@ -99,12 +98,12 @@ func (d *drainer) run() {
 		if left <= 0 {
 			return
 		}
-		wait, some, err := d.store.NextDue(ctx)
+		_, next, err := d.store.Due(ctx)
 		d.check(err)
-		if !some {
+		if next == nil {
 			return
 		}
-		wait = min(wait, left)
+		wait := min(max(*next, 0), left)
 		d.check(d.store.PassTime(ctx, wait))
 		// What was due in no time at all still uses some up, so that this ends.
 		left -= max(wait, time.Millisecond)
@@ -123,7 +122,7 @@ func (d *drainer) workDue(ctx context.Context) {
 	progress := time.Now()
 	for {
 		locked := d.checkWaits(ctx)
-		due, err := d.store.CountDue(ctx)
+		due, _, err := d.store.Due(ctx)
 		d.check(err)
 		d.due = due
 		switch {
@@ -173,7 +172,11 @@ func (d *drainer) checkWaits(ctx context.Context) (locked int) {
 // failMissing makes dead letters of due jobs that have no handler, and says how many there were.
 func (d *drainer) failMissing(ctx context.Context) (n int) {
 	d.tb.Helper()
-	failed, err := d.store.FailMissing(ctx, "", 0)
+	s, ok := d.store.(waitingQueue)
+	if !ok {
+		return 0
+	}
+	failed, err := s.FailMissing(ctx, "", 0)
 	d.check(err)
 	for _, some := range failed {
 		n += some
