@@ -182,3 +182,65 @@ func (h *holder) handOver(work context.Context, ids []string) (bool, error) {
 	h.identity.Store(&after)
 	return true, nil
 }
+
+const (
+	// renewLimit bounds one try at renewing, renewRetry is the pause before the next. After one that missed rows which were locked it grows.
+	renewLimit = 3 * time.Second
+	renewRetry = 200 * time.Millisecond
+)
+
+// renew renews the turn's leases until ctx ends, cancels the calls of jobs that the turn has lost, and reclaims what a suspended earlier
+// activity leased after this one had begun. When that fails it is tried again at once: after an outage a holder has to renew before others
+// reclaim.
+func (h *holder) renew(ctx context.Context, every time.Duration) {
+	log := h.engine.options.Log
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	failing, missed := false, time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		again, err := h.renewOnce(ctx, every)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			log.Warn("leases were not renewed; trying again until the database answers", "turn", h.turn().ID, "error", store.Explain(err))
+		case err == nil && failing:
+			log.Info("leases are renewed again", "turn", h.turn().ID)
+		}
+		pause := every
+		if failing = err != nil; failing {
+			pause = min(every, renewRetry)
+		}
+		if !again {
+			missed = 0
+		} else if missed = min(every, max(2*missed, renewRetry)); !failing {
+			pause = missed
+		}
+		timer.Reset(pause)
+	}
+}
+
+// renewOnce reports whether it is to be repeated soon, because it has missed rows that another transaction held locked.
+func (h *holder) renewOnce(ctx context.Context, every time.Duration) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, renewLimit)
+	defer cancel()
+	turn, free := h.pin()
+	defer free()
+	before := h.calls.inHand()
+	renewed, err := h.engine.kind.Renew(ctx, turn, h.calls.overdue(), every/2)
+	if err != nil {
+		return false, err
+	}
+	if h.calls.cancelLost(before, renewed.Held) && !h.lost.Swap(true) {
+		h.engine.reclaims.lost.Add(1)
+	}
+	if err = h.reclaim(ctx, false); err != nil {
+		h.unsure.Store(true)
+	}
+	return renewed.Missed, err
+}

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -91,4 +93,19 @@ func readyHere(received, ready, started time.Time) time.Time {
 		return time.Time{}
 	}
 	return received.Add(-max(0, started.Sub(ready)))
+}
+
+// EventsChannel is the channel on which workers tell of events.
+const EventsChannel = "daybook_events"
+
+// MaxNotification is how many bytes a notification may have.
+const MaxNotification = 7999
+
+// NotifyEvents sends notifications to those that listen to events, in one statement.
+func NotifyEvents(ctx context.Context, pool *pgxpool.Pool, payloads []string) error {
+	const stmt = `SELECT pg_notify($1, p) FROM unnest($2::text[]) AS p`
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	_, err := pool.Exec(ctx, stmt, EventsChannel, payloads)
+	return Wrap("tell of events", err)
 }

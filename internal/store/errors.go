@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -258,4 +259,58 @@ func IsTransient(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrLeaseLost) || pgconn.SafeToRetry(err) ||
 		strings.Contains(err.Error(), "conn closed")
+}
+
+// Explain puts an error of the database into words for a log: the cause first, once, then the address, then what was being done. A pool
+// names each address twice, and what it connected as before the cause.
+func Explain(err error) string {
+	if err == nil {
+		return ""
+	}
+	var cause, where string
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		cause = op.Err.Error()
+		if sys, ok := errors.AsType[*os.SyscallError](op.Err); ok {
+			cause = sys.Err.Error()
+		}
+		if op.Addr != nil {
+			where = op.Addr.String()
+		}
+	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		cause = pg.Message + " (SQLSTATE " + pg.Code + ")"
+		if LacksConnections(err) {
+			cause += ". " + ConnectionsAdvice
+		}
+	} else {
+		return err.Error()
+	}
+	if where != "" {
+		cause += " (" + where + ")"
+	}
+	if doing, _, wrapped := strings.Cut(err.Error(), ": "); wrapped && !strings.HasPrefix(err.Error(), "dial ") && len(doing) < 60 &&
+		!strings.Contains(doing, "failed to connect") && !strings.HasPrefix(err.Error(), "ERROR") {
+		cause += ": " + doing
+	}
+	return cause
+}
+
+// IsLost reports whether err says that the process itself did not run for a while: its lease was reclaimed, or its session ended because it
+// idled in a transaction.
+func IsLost(err error) bool { return errors.Is(err, ErrLeaseLost) || SQLState(err) == "25P03" }
+
+// Failure returns the class of an error: its own, or what the database's state, or the way to the database, makes of it; nil: the
+// error has none.
+func Failure(err error) *failure.Class {
+	if class := failure.Of(err); class != nil {
+		return class
+	}
+	switch {
+	case IsLost(err):
+		return failure.LeaseLost
+	case IsTransient(err):
+		return failure.DatabaseUnavailable
+	case IsForbidden(err):
+		return failure.RoleLacksRight
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -108,4 +109,63 @@ func wakeQueues(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return nil
+}
+
+const (
+	// StaleAfter is how long after its last renewal a lease expires. Any worker may reclaim an expired lease.
+	StaleAfter = 10 * time.Second
+	// RenewEvery is the pause between two renewals of a lease.
+	RenewEvery = 3 * time.Second
+)
+
+// LeaseGroup is what one turn holds.
+type LeaseGroup struct {
+	Queue  string `json:"queue"`
+	Worker string `json:"worker"`
+	Turn   string `json:"turn"`
+	// Detached: no activity works the turn; its process alone holds the jobs, which last longer than a turn.
+	Detached bool  `json:"detached"`
+	Jobs     int64 `json:"jobs"`
+	// Working counts those that are charged with an attempt when their lease ends.
+	Working int64 `json:"working"`
+	// Expired counts those that were not renewed for StaleAfter.
+	Expired int64 `json:"expired"`
+	// Renewed is when the oldest of the leases was taken or renewed.
+	Renewed time.Time `json:"renewed_at"`
+}
+
+// leases implements operations.
+func (k *Kind) leases(ctx context.Context, pool *pgxpool.Pool) ([]LeaseGroup, error) {
+	const stmt = `
+SELECT /* jobs */'jobs'/* accounting: 'accounting' */, coalesce(worker, ''), turn_id, detached, count(*), count(*) FILTER (WHERE working),
+       count(*) FILTER (WHERE last_attempted_at < statement_timestamp() - make_interval(secs => $1)), min(last_attempted_at)
+  FROM daybook.jobs
+ WHERE state = 'leased'
+ GROUP BY worker, turn_id, detached
+ ORDER BY min(last_attempted_at), turn_id`
+	groups, err := byKey(ctx, pool, pgx.RowToStructByPos[LeaseGroup], k.sql(stmt), StaleAfter.Seconds())
+	return groups, Wrap("read leases", err)
+}
+
+// IsEmpty reports whether the database was not used yet: it has no schema daybook, or holds no organization, no document and no job of any kind.
+func IsEmpty(ctx context.Context, q Querier) (bool, error) {
+	const exists = `SELECT to_regclass('daybook.accounting_work_queue') IS NOT NULL`
+	const stmt = `
+SELECT NOT EXISTS (SELECT 1 FROM daybook.organizations) AND NOT EXISTS (SELECT 1 FROM daybook.documents)`
+	var there, empty bool
+	if err := q.QueryRow(ctx, exists).Scan(&there); err != nil || !there {
+		return err == nil, Wrap("look for the schema", err)
+	}
+	err := q.QueryRow(ctx, stmt).Scan(&empty)
+	for _, queue := range Queues() {
+		if err == nil && empty {
+			err = q.QueryRow(ctx, `SELECT NOT EXISTS (SELECT 1 FROM `+queue.Table+`)`).Scan(&empty)
+		}
+	}
+	return empty, Wrap("look for data", err)
+}
+
+// ServerPrograms returns the directory of the server's own programs, such as pg_dump. Only a superuser may ask.
+func ServerPrograms(ctx context.Context, q Querier) (string, error) {
+	return value[string](ctx, q, "ask for the server's programs", `SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'`)
 }

@@ -3,12 +3,15 @@ package store
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // The statements that the kinds of queue share are written for the kind jobs, and run as they stand when they are pasted into psql and their
@@ -177,4 +180,22 @@ func Texts[T ~string](words []T) []string {
 		out[i] = string(w)
 	}
 	return out
+}
+
+// timeOrNever scans a timestamp that may be infinite, which leaves the time as it is: one row that can never be due must not fail
+// a statement that is about all of them.
+type timeOrNever struct{ time *time.Time }
+
+// ScanTimestamptz implements pgx's interface.
+func (t timeOrNever) ScanTimestamptz(v pgtype.Timestamptz) error {
+	if v.Valid && v.InfinityModifier == pgtype.Finite {
+		*t.time = v.Time
+	}
+	return nil
+}
+
+// IsNil reports whether a handle is nil, or an interface that holds a nil pointer.
+func IsNil(handle any) bool {
+	v := reflect.ValueOf(handle)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daybook-dev/daybook/models"
 )
 
 // LeaseFor implements engine.Picker, for tasks of the types that the worker has processors for and room for. Nil room: of every type.
@@ -245,3 +247,31 @@ func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
 
 // ignoreRow scans nothing.
 func ignoreRow(pgx.CollectableRow) (struct{}, error) { return struct{}{}, nil }
+
+// endedTask is a task whose lease was ended by another one than its holder. Lost: it was being worked; Failed: for the last time.
+type endedTask struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Attempt int    `json:"attempt"`
+	Worker  string `json:"worker"`
+	Turn    string `json:"turn"`
+	Lost    bool   `json:"lost"`
+	Failed  bool   `json:"failed"`
+}
+
+// reclaimed tells of tasks whose leases were ended.
+func (q *TaskQueue) reclaimed(gone []endedTask) {
+	if q.observe == nil {
+		return
+	}
+	var all []Change
+	for _, t := range gone {
+		state := ""
+		if t.Failed {
+			state = string(models.JobFailed)
+		}
+		c := Change{Job: Job{ID: t.ID, Type: t.Type, Attempt: t.Attempt}, Worker: t.Worker, Turn: t.Turn}
+		all = append(all, c.ended(ChangeReclaimed, t.Lost, state, models.CodeWorkerLost)...)
+	}
+	q.changed(all)
+}
