@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -45,7 +46,7 @@ func TestUnknownTypesAreLeftAlone(t *testing.T) {
 	// A fetch of a worker that knows the type leased it, and the turn came here.
 	turn := b.turn()
 	require.Eventually(t, func() bool {
-		leased, err := b.store.LeaseFor(t.Context(), turn, 10, nil)
+		leased, err := b.store.LeaseFor(t.Context(), turn, 10, pgtest.Unbounded())
 		return assert.NoError(t, err) && len(leased.Jobs) == 1
 	}, long, 5*time.Millisecond, "a scan may put off what it cannot afford to read")
 	r, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 10})

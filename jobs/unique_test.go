@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -129,7 +130,7 @@ func TestCancelledBetweenLeaseAndBegin(t *testing.T) {
 	cancelled, held, free := b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{}), b.enqueue(greet{}, queue.JobOptions{})
 	turn := b.turn()
 	turn.Begins = true
-	leased, err := b.store.LeaseFor(t.Context(), turn, 3, nil)
+	leased, err := b.store.LeaseFor(t.Context(), turn, 3, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.Len(t, leased.Jobs, 3)
 	r, err := queue.CancelJob(t.Context(), b.Pool, cancelled)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -274,7 +275,7 @@ func (w *randomWorker) pass(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	leased, err := w.store.LeaseFor(ctx, turn, 4, nil)
+	leased, err := w.store.LeaseFor(ctx, turn, 4, pgtest.Unbounded())
 	jobs := leased.Jobs
 	if err != nil || len(jobs) == 0 {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -203,7 +204,7 @@ func (m *machine) timePasses(t *rapid.T) {
 
 func (m *machine) leaseOne(t *rapid.T) {
 	turn := m.newTurn()
-	leased, err := m.store.LeaseFor(m.t.Context(), turn, 5, nil)
+	leased, err := m.store.LeaseFor(m.t.Context(), turn, 5, pgtest.Unbounded())
 	require.NoError(t, err)
 	jobs := leased.Jobs
 	if m.state != models.JobPending || m.later {

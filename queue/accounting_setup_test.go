@@ -116,7 +116,7 @@ func (b *bundle) newTurn() store.Turn {
 func (b *bundle) lease() (store.Turn, store.Job) {
 	b.t.Helper()
 	turn := b.newTurn()
-	leased, err := b.store.LeaseFor(b.t.Context(), turn, 10, nil)
+	leased, err := b.store.LeaseFor(b.t.Context(), turn, 10, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.Len(b.t, leased.Jobs, 1, "jobs that are due")
 	return turn, leased.Jobs[0]

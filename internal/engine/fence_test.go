@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -343,7 +344,7 @@ func TestRenewalKeepsLeasesAndSweepsZombies(t *testing.T) {
 	// A predecessor with a lower fence leases after the turn was reclaimed.
 	zombie := turn(1)
 	zombie.Fence = 1
-	leased, err := b.store.LeaseFor(t.Context(), zombie, 1, nil)
+	leased, err := b.store.LeaseFor(t.Context(), zombie, 1, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.Len(t, leased.Jobs, 1)
 	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '1 hour'`)

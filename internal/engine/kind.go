@@ -82,8 +82,8 @@ type Transactions interface {
 // process gave back, an organization that is paused no longer) is found by a scan, in bounded time, also while there is other work.
 type Picker interface {
 	// LeaseFor leases up to limit due jobs to the turn, under its fence. Two callers never get the same job. Each job's Attempt is
-	// counted already, and is returned to it when the job is given back. Room is reserved for what is returned, also with an error; nil
-	// is room for everything. When turn.Begins is set the jobs are charged if the worker ends.
+	// counted already, and is returned to it when the job is given back. Room is reserved for what is returned, also with an error.
+	// When turn.Begins is set the jobs are charged if the worker ends.
 	//
 	// With an error jobs may have been leased which are not returned: the turn's next ReclaimTurns under a higher fence, or GiveBack, finds
 	// them. Leased.Outlook says, when there are no jobs, how long it is worth waiting; its other fields why there are none.

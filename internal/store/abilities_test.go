@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -57,7 +58,7 @@ func TestWorkersLeaseWhatTheyCover(t *testing.T) {
 
 			tx, err := b.Pool.Begin(t.Context())
 			require.NoError(t, err)
-			pick, err := b.store.Pick(t.Context(), 10)
+			pick, err := b.store.Pick(t.Context(), 10, pgtest.Unbounded())
 			require.NoError(t, err)
 			picked := []store.Job{}
 			if !pick.Empty() {

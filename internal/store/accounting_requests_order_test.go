@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -161,7 +162,7 @@ func TestTimesThatCannotBeReadAreRefused(t *testing.T) {
 		assert.Equal(t, "DB010", store.SQLState(err), stmt)
 	}
 	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'past', 1, '-infinity')`)
-	leased, err := b.store.LeaseFor(t.Context(), b.turn("run/0/1"), 10, nil)
+	leased, err := b.store.LeaseFor(t.Context(), b.turn("run/0/1"), 10, pgtest.Unbounded())
 	require.NoError(t, err)
 	assert.Len(t, leased.Jobs, 2, "what is due since ever is due")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -37,7 +38,7 @@ SELECT a.attempt, a.outcome::text, a.worker, a.turn_id, a.workflow_run_id, EXIST
 func (b *recentBundle) leaseJobs(turn store.Turn) []store.Job {
 	b.t.Helper()
 	turn.Begins = true
-	leased, err := b.jobs.LeaseFor(b.t.Context(), turn, 10, nil)
+	leased, err := b.jobs.LeaseFor(b.t.Context(), turn, 10, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	return leased.Jobs
 }

@@ -52,7 +52,7 @@ func (b *bundle) turn(id string) store.Turn {
 
 func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
 	b.t.Helper()
-	leased, err := b.store.LeaseFor(b.t.Context(), turn, limit, nil)
+	leased, err := b.store.LeaseFor(b.t.Context(), turn, limit, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	return leased.Jobs
 }
@@ -190,7 +190,7 @@ func TestPlanOfTheLease(t *testing.T) {
 			require.NoError(t, err)
 			defer pool.Close()
 			// What the store sends is what is explained.
-			_, err = store.New(pool).LeaseFor(t.Context(), b.turn("run/0/1"), 1, nil)
+			_, err = store.New(pool).LeaseFor(t.Context(), b.turn("run/0/1"), 1, pgtest.Unbounded())
 			require.NoError(t, err)
 			if due > 0 {
 				got.lease.ask(50)
@@ -219,11 +219,11 @@ SELECT 'org_' || i % 10, 'noop', '{}', clock_timestamp() - interval '1 second' F
 	require.NoError(t, err)
 	defer pool.Close()
 	s := store.NewQueue(pool, store.Jobs)
-	_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 20, nil)
+	_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 20, pgtest.Unbounded())
 	require.NoError(t, err)
 	b.assertByIndex(got.lease, "jobs_due")
 
-	pick, err := s.Pick(t.Context(), 20)
+	pick, err := s.Pick(t.Context(), 20, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
 		jobs, err := pick.Lock(t.Context(), tx)
@@ -332,14 +332,14 @@ func TestPlanBesideDeadRows(t *testing.T) {
 			require.NoError(t, err)
 			defer pool.Close()
 			s := store.NewQueue(pool, kind)
-			pick, err := s.Pick(t.Context(), 20)
+			pick, err := s.Pick(t.Context(), 20, pgtest.Unbounded())
 			require.NoError(t, err)
 			require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
 				jobs, err := pick.Lock(t.Context(), tx)
 				assert.Len(t, jobs, 20)
 				return err
 			}))
-			_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 10, nil)
+			_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 10, pgtest.Unbounded())
 			require.NoError(t, err)
 			b.assertByIndexes(got.pick, name+"_due")
 			b.assertByIndexes(got.lease, name+"_due")

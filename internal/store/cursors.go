@@ -170,7 +170,7 @@ func (r *cursors) passes(room Room) bool {
 	defer r.mu.Unlock()
 	for p := range r.rounds {
 		for slot := range r.rounds[p].slots {
-			if room != nil && room.Handles(slotType(slot)) && !roomIn(room, slot) {
+			if room.Handles(slotType(slot)) && !roomIn(room, slot) {
 				return true
 			}
 		}
@@ -277,7 +277,7 @@ func (r *cursors) foundFirst(all []seen, room Room, began int) {
 	})
 }
 
-// apply gives partitions that have due rows their turns, with their cursor at the row where moves says so.
+// apply gives partitions that have due rows their turns, with their cursor at the row where moves says so. Without a room all types count as handled.
 func (r *cursors) apply(all []seen, room Room, moves func(at *partition, first cursor) bool) {
 	now := time.Now()
 	for _, s := range all {

@@ -51,8 +51,8 @@ func (p *Pick) Recently(since time.Duration) bool {
 }
 
 // Pick is PickTypes of every type.
-func (s *Store) Pick(ctx context.Context, limit int) (*Pick, error) {
-	return s.PickTypes(ctx, limit, func(string) bool { return true }, nil)
+func (s *Store) Pick(ctx context.Context, limit int, room Room) (*Pick, error) {
+	return s.PickTypes(ctx, limit, func(string) bool { return true }, room)
 }
 
 // MostRecent is how many jobs a recent pick takes.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -21,7 +22,7 @@ func TestHoldThatEndsBeforeItsJobsAreLeftAlone(t *testing.T) {
 	var pick *store.Pick
 	require.Eventually(t, func() bool {
 		var err error
-		pick, err = b.store.Pick(t.Context(), 10)
+		pick, err = b.store.Pick(t.Context(), 10, pgtest.Unbounded())
 		require.NoError(t, err)
 		return !pick.Empty()
 	}, time.Minute, 5*time.Millisecond)
@@ -34,7 +35,7 @@ func TestHoldThatEndsBeforeItsJobsAreLeftAlone(t *testing.T) {
 		return err
 	}))
 	pick.LeaveAlone(false)
-	pick, err := b.store.Pick(t.Context(), 10)
+	pick, err := b.store.Pick(t.Context(), 10, pgtest.Unbounded())
 	require.NoError(t, err)
 	assert.False(t, pick.Empty(), "the first scan finds it again")
 }

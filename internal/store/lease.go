@@ -139,9 +139,6 @@ const lockedPause = 250 * time.Millisecond
 
 // returnUnused gives back the room that was reserved for shares which brought fewer jobs.
 func returnUnused(room Room, shares []share, jobs []Job) {
-	if room == nil {
-		return
-	}
 	unused := map[string]int{}
 	for _, sh := range shares {
 		unused[slotType(sh.key.slot)] += sh.quota

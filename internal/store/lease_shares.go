@@ -43,7 +43,7 @@ func splitCounted(shares []share, room Room) (free, counted []share) {
 	orgs, types := map[string]bool{}, map[string]bool{}
 	for _, s := range shares {
 		jobType := slotType(s.key.slot)
-		limited := room != nil && room.Everywhere(jobType) > 0
+		limited := room.Everywhere(jobType) > 0
 		asked := s.capped && orgs[s.key.org] || limited && types[jobType]
 		switch {
 		case !s.capped && !limited && !s.counted:
@@ -108,7 +108,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 	for _, jobType := range full {
 		room.Full(jobType)
 	}
-	s.close(queues, room)
+	queues.close(room)
 	return jobs, nil
 }
 
@@ -116,7 +116,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 func limitedTypes(shares []share, room Room) []string {
 	types := []string{}
 	for _, sh := range shares {
-		if jobType := slotType(sh.key.slot); room != nil && room.Everywhere(jobType) > 0 {
+		if jobType := slotType(sh.key.slot); room.Everywhere(jobType) > 0 {
 			types = append(types, jobType)
 		}
 	}

@@ -98,14 +98,11 @@ func (p *Pick) beginRecent() bool {
 	r := recent{slots: slots, since: since, most: min(p.limit, mostRecent), began: now}
 	for _, slot := range slots {
 		t := slotType(slot)
-		if !p.may(t) || p.room != nil && p.room.Everywhere(t) > 0 {
+		if !p.may(t) || p.room.Everywhere(t) > 0 {
 			r.most = 0
 			break
 		}
-		n := r.most
-		if p.room != nil {
-			n = p.room.Reserve(t, r.most)
-		}
+		n := p.room.Reserve(t, r.most)
 		p.reserved = append(p.reserved, share{key: partitionKey{slot: slot}, quota: n})
 		r.most = min(r.most, n)
 	}

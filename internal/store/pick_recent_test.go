@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -44,7 +45,7 @@ func short(jobType string) bool { return jobType == "short" || jobType == "quick
 func (b *recentBundle) pick() *store.Pick {
 	b.t.Helper()
 	for {
-		pick, err := b.jobs.PickTypes(b.t.Context(), 100, short, nil)
+		pick, err := b.jobs.PickTypes(b.t.Context(), 100, short, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		if pick.Recently(time.Minute) {
 			return pick
@@ -80,7 +81,7 @@ func (b *recentBundle) complete(pick *store.Pick) (ids []string) {
 // next is what a pick after a scan takes.
 func (b *recentBundle) next() (pick *store.Pick, ids []string) {
 	b.t.Helper()
-	pick, err := b.jobs.PickTypes(b.t.Context(), 100, short, nil)
+	pick, err := b.jobs.PickTypes(b.t.Context(), 100, short, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.False(b.t, pick.Recently(time.Minute), "it scans")
 	if pick.Empty() {

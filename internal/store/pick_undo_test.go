@@ -7,12 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
 )
 
 // picked picks n jobs in a transaction that is rolled back, and returns their organizations.
 func (b *bundle) picked(n int, undo bool) (orgs []string) {
 	b.t.Helper()
-	pick, err := b.store.Pick(b.t.Context(), n)
+	pick, err := b.store.Pick(b.t.Context(), n, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.ErrorIs(b.t, b.store.InTx(b.t.Context(), func(tx pgx.Tx) error {
 		jobs, err := pick.Lock(b.t.Context(), tx)

@@ -138,27 +138,11 @@ ON CONFLICT (queue) DO UPDATE SET starts = excluded.starts, at = excluded.at`
 	return err
 }
 
-// close has the queues passed over of which nothing is left. Without a room their partitions are parked until a scan finds them.
-func (s *Store) close(rooms queueRooms, room Room) {
-	for queue, of := range rooms {
-		if of.left > 0 {
-			continue
-		}
-		if room != nil {
+// close has the queues passed over of which nothing is left.
+func (r queueRooms) close(room Room) {
+	for queue, of := range r {
+		if of.left <= 0 {
 			room.QueueFull(queue, of.wait)
-			continue
-		}
-		s.cursors.parkQueue(queue)
-	}
-}
-
-// parkQueue takes their turns from the partitions of a named queue.
-func (r *cursors) parkQueue(queue string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, at := range r.partitions {
-		if slotQueue(at.key.slot) == queue {
-			r.park(at)
 		}
 	}
 }

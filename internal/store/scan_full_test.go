@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -63,7 +64,7 @@ func (b *bundle) withSlowScan() (*store.Store, *slowScan) {
 func (b *bundle) scanAll(s *store.Store, turn store.Turn) {
 	b.t.Helper()
 	for wait := time.Duration(1); wait > 0; time.Sleep(wait) {
-		leased, err := s.LeaseFor(b.t.Context(), turn, 10, nil)
+		leased, err := s.LeaseFor(b.t.Context(), turn, 10, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		wait = leased.Wait()
 	}
@@ -86,7 +87,7 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 		close(running)
 	}()
 	for waiting := true; waiting; {
-		leased, err := s.LeaseFor(ctx, turn, 10, nil)
+		leased, err := s.LeaseFor(ctx, turn, 10, pgtest.Unbounded())
 		require.NoError(t, err)
 		require.Empty(t, leased.Jobs)
 		require.Positive(t, leased.Wait(), "not everything is read")
@@ -100,7 +101,7 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 		id := fmt.Sprint("new_", i)
 		_, err := store.EnqueueAccountingJob(ctx, b.Pool, "org_1", id, 1, nil, 0)
 		require.NoError(t, err)
-		leased, err := s.LeaseFor(ctx, turn, 10, nil)
+		leased, err := s.LeaseFor(ctx, turn, 10, pgtest.Unbounded())
 		require.NoError(t, err, "the scan waits for the slow one")
 		require.Len(t, leased.Jobs, 1)
 		assert.Equal(t, id, leased.Jobs[0].DocumentID)
@@ -108,7 +109,7 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 
 	// What only a full scan can find is committed behind the one that runs, and found all the same.
 	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) VALUES ('a', 'old', 1, clock_timestamp() - interval '1 hour')`)
-	leased, err := s.LeaseFor(ctx, turn, 10, nil)
+	leased, err := s.LeaseFor(ctx, turn, 10, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.Empty(t, leased.Jobs)
 	slow.closed.Store(false)
@@ -118,7 +119,7 @@ func TestNewWorkDoesNotWaitForASlowScan(t *testing.T) {
 
 	// When everything has been read there is nothing to come back for.
 	require.Eventually(t, func() bool {
-		leased, err := s.LeaseFor(ctx, turn, 10, nil)
+		leased, err := s.LeaseFor(ctx, turn, 10, pgtest.Unbounded())
 		return assert.NoError(t, err) && assert.Empty(t, leased.Jobs) && leased.Wait() == 0
 	}, time.Minute, 10*time.Millisecond)
 }
@@ -147,14 +148,14 @@ func TestBurstNeedsNoFullScan(t *testing.T) {
 	}()
 	slow.closed.Store(true)
 	require.Eventually(t, func() bool {
-		_, err := s.LeaseFor(t.Context(), turn, 10, nil)
+		_, err := s.LeaseFor(t.Context(), turn, 10, pgtest.Unbounded())
 		return assert.NoError(t, err) && ended.Load() == 1
 	}, time.Minute, 10*time.Millisecond)
 	time.Sleep(100 * time.Millisecond) // it was sent, and is answered by now
 
 	b.exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) SELECT 'org_1', 'd_' || i, 1, clock_timestamp() FROM generate_series(1, 2000) AS i`)
 	for n := 0; n < 2000; {
-		leased, err := s.LeaseFor(ctx, turn, 500, nil)
+		leased, err := s.LeaseFor(ctx, turn, 500, pgtest.Unbounded())
 		require.NoError(t, err)
 		n += len(leased.Jobs)
 	}

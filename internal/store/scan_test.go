@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -39,7 +40,7 @@ SELECT 'later_' || o, 'doc_' || i, 1, at, at
 func (b *bundle) leaseSoon(s *store.Store, turn store.Turn) (scans int, job store.Job) {
 	b.t.Helper()
 	for scans = 1; ; scans++ {
-		leased, err := s.LeaseFor(b.t.Context(), turn, 1, nil)
+		leased, err := s.LeaseFor(b.t.Context(), turn, 1, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		if len(leased.Jobs) > 0 {
 			return scans, leased.Jobs[0]
@@ -59,7 +60,7 @@ func TestWorkIsFoundBesideMuchThatIsDueLater(t *testing.T) {
 	turn := b.turn("run/0/1")
 	// The worker has seen all partitions before.
 	for {
-		leased, err := s.LeaseFor(t.Context(), turn, 10, nil)
+		leased, err := s.LeaseFor(t.Context(), turn, 10, pgtest.Unbounded())
 		require.NoError(t, err)
 		require.Empty(t, leased.Jobs)
 		if leased.Again == 0 {
@@ -92,7 +93,7 @@ func TestScanGoesOnWhereItEnded(t *testing.T) {
 	b.later(3000, 1)
 	s, got := b.traced()
 	turn := b.turn("run/0/1")
-	leased, err := s.LeaseFor(t.Context(), turn, 10, nil)
+	leased, err := s.LeaseFor(t.Context(), turn, 10, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.Empty(t, leased.Jobs)
 	require.Positive(t, leased.Again, "one scan is not enough for all partitions")

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Room says which jobs a worker can begin. What is leased is reserved first, so that it can be begun at once. Nil is room for
-// everything. It is safe for concurrent use.
+// Room says which jobs a worker can begin. What is leased is reserved first, so that it can be begun at once. It is safe for concurrent use.
 type Room interface {
 	// Handles reports whether the worker has a handler for the type; without one its jobs are left alone.
 	Handles(jobType string) bool
@@ -52,9 +51,6 @@ type budget struct {
 
 // reserved is how many more jobs of the type may be begun.
 func (b *budget) reserved(jobType string) int {
-	if b.room == nil {
-		return b.most
-	}
 	left, known := b.left[jobType]
 	if !known {
 		left = b.room.Reserve(jobType, b.most)
@@ -74,9 +70,6 @@ func (b *budget) free(slot string) int {
 
 // isClosed reports whether nothing of a named queue may be leased. One lease gets one answer.
 func (b *budget) isClosed(queue string) bool {
-	if b.room == nil {
-		return false
-	}
 	closed, known := b.closed[queue]
 	if !known {
 		if b.closed == nil {
@@ -135,7 +128,7 @@ func (r *cursors) keep(p, n int, b *budget) int {
 		if _, done := b.kept[jobType]; done {
 			continue // another queue has jobs of the type
 		}
-		if room := b.reserved(jobType); b.room != nil && room > 0 && room < n && r.below(p, jobType) {
+		if room := b.reserved(jobType); room > 0 && room < n && r.below(p, jobType) {
 			owedOfType := rd.owed[jobType] + room
 			b.kept[jobType], rd.owed[jobType] = owedOfType/priorityPart, owedOfType%priorityPart
 		}
@@ -229,9 +222,7 @@ func (o *orgTurns) turn(b *budget) *partition {
 		if b.free(at.key.slot) <= 0 {
 			continue
 		}
-		if b.room != nil {
-			b.left[slotType(at.key.slot)]--
-		}
+		b.left[slotType(at.key.slot)]--
 		o.next = (k + 1) % len(o.partitions)
 		return at
 	}
@@ -267,9 +258,6 @@ func slotQueue(slot string) string {
 
 // roomIn reports whether a job of the slot could be begun.
 func roomIn(room Room, slot string) bool {
-	if room == nil {
-		return true
-	}
 	jobType, queue := splitSlot(slot)
 	return room.Free(jobType) && (queue == "" || room.Open(queue))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// LeaseFor implements engine.Picker, for tasks of the types that the worker has processors for and room for. Nil room: of every type.
+// LeaseFor implements engine.Picker, for tasks of the types that the worker has processors for and room for.
 func (q *TaskQueue) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (Leased, error) {
 	const stmt = `
 SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(enqueued_at, 'epoch'), coalesce(leased_at, 'epoch'), coalesce(attempt, 0), coalesce(reclaims, 0),
@@ -22,7 +22,7 @@ SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(e
 		return got, nil
 	}
 	types, rooms, everywhere := q.reserve(limit, room)
-	if room != nil && len(types) == 0 {
+	if len(types) == 0 {
 		return Leased{Passed: len(q.types) > 0}, nil
 	}
 	var due *float64
@@ -51,11 +51,9 @@ SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(e
 	q.reclaimed(gone)
 	passed := q.leave(room, types, rooms, jobs, limit)
 	for _, t := range full {
-		if room != nil {
-			room.Full(t)
-		}
+		room.Full(t)
 	}
-	got.Passed = room != nil && len(jobs) < limit && (len(types) < len(q.types) || passed)
+	got.Passed = len(jobs) < limit && (len(types) < len(q.types) || passed)
 	switch {
 	case len(jobs) > 0 || due == nil:
 	case *due <= 0:
@@ -68,9 +66,6 @@ SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(e
 
 // reserve reserves room for as many tasks as may be of each type, another type first each time, and leaves out those that have none.
 func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everywhere []int32) {
-	if room == nil {
-		return nil, nil, nil
-	}
 	first := q.turn.Add(1)
 	for i := range q.types {
 		t := q.types[(first+uint64(i))%uint64(len(q.types))]
@@ -86,9 +81,6 @@ func (q *TaskQueue) reserve(limit int, room Room) (types []string, rooms, everyw
 
 // leave gives back the room that was reserved and not used, and reports whether there may be more tasks of a type than there was room for.
 func (q *TaskQueue) leave(room Room, types []string, rooms []int32, jobs []Job, limit int) (passed bool) {
-	if room == nil {
-		return false
-	}
 	used := map[string]int{}
 	for _, j := range jobs {
 		used[j.Type]++

@@ -23,7 +23,7 @@ func TestLeaseTellsWhatItReclaimed(t *testing.T) {
 	lease := func(turn, worker string) []store.Job {
 		fence, err := q.NextFence(ctx)
 		require.NoError(t, err)
-		got, err := q.LeaseFor(ctx, store.Turn{ID: turn, Fence: fence, Worker: worker, Begins: true}, 10, nil)
+		got, err := q.LeaseFor(ctx, store.Turn{ID: turn, Fence: fence, Worker: worker, Begins: true}, 10, pgtest.Unbounded())
 		require.NoError(t, err)
 		return got.Jobs
 	}

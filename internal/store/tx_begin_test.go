@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -105,7 +106,7 @@ func TestTransactionPlansAnew(t *testing.T) {
 	t.Parallel()
 	b := setupRecent(t)
 	id := b.enqueue("org_1", "short", 0)
-	pick, err := b.jobs.PickTypes(t.Context(), 10, short, nil)
+	pick, err := b.jobs.PickTypes(t.Context(), 10, short, pgtest.Unbounded())
 	require.NoError(t, err)
 	require.NoError(t, b.jobs.InTx(t.Context(), func(tx pgx.Tx) error {
 		show := func() (scans string) {

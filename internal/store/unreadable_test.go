@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -112,7 +113,7 @@ func TestPickPassesUnreadableRow(t *testing.T) {
 			if p.table == "daybook.jobs" {
 				jobType = "greet"
 			}
-			pick, err := p.store.PickTypes(p.t.Context(), 100, func(t string) bool { return t == jobType }, nil)
+			pick, err := p.store.PickTypes(p.t.Context(), 100, func(t string) bool { return t == jobType }, pgtest.Unbounded())
 			require.NoError(p.t, err)
 			err = p.store.InTx(p.t.Context(), func(tx pgx.Tx) error {
 				some, err := pick.Lock(p.t.Context(), tx)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -79,7 +80,7 @@ func waitForJob(ctx context.Context, s *store.Store, w *store.Waker, turn store.
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
 	for {
-		leased, err := s.LeaseFor(ctx, turn, 1, nil)
+		leased, err := s.LeaseFor(ctx, turn, 1, pgtest.Unbounded())
 		if err != nil || len(leased.Jobs) > 0 {
 			return len(leased.Jobs) > 0, err
 		}

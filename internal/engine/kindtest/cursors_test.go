@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -94,7 +95,7 @@ func steadyWork(b *bundle) {
 func givenBackElsewhere(b *bundle) {
 	b.filled("a", 2, 300)
 	other, theirs := b.open(), b.turn("run/1/1")
-	leased, err := other.LeaseFor(b.t.Context(), theirs, 5, nil)
+	leased, err := other.LeaseFor(b.t.Context(), theirs, 5, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.Len(b.t, leased.Jobs, 5)
 	turn := b.turn("run/0/1")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -51,7 +52,7 @@ func manyCallers(b *bundle) {
 			turn := store.Turn{ID: fmt.Sprint("run/", caller, "/1"), Fence: fence}
 			// What another caller holds locked for a moment is passed over, and may be what is left.
 			for empty := 0; empty < 10; {
-				leased, err := kind.LeaseFor(b.t.Context(), turn, 7, nil)
+				leased, err := kind.LeaseFor(b.t.Context(), turn, 7, pgtest.Unbounded())
 				if err != nil {
 					return err
 				}
@@ -250,7 +251,7 @@ func capHolds(b *bundle) {
 		kind, turn := b.open(), b.turn(fmt.Sprintf("run/%d/1", w))
 		group.Go(func() error {
 			for empty := 0; empty < 20; {
-				got, err := kind.LeaseFor(b.t.Context(), turn, 10, nil)
+				got, err := kind.LeaseFor(b.t.Context(), turn, 10, pgtest.Unbounded())
 				if err != nil {
 					return err
 				}
@@ -292,14 +293,14 @@ func capHolds(b *bundle) {
 // A caller that finds nothing due is told when there will be something.
 func outlook(b *bundle) {
 	turn := b.turn("run/0/1")
-	leased, err := b.kind.LeaseFor(b.t.Context(), turn, 10, nil)
+	leased, err := b.kind.LeaseFor(b.t.Context(), turn, 10, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	assert.Zero(b.t, leased.Wait(), "nothing is known of")
 	b.one("a", "in an hour", 2, time.Hour)
 	b.one("b", "in five minutes", 3, 5*time.Minute)
 	// A scan is not made again at once; the outlook says when.
 	b.eventually(func() bool {
-		leased, err = b.kind.LeaseFor(b.t.Context(), turn, 10, nil)
+		leased, err = b.kind.LeaseFor(b.t.Context(), turn, 10, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		return leased.Due > 0 && leased.Again == 0
 	}, "everything is seen")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -116,7 +117,7 @@ func leasePickedLater(b *bundle) {
 		return pgx.ErrTxCommitRollback
 	}))
 	// Another process has leased one meanwhile, and one is cancelled.
-	leased, err := b.open().LeaseFor(ctx, b.turn("run/1/1"), 1, nil)
+	leased, err := b.open().LeaseFor(ctx, b.turn("run/1/1"), 1, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.Len(b.t, leased.Jobs, 1)
 	var free []string

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -30,7 +31,7 @@ func (b *bundle) jobType() string {
 	b.t.Helper()
 	b.filled("typed", 3, 1)
 	kind, turn := b.open(), b.turn("run/type/1")
-	leased, err := kind.LeaseFor(b.t.Context(), turn, 1, nil)
+	leased, err := kind.LeaseFor(b.t.Context(), turn, 1, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.Len(b.t, leased.Jobs, 1)
 	return leased.Jobs[0].Type
@@ -42,7 +43,7 @@ func (b *bundle) pick(kind engine.Kind, limit int, jobType string) *store.Pick {
 	var pick *store.Pick
 	b.eventually(func() bool {
 		var err error
-		pick, err = kind.PickTypes(b.t.Context(), limit, func(t string) bool { return t == jobType }, nil)
+		pick, err = kind.PickTypes(b.t.Context(), limit, func(t string) bool { return t == jobType }, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		return !pick.Empty()
 	}, "something is picked")
@@ -100,7 +101,7 @@ func pickCommits(b *bundle) {
 	b.filled(org, 2, 2)
 	b.filled("later", 2, 1)
 	later := b.turn("run/0/2")
-	leased, err := b.open().LeaseFor(b.t.Context(), later, 1, nil)
+	leased, err := b.open().LeaseFor(b.t.Context(), later, 1, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	require.Len(b.t, leased.Jobs, 1)
 	complete := func(more []store.Job) (completed []string, err error) {
@@ -207,7 +208,7 @@ func pickExcludes(b *bundle) {
 			}
 			return err
 		}))
-		leased, err := other.LeaseFor(b.t.Context(), b.turn("run/1/1"), 6, nil)
+		leased, err := other.LeaseFor(b.t.Context(), b.turn("run/1/1"), 6, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		for _, id := range ids(leased.Jobs) {
 			assert.NotContains(b.t, ids(first), id)
@@ -222,7 +223,7 @@ func pickCounted(b *bundle) {
 	b.change(func(tx pgx.Tx) error { _, err := store.CapOrganization(b.t.Context(), tx, org, &limit); return err })
 	b.filled(org, 2, 5)
 	b.eventually(func() bool {
-		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, nil)
+		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		require.True(b.t, pick.Empty())
 		return pick.Capped
@@ -254,7 +255,7 @@ func pickOutlook(b *bundle) {
 	jobType := b.jobType()
 	b.one(org, "later", 2, 5*time.Minute)
 	b.eventually(func() bool {
-		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, nil)
+		pick, err := b.kind.PickTypes(b.t.Context(), 10, func(t string) bool { return t == jobType }, pgtest.Unbounded())
 		require.NoError(b.t, err)
 		require.True(b.t, pick.Empty())
 		return pick.Wait() > 4*time.Minute && pick.Wait() < 5*time.Minute+time.Second

@@ -185,7 +185,7 @@ func (b *bundle) resting(id string) store.Turn {
 
 func (b *bundle) lease(turn store.Turn, limit int) []store.Job {
 	b.t.Helper()
-	leased, err := b.kind.LeaseFor(b.t.Context(), turn, limit, nil)
+	leased, err := b.kind.LeaseFor(b.t.Context(), turn, limit, pgtest.Unbounded())
 	require.NoError(b.t, err)
 	return leased.Jobs
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -39,7 +40,7 @@ func (b *bundle) waits(w *store.Waker) (string, error) {
 	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
 	for {
-		leased, err := b.kind.LeaseFor(b.t.Context(), turn, 1, nil)
+		leased, err := b.kind.LeaseFor(b.t.Context(), turn, 1, pgtest.Unbounded())
 		if err != nil || len(leased.Jobs) > 0 {
 			return append(ids(leased.Jobs), "")[0], err
 		}
