@@ -87,22 +87,12 @@ func (c *completion) run(work context.Context) (store.Completed, error) {
 // another transaction holds its row for long.
 //
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
-// when that part has ended, and pinned until the commit.
+// when that part has ended, and pinned until the commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the handler's part:
+// the completion has completeLimit.
 func (c *completion) try(ctx, work context.Context) (completed store.Completed, err error) {
 	var turn store.Turn
 	var completions []store.Completion
-	if completed, err = c.commit(ctx, work, &turn, &completions); err == nil {
-		c.engine.observer.completed(turn, completions, completed, 0)
-	}
-	return completed, err
-}
-
-// commit is try without telling of it: the sink is called when nothing is pinned any more. It says which turn has completed what. What ctx leaves of its time
-// is for the handler's part: the completion has completeLimit.
-func (c *completion) commit(ctx, work context.Context, turn *store.Turn, completions *[]store.Completion) (completed store.Completed, err error) {
-	free := func() {}
 	c.begun, c.handling = false, false
-	defer func() { free() }()
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		if err := store.BeginNow(ctx, tx); err != nil {
@@ -119,13 +109,17 @@ func (c *completion) commit(ctx, work context.Context, turn *store.Turn, complet
 		c.calls.spare(c.call)
 		completing, cancel := context.WithTimeout(work, completeLimit)
 		defer cancel()
-		*turn, free = c.holder.pin()
+		held, free := c.holder.pin()
+		defer free()
 		c.attempt.took = time.Since(c.call.began)
-		*completions = []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.engine.kind.Complete(completing, tx, *turn, *completions, store.Access{Wait: lockPatience, Commit: true})
+		turn, completions = held, []store.Completion{c.attempt.completion(c.job)}
+		completed, err = c.engine.kind.Complete(completing, tx, turn, completions, store.Access{Wait: lockPatience, Commit: true})
 		return err
 	})
-	if c.begun && !c.handling && store.IsLockTimeout(err) {
+	switch {
+	case err == nil:
+		c.engine.observer.completed(turn, completions, completed, 0)
+	case c.begun && !c.handling && store.IsLockTimeout(err):
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
 	}
 	return completed, err

@@ -74,7 +74,7 @@ WITH ended AS MATERIALIZED (
        FOR UPDATE OF j SKIP LOCKED
 )
 SELECT e.id, e.org_id, e.finished_at, 0::bigint,
-       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows, 'deliveries', d.rows)::text,
+       jsonb_build_object('kind', 'jobs', 'org_id', e.org_id, 'jobs', jsonb_build_array(to_jsonb(e)), 'attempts', a.rows, 'links', l.rows, 'receipts', w.rows, 'deliveries', d.rows),
        ARRAY[1, jsonb_array_length(a.rows), jsonb_array_length(l.rows), jsonb_array_length(w.rows), jsonb_array_length(d.rows)]::bigint[]
   FROM ended e
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.id), '[]') AS rows FROM daybook.attempt_log x WHERE x.job_id = e.id) a
@@ -82,7 +82,7 @@ SELECT e.id, e.org_id, e.finished_at, 0::bigint,
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.attempt), '[]') AS rows FROM daybook.webhook_deliveries x WHERE x.job_id = e.id) w
  CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(to_jsonb(x) ORDER BY x.channel), '[]') AS rows FROM daybook.job_deliveries x WHERE x.job_id = e.id) d
  ORDER BY e.finished_at, e.id`
-	rows, err := archivable(ctx, tx, stmt, r.args(Args{"time": behind.EndedAt, "id": behind.ID}))
+	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt, r.args(Args{"time": behind.EndedAt, "id": behind.ID}))
 	return rows, Wrap("read the jobs to archive", err)
 }
 
@@ -99,27 +99,12 @@ WITH ended AS MATERIALIZED (
        FOR UPDATE OF a SKIP LOCKED
 )
 SELECT e.job_id, e.org_id, e.ended_at, e.id,
-       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb, 'deliveries', '[]'::jsonb)::text,
+       jsonb_build_object('kind', 'attempts', 'org_id', e.org_id, 'jobs', '[]'::jsonb, 'attempts', jsonb_build_array(to_jsonb(e)), 'links', '[]'::jsonb, 'receipts', '[]'::jsonb, 'deliveries', '[]'::jsonb),
        ARRAY[0, 1, 0, 0, 0]::bigint[]
   FROM ended e
  ORDER BY e.job_id, e.id`
-	rows, err := archivable(ctx, tx, stmt, r.args(Args{"id": behind.ID, "n": behind.Number}))
+	rows, err := inOrder(ctx, tx, pgx.RowToStructByPos[ArchivedRow], stmt, r.args(Args{"id": behind.ID, "n": behind.Number}))
 	return rows, Wrap("read the attempts to archive", err)
-}
-
-func archivable(ctx context.Context, tx pgx.Tx, stmt string, args Args) ([]ArchivedRow, error) {
-	return inOrder(ctx, tx, func(row pgx.CollectableRow) (ArchivedRow, error) {
-		var r ArchivedRow
-		var line string
-		var counts []int64
-		err := row.Scan(&r.ID, &r.OrgID, &r.EndedAt, &r.Number, &line, &counts)
-		if err == nil && len(counts) != len(r.Counts) {
-			err = fmt.Errorf("%d counts", len(counts))
-		}
-		copy(r.Counts[:], counts)
-		r.Line = json.RawMessage(line)
-		return r, err
-	}, stmt, args)
 }
 
 // RemoveArchived removes rows that ArchivableJobs or ArchivableAttempts read in the same transaction, and puts the file that holds them on record. It fails
@@ -139,19 +124,18 @@ WITH attempts AS (DELETE FROM daybook.attempt_log WHERE job_id = ANY (@ids) RETU
      receipts AS (DELETE FROM daybook.webhook_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
      deliveries AS (DELETE FROM daybook.job_deliveries WHERE job_id = ANY (@ids) RETURNING 1),
      jobs AS (DELETE FROM daybook.jobs WHERE id = ANY (@ids) RETURNING 1)
-SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)`
+SELECT ARRAY[(SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)]`
 	const attempts = `
 WITH gone AS (DELETE FROM daybook.attempt_log a USING unnest(@ids::text[], @numbers::bigint[]) AS x (job, n) WHERE a.job_id = x.job AND a.id = x.n RETURNING 1)
-SELECT 0::bigint, (SELECT count(*) FROM gone), 0::bigint, 0::bigint, 0::bigint`
+SELECT ARRAY[0, (SELECT count(*) FROM gone), 0, 0, 0]`
 	stmt := jobs
 	if file.Kind == "attempts" {
 		stmt = attempts
 	}
-	var gone [5]int64
-	err := queryRow(ctx, tx, stmt, Args{"ids": ids, "numbers": numbers}).Scan(&gone[0], &gone[1], &gone[2], &gone[3], &gone[4])
+	gone, err := value[[5]int64](ctx, tx, "remove what is archived", stmt, Args{"ids": ids, "numbers": numbers})
 	switch {
 	case err != nil:
-		return Wrap("remove what is archived", err)
+		return err
 	case gone != want:
 		return fmt.Errorf("remove what is archived: %v rows of %v, and not the %v that were written: nothing is removed", gone, ArchivedTables, want)
 	}
@@ -220,14 +204,14 @@ WITH lines AS MATERIALIZED (
 ), deliveries AS MATERIALIZED (
     SELECT r FROM daybook.restore_rows('daybook.job_deliveries', 'job_id', (SELECT jsonb_agg(x) FROM whole, jsonb_array_elements(line -> 'deliveries') AS x)) AS r
 )
-SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)`
+SELECT ARRAY[(SELECT count(*) FROM jobs), (SELECT count(*) FROM attempts), (SELECT count(*) FROM links), (SELECT count(*) FROM receipts), (SELECT count(*) FROM deliveries)]`
 	all, err := json.Marshal(lines)
 	if err != nil {
 		return Restored{}, err
 	}
-	var rows [5]int64
-	if err := queryRow(ctx, tx, stmt, Args{"lines": string(all)}).Scan(&rows[0], &rows[1], &rows[2], &rows[3], &rows[4]); err != nil {
-		return Restored{}, Wrap("bring back what is archived", err)
+	rows, err := value[[5]int64](ctx, tx, "bring back what is archived", stmt, Args{"lines": string(all)})
+	if err != nil {
+		return Restored{}, err
 	}
 	r := Restored{Rows: map[string]int64{}}
 	for n, name := range ArchivedTables {

@@ -22,8 +22,9 @@ type Kind struct {
 	// fleetName is the fleet that the workers of the kind jobs belong to; "": the one without a name. fleet is its number, unknown until Store.Join.
 	fleetName string
 	fleet     atomic.Int32
-	// require is the function that has a transaction fail on another table than the one that was verified; "": the one of schema daybook.
-	require string
+	// require is the function that has a transaction fail on another table than the one that was verified, fence the statement that draws a fence; "": those of
+	// schema daybook.
+	require, fence string
 	// abilities are those of the worker, for the accounting kind; nil: the kind's jobs need none.
 	abilities *Abilities
 	// oldRows go when they are old.

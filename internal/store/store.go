@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -97,15 +98,14 @@ func (t Turn) args(a Args) Args {
 }
 
 // NextFence implements engine.Transactions: it fails with ErrSchemaMismatch.
-func (s *Store) NextFence(ctx context.Context) (int64, error) {
-	if _, err := s.ready(ctx); err != nil {
+func (b *base) NextFence(ctx context.Context) (fence int64, err error) {
+	if _, err := b.ready(ctx); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	var fence int64
-	err := s.pool.QueryRow(ctx, `SELECT nextval('daybook.fence_seq')`).Scan(&fence)
-	return fence, Wrap("draw a fence", s.suspect(ctx, leaveReadOnly(s.pool, err)))
+	err = b.pool.QueryRow(ctx, cmp.Or(b.kind.fence, `SELECT nextval('daybook.fence_seq')`)).Scan(&fence)
+	return fence, Wrap("draw a fence", b.suspect(ctx, leaveReadOnly(b.pool, err)))
 }
 
 // statementLimit bounds a statement of the worker's own: a connection that does not answer any more must not hold up a turn that goes

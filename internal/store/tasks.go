@@ -15,7 +15,7 @@ import (
 const TaskAttempts = 10
 
 // taskQueue says how workers are woken for tasks, and which table stands for their schema.
-var taskQueue = &Kind{Name: "tasks", table: "queues.open_task", channel: "daybook_tasks", key: 3, require: "queues.require_table"}
+var taskQueue = &Kind{Name: "tasks", table: "queues.open_task", channel: "daybook_tasks", key: 3, require: "queues.require_table", fence: `SELECT queues.next_fence()`}
 
 // TaskQueue is the queue of tasks as a worker sees it: by functions of schema queues alone, which its role may call. A Job of it has ID (the
 // task's number), Type, Payload, EnqueuedAt, Attempt, StartedAt and Reclaims. engine.Tasks makes the port of it.
@@ -35,18 +35,6 @@ func NewTaskQueue(pool *pgxpool.Pool, types ...string) *TaskQueue {
 
 // Name is the kind's.
 func (*TaskQueue) Name() string { return taskQueue.Name }
-
-// NextFence implements engine.Transactions: it fails with ErrSchemaMismatch.
-func (q *TaskQueue) NextFence(ctx context.Context) (int64, error) {
-	if _, err := q.ready(ctx); err != nil {
-		return 0, err
-	}
-	fences, err := askTasks(ctx, q, pgx.RowTo[int64], `SELECT queues.next_fence()`)
-	if err != nil {
-		return 0, Wrap("draw a fence", q.suspect(ctx, err))
-	}
-	return fences[0], nil
-}
 
 // taskLimits gives a batch without a transaction around it its time limits. The functions say how their statements are planned.
 const taskLimits = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`

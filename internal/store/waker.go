@@ -145,11 +145,11 @@ func (w *Waker) run(ctx context.Context) {
 	defer close(w.done)
 	warned := false
 	for pause := lockTick; ctx.Err() == nil; pause = min(pause*2, 10*time.Second) {
-		err := w.listen(ctx)
+		connected, err := w.listen(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if failed := (*connectError)(nil); !errors.As(err, &failed) {
+		if connected {
 			w.log.Debug("the wake-up connection ended; connecting anew", "error", err)
 			pause, warned = lockTick, false
 		} else if !warned && pause >= warnPause {
@@ -162,19 +162,8 @@ func (w *Waker) run(ctx context.Context) {
 
 // poll has the waiters scan every lockTick, for d.
 func (w *Waker) poll(ctx context.Context, d time.Duration) {
-	over := time.NewTimer(d)
-	defer over.Stop()
-	tick := time.NewTicker(lockTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-over.C:
-			return
-		case <-tick.C:
-			w.broadcast()
-		}
+	for over := time.Now().Add(d); time.Now().Before(over) && pause(ctx, min(lockTick, time.Until(over)), nil) == nil; {
+		w.broadcast()
 	}
 }
 
@@ -183,35 +172,26 @@ func (w *Waker) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := w.config.ConnConfig.Copy()
 	if w.config.BeforeConnect != nil {
 		if err := w.config.BeforeConnect(ctx, config); err != nil {
-			return nil, &connectError{err}
+			return nil, err
 		}
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, &connectError{err}
-	}
-	if w.config.AfterConnect == nil {
-		return conn, nil
+	if err != nil || w.config.AfterConnect == nil {
+		return conn, err
 	}
 	if err := w.config.AfterConnect(ctx, conn); err != nil {
-		return nil, errors.Join(&connectError{err}, conn.Close(ctx))
+		return nil, errors.Join(err, conn.Close(ctx))
 	}
 	return conn, nil
 }
 
-// connectError says that there is no connection.
-type connectError struct{ err error }
-
-func (e *connectError) Error() string { return e.err.Error() }
-func (e *connectError) Unwrap() error { return e.err }
-
-// listen serves waiters on one connection.
-func (w *Waker) listen(ctx context.Context) (err error) {
+// listen serves waiters on one connection. It says whether there was one.
+func (w *Waker) listen(ctx context.Context) (connected bool, err error) {
 	connectCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	conn, err := w.connect(connectCtx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -220,33 +200,20 @@ func (w *Waker) listen(ctx context.Context) (err error) {
 	}()
 	// The session idles by design, whatever limit the role or the database has.
 	if _, err := conn.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+w.kind.wakeChannel()); err != nil {
-		return err
+		return true, err
 	}
 	// While another process holds the lock, work is notified and heard from here on; what was committed before is found
 	// by a scan after this moment.
 	w.broadcast()
 	for {
-		if err := w.awaitWaiter(ctx); err != nil {
-			return err
+		for n, changed := w.waiters(); n == 0; n, changed = w.waiters() {
+			if err := pause(ctx, time.Hour, changed); err != nil {
+				return true, err
+			}
 		}
 		l := &wakerLock{waker: w, conn: conn, state: lockOpen, pace: newWakerPace(w.interval)}
 		if err := l.serve(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// awaitWaiter returns when there is a waiter.
-func (w *Waker) awaitWaiter(ctx context.Context) error {
-	for {
-		n, changed := w.waiters()
-		if n > 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
+			return true, err
 		}
 	}
 }
