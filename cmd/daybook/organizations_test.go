@@ -56,10 +56,11 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}'), daybook.enqueue_job('stran
 		return []store.OpenJobs{accounting, jobs}
 	}
 	assert.Equal(t, store.OrganizationSummary{
-		OrgID: "es", Known: true, Name: all["es"].Name, ActiveRuleSet: new(int64(1)), Source: "daybook", Hooks: []string{}, Queues: queues(store.OpenJobs{Failed: 1}, store.OpenJobs{}),
+		OrgID: "es", Known: true, Name: all["es"].Name, OrganizationSettings: store.OrganizationSettings{ActiveRuleSet: new(int64(1)), Source: "daybook", Hooks: []string{}},
+		Queues: queues(store.OpenJobs{Failed: 1}, store.OpenJobs{}),
 	}, all["es"])
 	assert.Equal(t, store.OrganizationSummary{
-		OrgID: "stranger", Source: "daybook", Hooks: []string{}, Queues: queues(store.OpenJobs{Pending: 1}, store.OpenJobs{Pending: 2}),
+		OrgID: "stranger", OrganizationSettings: store.OrganizationSettings{Source: "daybook", Hooks: []string{}}, Queues: queues(store.OpenJobs{Pending: 1}, store.OpenJobs{Pending: 2}),
 	}, all["stranger"])
 	assert.Equal(t, queues(store.OpenJobs{}, store.OpenJobs{Pending: 1}), all["only jobs"].Queues)
 	assert.Equal(t, 5, *all["jp"].MaxInFlight)

@@ -84,7 +84,7 @@ func (c *console) organizationPage(ctx context.Context, r *request) (*view, erro
 	if err != nil {
 		return nil, err
 	}
-	o := store.KnownOrganization{OrgID: org, Source: store.SourceDaybook}
+	o := store.KnownOrganization{OrgID: org, OrganizationSettings: store.OrganizationSettings{Source: store.SourceDaybook}}
 	if len(list) > 0 {
 		o = list[0]
 	} else if unknown, err := store.UnknownOrganizations(ctx, c.Pool, []string{org}); err != nil || len(unknown) > 0 {

@@ -136,7 +136,9 @@ func newEngine(k Kind, h Handlers, o Options) *Engine {
 	}
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)
-	e.traced()
+	if t := o.Tracer; t != nil {
+		e.handlers, e.kind = t.Handlers(k.Name(), h), t.Kind(k)
+	}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
@@ -156,11 +158,4 @@ type Tracer interface {
 	Handlers(kind string, h Handlers) Handlers
 	// Kind wraps the statements of a kind.
 	Kind(k Kind) Kind
-}
-
-// traced has the engine work with what its tracer makes of its kind and its handlers. It is called before the engine works.
-func (e *Engine) traced() {
-	if t := e.options.Tracer; t != nil {
-		e.handlers, e.kind = t.Handlers(e.kind.Name(), e.handlers), t.Kind(e.kind)
-	}
 }

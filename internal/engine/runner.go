@@ -153,24 +153,22 @@ func (r *runner) run(ctx, work context.Context) (detached bool, err error) {
 	return false, r.drain(work, err)
 }
 
-// loop begins, completes and refills until the turn is over. detached is as run's.
+// loop begins, completes and refills until the turn is over. A turn that Temporal has given to another worker begins nothing more, and gives back what has not
+// begun; what runs goes on. detached is as run's.
 func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
-	for {
-		if r.stopping(ctx) {
-			return false, nil
-		}
-		if !r.alive() {
-			return r.giveUp(ctx, work)
+	for alive := true; !r.stopping(ctx); {
+		if alive = alive && (r.request.Alive == nil || r.request.Alive()); !alive {
+			r.beginNoMore()
 		}
 		now := time.Now()
-		timeUp := !now.Before(r.ends)
+		timeUp := !alive || !now.Before(r.ends)
 		r.alarm = now.Add(time.Second)
 		if timeUp {
 			r.waitNoMore()
 		} else {
 			r.wakeAt(r.ends)
 		}
-		if detached, err = r.step(work, r.noMore()); detached || err != nil {
+		if detached, err = r.step(work, !alive || r.noMore()); detached || err != nil {
 			return detached, err
 		}
 		r.noticeCompleted()
@@ -191,6 +189,7 @@ func (r *runner) loop(ctx, work context.Context) (detached bool, err error) {
 			return false, err
 		}
 	}
+	return false, nil
 }
 
 // stopping reports whether the turn was told to stop or is cancelled.
@@ -205,8 +204,6 @@ func (r *runner) stopping(ctx context.Context) bool {
 	return true
 }
 
-func (r *runner) alive() bool { return r.request.Alive == nil || r.request.Alive() }
-
 // noMore reports whether the turn's time is up, or it was told to begin nothing more. A turn without a length works what it has.
 func (r *runner) noMore() bool {
 	if r.request.Length > 0 {
@@ -218,25 +215,6 @@ func (r *runner) noMore() bool {
 	default:
 		return false
 	}
-}
-
-// giveUp ends a turn that Temporal has given to another worker: nothing more is begun, what has not begun is given back, and what runs goes
-// on. detached is as run's.
-func (r *runner) giveUp(ctx, work context.Context) (detached bool, err error) {
-	r.beginNoMore()
-	for !r.stopping(ctx) {
-		r.alarm = time.Now().Add(time.Second)
-		if detached, err = r.step(work, true); detached || err != nil || !r.busy() {
-			return detached, err
-		}
-		r.noticeCompleted()
-		r.startCompleting(work)
-		r.tendPick(work)
-		if err := r.wait(work, ctx.Done(), r.request.Stop); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // step makes the turn's own statements, unless one has just failed, and begins jobs. ending: nothing more is begun. detached is as run's.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,12 +29,12 @@ func (tasks) HoldBack(string) (pause time.Duration, begun bool) { return 0, fals
 
 // LeasePicked implements Leases.
 func (tasks) LeasePicked(context.Context, pgx.Tx, store.Turn, []store.Job, bool) ([]string, error) {
-	return nil, store.ErrNoTaskNotion
+	return nil, errors.ErrUnsupported
 }
 
 // SetProgress implements Completer.
 func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
-	return store.ErrNoTaskNotion
+	return errors.ErrUnsupported
 }
 
 // CheckWaits implements Kind: no task waits for another one.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +16,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// LockChunk implements engine.Completer. The session ends when it idles in this transaction for ten seconds: a worker that sleeps keeps no document locked.
+// LockChunk implements engine.Completer.
 func (k *Kind) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `
 SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation
@@ -26,48 +25,12 @@ SELECT q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_r
  WHERE q.id = ANY (@ids) AND q.turn_id = @turn AND q.fence = @fence
  ORDER BY q.org_id, q.id
    FOR NO KEY UPDATE SKIP LOCKED`
-	batch := &pgx.Batch{}
-	batch.Queue(idleLimit)
-	batch.Queue(planByKey)
-	batch.Queue(k.sql(stmt), turn.args(Args{"ids": ids}))
-	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (Job, error) {
-		var j Job
-		err := row.Scan(k.locked(&j)...)
+	jobs, err := byKey(ctx, tx, func(row pgx.CollectableRow) (j Job, err error) {
+		err = row.Scan(k.locked(&j)...)
 		return j, err
-	})
+	}, k.sql(stmt), turn.args(Args{"ids": ids}))
 	return jobs, Wrap("lock the chunk", err)
 }
-
-// idleLimit ends a session that idles in its transaction for ten seconds.
-const idleLimit = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
-
-// PlanByKey has the statements that follow in the transaction planned as the worker's are.
-func PlanByKey(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, planByKey)
-	return Wrap("set the planner", err)
-}
-
-// PlanFreely takes back what LockChunk tells the planner, for statements that are not Daybook's.
-func PlanFreely(ctx context.Context, tx pgx.Tx) error {
-	// What a session begins with is the same for all connections that are made alike, and slow to ask for.
-	key := tx.Conn().Config().ConnString()
-	own, known := sessionPlans.Load(key)
-	if !known {
-		const ask = `SELECT reset_val FROM pg_catalog.pg_settings WHERE name IN ('enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit', 'plan_cache_mode') ORDER BY name`
-		values, err := Collect(ctx, tx, pgx.RowTo[string], ask)
-		if err != nil {
-			return Wrap("read the planner's settings", err)
-		}
-		own = [5]string(values)
-		sessionPlans.Store(key, own)
-	}
-	v, _ := own.([5]string)
-	_, err := tx.Exec(ctx, planFreely, Args{"hashjoin": v[0], "mergejoin": v[1], "seqscan": v[2], "jit": v[3], "cache_mode": v[4]})
-	return Wrap("reset the planner", err)
-}
-
-// sessionPlans holds the planner's settings of new sessions, by how the connection is made.
-var sessionPlans sync.Map
 
 // Completion is how one attempt ends.
 type Completion struct {

@@ -84,10 +84,9 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, j NewJob, name strin
 SELECT job_id, duplicate, result, coalesce(token, '')
   FROM daybook.enqueue_job_with_callback(@org, @type, @payload::text::jsonb, @name, make_interval(secs => @within), NULLIF(@key::text, ''),
                                          NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0), @links::text::jsonb, NULLIF(@queue::text, ''))`
-	err = requestRow(ctx, q, stmt, Args{
-		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "name": name, "within": within.Seconds(), "key": j.IdempotencyKey,
-		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "queue": j.Queue,
-	}).Scan(&r.JobID, &r.Duplicate, &r.Result, &token)
+	a := j.args()
+	a["name"], a["within"] = name, within.Seconds()
+	err = requestRow(ctx, q, stmt, a).Scan(&r.JobID, &r.Duplicate, &r.Result, &token)
 	return r, token, Wrap("enqueue the job", err)
 }
 

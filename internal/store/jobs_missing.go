@@ -108,3 +108,39 @@ func (r *cursors) withoutHandler() (partitions []share) {
 	}
 	return partitions
 }
+
+// ReturnMissing makes the dead letters pending again that failed because no worker had a handler for one of the types, in
+// batches, and says how many there were. What was counted of their attempts stays counted. One that is to be unique while another with its payload is open stays a dead letter.
+func (s *Store) ReturnMissing(ctx context.Context, types []string) (int, error) {
+	const stmt = `
+WITH f AS MATERIALIZED (
+    SELECT id FROM daybook.jobs
+     WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND fleet = $3 AND id > $2
+       AND (queue IS NULL OR EXISTS (SELECT FROM daybook.queues u WHERE u.name = queue))
+     ORDER BY id
+     LIMIT 1000
+       FOR NO KEY UPDATE SKIP LOCKED)
+SELECT f.id, r.result
+  FROM f
+ CROSS JOIN LATERAL daybook.retry_job(f.id, 'now') r
+ ORDER BY f.id`
+	total, last := 0, ""
+	for {
+		n, returned := 0, 0
+		err := s.InTx(ctx, func(tx pgx.Tx) error {
+			var result string
+			return Each(ctx, tx, []any{&last, &result}, func() error {
+				if n++; result != "unchanged" {
+					returned++
+				}
+				return nil
+			}, stmt, types, last, s.kind.fleetID())
+		})
+		if err == nil {
+			total += returned
+		}
+		if err != nil || n == 0 {
+			return total, Wrap("return jobs whose handler was missing", err)
+		}
+	}
+}

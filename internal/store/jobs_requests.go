@@ -48,12 +48,17 @@ SELECT job_id, duplicate, result
                            NULLIF(@max_attempts::integer, 0), @links::text::jsonb, @is_unique, NULLIF(@queue::text, ''), NULLIF(@sequence::text, ''),
                            @after::text[], @after_any_end)`
 	var r EnqueuedJob
-	err := requestRow(ctx, q, stmt, Args{
+	err := requestRow(ctx, q, stmt, j.args()).Scan(&r.JobID, &r.Duplicate, &r.Result)
+	return r, Wrap("enqueue the job", err)
+}
+
+// args are the job as the arguments of a statement.
+func (j *NewJob) args() Args {
+	return Args{
 		"org": j.OrgID, "type": j.Type, "payload": string(j.Payload), "key": j.IdempotencyKey, "ready_at": j.ReadyAt,
 		"priority": int32(j.Priority), "max_attempts": int32(j.MaxAttempts), "links": textOrNil(j.Links), "is_unique": j.Unique,
 		"queue": j.Queue, "sequence": j.Sequence, "after": j.After, "after_any_end": j.AfterAnyEnd,
-	}).Scan(&r.JobID, &r.Duplicate, &r.Result)
-	return r, Wrap("enqueue the job", err)
+	}
 }
 
 // EnqueueJobs asks for many background jobs, up to limit in a statement; the answers are in the order of the jobs.
@@ -175,9 +180,7 @@ UNION ALL
 SELECT f.id, 'completed' FROM found f WHERE f.completed
 UNION ALL
 SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
-	var r Requested
-	err := q.QueryRow(ctx, stmt, id, mode, delay.Seconds()).Scan(&r.JobID, &r.Result)
-	return changedJob(r, "retry the job", "enqueue a new one", err)
+	return changeJob(ctx, q, "retry the job", "enqueue a new one", stmt, id, mode, delay.Seconds())
 }
 
 // CancelJob asks that a background job not be worked.
@@ -189,14 +192,12 @@ UNION ALL
 SELECT f.id, 'completed' FROM found f WHERE f.completed
 UNION ALL
 SELECT $1, 'absent' WHERE NOT EXISTS (SELECT FROM found)`
-	var r Requested
-	err := q.QueryRow(ctx, stmt, id).Scan(&r.JobID, &r.Result)
-	return changedJob(r, "cancel the job", "what it did has to be undone elsewhere", err)
+	return changeJob(ctx, q, "cancel the job", "what it did has to be undone elsewhere", stmt, id)
 }
 
-// changedJob is the answer, or the error that stands for it.
-func changedJob(r Requested, doing, completedHint string, err error) (Requested, error) {
-	switch {
+// changeJob runs a statement that answers with a job's id and a result, and returns the answer, or the error that stands for it.
+func changeJob(ctx context.Context, q Querier, doing, completedHint, stmt string, args ...any) (r Requested, err error) {
+	switch err = q.QueryRow(ctx, stmt, args...).Scan(&r.JobID, &r.Result); {
 	case err != nil:
 		return Requested{}, Wrap(doing, err)
 	case r.Result == absent:

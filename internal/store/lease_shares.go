@@ -19,7 +19,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 			s.queueLease(batch, turn, free, []string{}, []string{})
 			jobs, err = s.takeShares(ctx, s.pool, batch, free, s.kind.fields)
 			return err
-		}, func() { s.doubtShares(free) }); err != nil {
+		}, func() { s.doubt(free) }); err != nil {
 			return nil, err
 		}
 	}
@@ -27,7 +27,7 @@ func (s *Store) leaseShares(ctx context.Context, turn Turn, shares []share, room
 		if err := s.weeding(ctx, func() (err error) {
 			more, err = s.leaseCounted(ctx, turn, slices.Clone(counted), room)
 			return err
-		}, func() { s.doubtShares(counted) }); err != nil {
+		}, func() { s.doubt(counted) }); err != nil {
 			// What was leased already is the turn's, and the next reclaim of its leases finds it.
 			return nil, err
 		}
@@ -60,7 +60,6 @@ func splitCounted(shares []share, room Room) (free, counted []share) {
 // or type. The locks are taken by a statement of its own, because what they protect must be read by a snapshot that is younger
 // than they are.
 func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, room Room) ([]Job, error) {
-	const lock = `SELECT o FROM unnest($1::text[]) AS o WHERE pg_try_advisory_xact_lock(1684109668, hashtext(o))`
 	var jobs []Job
 	var full []string
 	var queues queueRooms
@@ -77,9 +76,7 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 				orgs = append(orgs, sh.key.org)
 			}
 		}
-		// In one order, so that two callers do not each get some of what both want.
-		slices.Sort(orgs)
-		locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, orgs)
+		locked, err := tryLocks(ctx, tx, 1684109668, orgs)
 		if err != nil {
 			return err
 		}
@@ -112,6 +109,14 @@ func (s *Store) leaseCounted(ctx context.Context, turn Turn, shares []share, roo
 	return jobs, nil
 }
 
+// tryLocks takes the advisory locks of a class, as far as no other transaction has them, and returns which it has: in one order, so that two callers do not each
+// get some of what both want. Organizations, types and named queues have a class each.
+func tryLocks(ctx context.Context, tx pgx.Tx, class int32, names []string) ([]string, error) {
+	const stmt = `SELECT n FROM unnest($2::text[]) AS n WHERE pg_try_advisory_xact_lock($1, hashtext(n))`
+	slices.Sort(names)
+	return byKey(ctx, tx, pgx.RowTo[string], stmt, class, names)
+}
+
 // limitedTypes are the types of shares that have a limit over all workers.
 func limitedTypes(shares []share, room Room) []string {
 	types := []string{}
@@ -126,7 +131,6 @@ func limitedTypes(shares []share, room Room) []string {
 // withinLimits locks the types of the shares that have a limit over all workers, counts how many jobs of each are leased, and
 // bounds the shares by what is left. It returns the types of which nothing is, or that another worker is leasing.
 func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []share, room Room) (open []share, full []string, err error) {
-	const lock = `SELECT t FROM unnest($1::text[]) AS t WHERE pg_try_advisory_xact_lock(1684109669, hashtext(t))`
 	const count = `
 SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.state = 'leased' AND q.counted AND q.type = t.type)
   FROM unnest($1::text[]) AS t (type)`
@@ -134,8 +138,7 @@ SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.state = 'leased' AND
 	if len(types) == 0 {
 		return shares, nil, nil
 	}
-	slices.Sort(types)
-	locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, types)
+	locked, err := tryLocks(ctx, tx, 1684109669, types)
 	if err != nil {
 		return nil, nil, err
 	}

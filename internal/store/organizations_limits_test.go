@@ -168,11 +168,11 @@ SELECT daybook.enqueue_job('stranger', 'mail', '{}')`)
 	require.NoError(t, err)
 	assert.Equal(t, []store.OrganizationSummary{
 		{
-			OrgID: org, Known: true, Name: org, ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Source: "daybook", Hooks: []string{},
+			OrgID: org, Known: true, Name: org, OrganizationSettings: store.OrganizationSettings{ActiveRuleSet: new(int64(1)), MaxInFlight: new(7), Source: "daybook", Hooks: []string{}},
 			Queues: []store.OpenJobs{{Kind: "accounting", Pending: 2, Leased: 1, Failed: 3}, {Kind: "jobs"}},
 		},
 		{
-			OrgID: "stranger", Source: "daybook", Hooks: []string{},
+			OrgID: "stranger", OrganizationSettings: store.OrganizationSettings{Source: "daybook", Hooks: []string{}},
 			Queues: []store.OpenJobs{{Kind: "accounting", Pending: 1}, {Kind: "jobs", Pending: 1}},
 		},
 	}, list)

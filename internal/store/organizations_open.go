@@ -19,12 +19,8 @@ type OpenJobs struct {
 	Failed int64 `json:"failed"`
 }
 
-// OrganizationSummary is an organization with the jobs that it has open.
-type OrganizationSummary struct {
-	OrgID string `json:"org_id"`
-	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
-	Known bool   `json:"known"`
-	Name  string `json:"name,omitempty"`
+// OrganizationSettings say how an organization's jobs are worked.
+type OrganizationSettings struct {
 	// ActiveRuleSet is the version that posts; nil: none.
 	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
 	// PausedAt and MaxInFlight are those of Limits.
@@ -33,6 +29,15 @@ type OrganizationSummary struct {
 	// Source and Hooks are what its accounting jobs need of a worker, its own or the default's.
 	Source string   `json:"source"`
 	Hooks  []string `json:"hooks"`
+}
+
+// OrganizationSummary is an organization with the jobs that it has open.
+type OrganizationSummary struct {
+	OrgID string `json:"org_id"`
+	// Known is false for an organization that has jobs only: it has no rules, no accounts and no name.
+	Known bool   `json:"known"`
+	Name  string `json:"name,omitempty"`
+	OrganizationSettings
 	// Queues counts its jobs queue by queue, in the order of OrganizationQueues, also where it has none.
 	Queues []OpenJobs `json:"queues" db:"-"`
 }
@@ -150,16 +155,10 @@ SELECT org_id, sum(pending)::bigint, sum(leased)::bigint, sum(failed)::bigint
 type KnownOrganization struct {
 	OrgID string `json:"org_id"`
 	Name  string `json:"name,omitempty"`
-	// ActiveRuleSet is the version that posts; nil: none.
-	ActiveRuleSet *int64 `json:"active_rule_set,omitempty"`
-	// PausedAt and MaxInFlight are those of Limits.
-	PausedAt    *time.Time `json:"paused_at,omitempty"`
-	MaxInFlight *int       `json:"max_in_flight,omitempty"`
-	// Source and Hooks are what its accounting jobs need of a worker; OwnSource and OwnHooks say that it names them itself, not by the default.
-	Source    string   `json:"source"`
-	Hooks     []string `json:"hooks"`
-	OwnSource bool     `json:"own_source"`
-	OwnHooks  bool     `json:"own_hooks"`
+	OrganizationSettings
+	// OwnSource and OwnHooks say that it names its source and hooks itself, not by the default.
+	OwnSource bool `json:"own_source"`
+	OwnHooks  bool `json:"own_hooks"`
 }
 
 // OrganizationsPage says which organizations are listed; the zero value means all.

@@ -132,7 +132,7 @@ SELECT j.*
 		jobs, err := p.store.takeShares(ctx, tx, batch, next, p.fields)
 		returnUnused(p.room, next, jobs)
 		if p.store.kind.blamesRow(err) {
-			p.store.doubtShares(next)
+			p.store.doubt(next)
 		}
 		if err != nil || len(jobs) > 0 {
 			return jobs, Wrap("lock due jobs", err)

@@ -23,10 +23,21 @@ const planWaiting = planByKey + `, set_config('lock_timeout', $1, true)`
 // planAlone is planByKey for a batch without a transaction around it, whose statements get the time that Begin gives.
 const planAlone = planByKey + `, set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
 
-// planFreely takes planByKey back, to what the session has: enable_hashjoin, enable_mergejoin, enable_seqscan, jit, plan_cache_mode.
-const planFreely = `
-SELECT set_config('enable_hashjoin', @hashjoin, true), set_config('enable_mergejoin', @mergejoin, true), set_config('enable_seqscan', @seqscan, true),
-       set_config('jit', @jit, true), set_config('plan_cache_mode', @cache_mode, true)`
+// PlanByKey has the statements that follow in the transaction planned as the worker's are.
+func PlanByKey(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, planByKey)
+	return Wrap("set the planner", err)
+}
+
+// PlanFreely takes that back, to what the session has, for statements that are not Daybook's.
+func PlanFreely(ctx context.Context, tx pgx.Tx) error {
+	// With null for a value a setting is what it is when the session begins.
+	const stmt = `
+SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $1, true), set_config('enable_seqscan', $1, true), set_config('jit', $1, true),
+       set_config('plan_cache_mode', $1, true)`
+	_, err := tx.Exec(ctx, stmt, nil)
+	return Wrap("reset the planner", err)
+}
 
 // batcher sends a batch: a pool (which makes it one transaction), a connection or a transaction.
 type batcher interface {

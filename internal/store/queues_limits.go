@@ -35,7 +35,6 @@ func inQueues(shares []share) bool {
 // withinQueues locks the named queues of the shares that have a limit or a rate, reads what is left of them to the worker, and divides that among the shares. It leaves
 // out those of queues of which nothing is left, or that another worker is leasing from.
 func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shares []share) ([]share, queueRooms, error) {
-	const lock = `SELECT n FROM unnest($1::text[]) AS n WHERE pg_try_advisory_xact_lock(1684109680, hashtext(n))`
 	rooms := queueRooms{}
 	var names []string
 	for _, sh := range shares {
@@ -47,9 +46,7 @@ func (s *Store) withinQueues(ctx context.Context, tx pgx.Tx, worker string, shar
 	if len(names) == 0 {
 		return shares, nil, nil
 	}
-	// In one order, so that two callers do not each get some of what both want.
-	slices.Sort(names)
-	locked, err := byKey(ctx, tx, pgx.RowTo[string], lock, names)
+	locked, err := tryLocks(ctx, tx, 1684109680, names)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -103,7 +103,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		got, due, changes, err = s.endLeases(ctx, tx, ending, ChangeReclaimed)
 		return err
 	}
-	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(ending.ids...) })
+	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, ending.ids...) })
 	if err != nil && !errors.Is(err, errNothing) {
 		return Reclaimed{}, nil, Wrap("reclaim leases", err)
 	}

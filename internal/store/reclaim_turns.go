@@ -18,9 +18,6 @@ type ReclaimedTurns struct {
 	Lost int
 	// Failed counts those of them that had no attempt left and failed with WORKER_LOST.
 	Failed int
-	// Others counts the jobs that were given back at once, because they are of organizations whose source this worker does
-	// not read, or whose hooks it lacks.
-	Others int
 
 	// changes are told of when they are committed.
 	changes []Change
@@ -68,7 +65,7 @@ SELECT q.id, c.charged,
 		}
 		return err
 	}
-	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(slices.Concat(going.ids, ending.ids)...) })
+	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, slices.Concat(going.ids, ending.ids)...) })
 	s.weed(ctx)
 	if err == nil {
 		s.cursors.found(due, nil)
@@ -135,7 +132,6 @@ SELECT q.id
 		return err
 	}
 	t.changes = append(t.changes, back...)
-	t.Others = len(notMine)
 	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return slices.Contains(notMine, j.ID) })
 	return nil
 }

@@ -77,9 +77,14 @@ func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus,
 
 // status implements operations.
 func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	if err := k.countStates(ctx, tx, org, s); err != nil {
-		return err
-	}
+	const counts = `
+SELECT state, CASE WHEN state = 'failed' THEN last_error_code ELSE '' END, count(*),
+       count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
+       count(*) FILTER (WHERE state = 'pending' AND ready_at = '9999-12-31 00:00:00+00'),
+       count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $2))
+  FROM daybook.jobs
+ WHERE $1 = '' OR org_id = $1
+ GROUP BY 1, 2`
 	const due = `
 SELECT q.id, q.org_id, q.first_ready_at, q.ready_at, extract(epoch FROM transaction_timestamp() - q.ready_at)::float8,
        /* jobs */NULL::text, q.type/* accounting: q.document_id, NULL::text */
@@ -94,34 +99,25 @@ SELECT q.id, q.org_id, q.first_ready_at, CASE WHEN q.ready_at < '9999-12-31 00:0
  WHERE q.state = 'pending' AND ($1 = '' OR q.org_id = $1)
  ORDER BY q.first_ready_at, q.id
  LIMIT 1`
-	var err error
-	if s.OldestDue, err = readWaiting(ctx, tx, k.sql(due), org); err == nil {
-		s.OldestPending, err = readWaiting(ctx, tx, k.sql(pending), org)
-	}
-	return err
-}
-
-func (k *Kind) countStates(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
-	const stmt = `
-SELECT state, CASE WHEN state = 'failed' THEN last_error_code ELSE '' END, count(*),
-       count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
-       count(*) FILTER (WHERE state = 'pending' AND ready_at = '9999-12-31 00:00:00+00'),
-       count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $2))
-  FROM daybook.jobs
- WHERE $1 = '' OR org_id = $1
- GROUP BY 1, 2`
 	var state models.JobState
 	var code models.ErrorCode
-	var n, due, waiting, stale int64
-	return Each(ctx, tx, []any{&state, &code, &n, &due, &waiting, &stale}, func() error {
+	var n, isDue, waiting, stale int64
+	err := Each(ctx, tx, []any{&state, &code, &n, &isDue, &waiting, &stale}, func() error {
 		if s.Counts[state] += n; state == models.JobFailed {
 			s.FailedByCode[code] = n
 		}
-		s.Due += due
+		s.Due += isDue
 		s.Waiting += waiting
 		s.StaleLeases += stale
 		return nil
-	}, k.sql(stmt), org, StaleAfter.Seconds())
+	}, k.sql(counts), org, StaleAfter.Seconds())
+	if err == nil {
+		s.OldestDue, err = readWaiting(ctx, tx, k.sql(due), org)
+	}
+	if err == nil {
+		s.OldestPending, err = readWaiting(ctx, tx, k.sql(pending), org)
+	}
+	return err
 }
 
 // readWaiting reads the job that a statement finds; nil: it finds none.

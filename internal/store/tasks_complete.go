@@ -8,19 +8,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // LockChunk implements engine.Completer.
 func (*TaskQueue) LockChunk(ctx context.Context, tx pgx.Tx, turn Turn, ids []string) ([]Job, error) {
 	const stmt = `SELECT task_id::text, attempt FROM queues.lock_tasks($1, $2, $3)`
-	batch := &pgx.Batch{}
-	batch.Queue(idleLimit)
-	batch.Queue(stmt, turn.ID, turn.Fence, taskNumbers(ids))
-	jobs, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (j Job, err error) {
-		return j, row.Scan(&j.ID, &j.Attempt)
-	})
+	jobs, err := Collect(ctx, tx, func(row pgx.CollectableRow) (j Job, err error) {
+		err = row.Scan(&j.ID, &j.Attempt)
+		return j, err
+	}, stmt, turn.ID, turn.Fence, taskNumbers(ids))
 	return jobs, Wrap("lock the chunk", err)
 }
 
@@ -76,6 +73,3 @@ func (q *TaskQueue) PutOff(ctx context.Context, id string, attempt int) (int, er
 	}
 	return n[0], nil
 }
-
-// ErrNoTaskNotion is the error of the port's methods that make no sense for tasks.
-var ErrNoTaskNotion = failure.New(failure.Internal, "tasks are always leased, and have no progress")

@@ -60,42 +60,33 @@ func SecretsOf(ctx context.Context, q Querier, jobType string) ([]string, error)
 	return value[[]string](ctx, q, "read what a type keeps secret", stmt, jobType)
 }
 
-// typeColumns are types as the arguments of a statement.
-type typeColumns struct {
-	types, aliases, owners []string
-	attempts, parallel     []int32
-	timeouts               []float64
-	bulk                   []bool
-	// secrets are the names of each type, with newlines between them.
-	secrets []string
-}
-
-func columnsOf(types []TypeOnRecord) typeColumns {
-	c := typeColumns{types: []string{}, aliases: []string{}, owners: []string{}, attempts: []int32{}, parallel: []int32{}, timeouts: []float64{}, bulk: []bool{}, secrets: []string{}}
-	for _, t := range types {
-		c.types, c.aliases, c.owners = append(c.types, t.Type), append(c.aliases, t.AliasOf), append(c.owners, clip(t.Owner))
-		c.attempts, c.parallel = append(c.attempts, int32(t.MaxAttempts)), append(c.parallel, int32(t.Parallel))
-		c.secrets = append(c.secrets, strings.Join(t.Secrets, "\n"))
-		c.timeouts, c.bulk = append(c.timeouts, t.Timeout.Seconds()), append(c.bulk, t.Bulk)
+// typeColumns are types, and the worker that puts them on record, as the arguments of a statement. The secrets of each type have newlines between them.
+func typeColumns(worker string, types []TypeOnRecord) Args {
+	n := len(types)
+	names, aliases, owners, secrets := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	attempts, parallel, timeouts, bulk := make([]int32, n), make([]int32, n), make([]float64, n), make([]bool, n)
+	for i, t := range types {
+		names[i], aliases[i], owners[i], secrets[i] = t.Type, t.AliasOf, clip(t.Owner), strings.Join(t.Secrets, "\n")
+		attempts[i], parallel[i], timeouts[i], bulk[i] = int32(t.MaxAttempts), int32(t.Parallel), t.Timeout.Seconds(), t.Bulk
 	}
-	return c
+	return Args{
+		"worker": worker, "types": names, "aliases": aliases, "owners": owners, "attempts": attempts, "timeouts": timeouts, "parallel": parallel, "bulk": bulk,
+		"secrets": secrets,
+	}
 }
 
 // NoteTypes puts types of the store's kind on record, under the name of a worker that has handlers for them.
 func (s *Store) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
 	const stmt = `SELECT daybook.note_job_types(@kind, @worker, @types, @aliases, @owners, @attempts, @timeouts, @parallel, @bulk, @secrets)::text`
-	c := columnsOf(types)
-	_, err := byKey(ctx, s.pool, ignoreRow, stmt, Args{
-		"kind": s.kind.Name, "worker": worker, "types": c.types, "aliases": c.aliases, "owners": c.owners, "attempts": c.attempts, "timeouts": c.timeouts,
-		"parallel": c.parallel, "bulk": c.bulk, "secrets": c.secrets,
-	})
+	a := typeColumns(worker, types)
+	a["kind"] = s.kind.Name
+	_, err := byKey(ctx, s.pool, ignoreRow, stmt, a)
 	return Wrap("put types on record", err)
 }
 
 // NoteTypes puts types of tasks on record, under the name of a worker that has processors for them.
 func (q *TaskQueue) NoteTypes(ctx context.Context, worker string, types []TypeOnRecord) error {
 	const stmt = `SELECT queues.note_task_types(@worker, @types, @owners, @timeouts, @parallel)::text`
-	c := columnsOf(types)
-	_, err := askTasks(ctx, q, ignoreRow, stmt, Args{"worker": worker, "types": c.types, "owners": c.owners, "timeouts": c.timeouts, "parallel": c.parallel})
+	_, err := askTasks(ctx, q, ignoreRow, stmt, typeColumns(worker, types))
 	return Wrap("put types of tasks on record", err)
 }

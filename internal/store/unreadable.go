@@ -69,7 +69,7 @@ func (s *Store) readable(jobs []Job, unreadable []string) []Job {
 	if len(unreadable) == 0 {
 		return jobs
 	}
-	s.doubt(unreadable...)
+	s.doubt(nil, unreadable...)
 	return slices.DeleteFunc(jobs, func(j Job) bool { return slices.Contains(unreadable, j.ID) })
 }
 
@@ -81,16 +81,10 @@ type doubts struct {
 	shares []share
 }
 
-func (s *Store) doubt(ids ...string) {
+func (s *Store) doubt(shares []share, ids ...string) {
 	s.doubts.mu.Lock()
 	defer s.doubts.mu.Unlock()
-	s.doubts.ids = append(s.doubts.ids, ids...)
-}
-
-func (s *Store) doubtShares(shares []share) {
-	s.doubts.mu.Lock()
-	defer s.doubts.mu.Unlock()
-	s.doubts.shares = append(s.doubts.shares, shares...)
+	s.doubts.ids, s.doubts.shares = append(s.doubts.ids, ids...), append(s.doubts.shares, shares...)
 }
 
 func (s *Store) takeDoubts() ([]string, []share) {
