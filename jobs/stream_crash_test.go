@@ -27,7 +27,7 @@ func TestTransactionThatTakesTheDatabaseAwayEnds(t *testing.T) {
 		tries.Add(1)
 		line.Cut()
 		time.AfterFunc(200*time.Millisecond, line.Mend)
-		_, err := tx.Exec(ctx, `SELECT 1`)
+		_, err := tx.Exec(ctx, `SELECT $1::integer`, 1)
 		return err
 	}
 	jobs.Register(b.registry, jobs.Policy{MaxAttempts: 1}, func(_ context.Context, job *jobs.Job[greet]) error {

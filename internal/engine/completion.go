@@ -26,6 +26,8 @@ type completion struct {
 	attempt Attempt
 	// begun says that the last try came to the handler's part, handling that it ended in it.
 	begun, handling bool
+	// again: a try has failed. From then on transactions begin by themselves, so that it is known whether the handler's first statement ends the connection.
+	again bool
 }
 
 // run returns what the job was completed as. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
@@ -95,11 +97,19 @@ func (c *completion) try(ctx, work context.Context) (completed store.Completed, 
 	c.begun, c.handling = false, false
 	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
-		if err := store.BeginNow(ctx, tx); err != nil {
-			return err
+		if c.again {
+			if err := store.BeginNow(ctx, tx); err != nil {
+				return err
+			}
 		}
-		c.begun, c.handling = true, true
-		if c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx); err != nil {
+		c.handling = true
+		c.attempt.Result, err = c.attempt.InTx(span.Inherit(ctx, c.job.TraceParent), tx)
+		begun, notBegun := store.HasBegun(tx)
+		if c.begun = begun; notBegun != nil && ctx.Err() == nil {
+			c.handling = false
+			return notBegun
+		}
+		if err != nil {
 			return Own(tx, err)
 		}
 		if err = untouched(tx, nil); err != nil {
@@ -116,6 +126,7 @@ func (c *completion) try(ctx, work context.Context) (completed store.Completed, 
 		completed, err = c.engine.kind.Complete(completing, tx, turn, completions, store.Access{Wait: lockPatience, Commit: true})
 		return err
 	})
+	c.again = c.again || err != nil
 	switch {
 	case err == nil:
 		c.engine.observer.completed(turn, completions, completed, 0)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// transaction is one of InTx. It begins with its first statement; when that is a batch, in the round trip of the batch. The batch that completes
-// jobs in it may commit it as well, which saves another one.
+// transaction is one of InTx. It begins with its first statement, in the same round trip if that is a batch, or a statement with arguments that Exec or QueryRow
+// sends. The batch that completes jobs in it may commit it as well, which saves another one.
 type transaction struct {
 	// Tx is nil until the transaction has begun, or failed to.
 	pgx.Tx
@@ -17,6 +18,8 @@ type transaction struct {
 	// limit is how long a statement waits for a lock, in milliseconds; require is ready's.
 	limit, require string
 	committed      bool
+	// notBegun is why BEGIN, or what is to be done with it, has failed.
+	notBegun error
 	// savepoint: it is nested in another one.
 	savepoint bool
 	// planned: the session plans by key since the last batch of the store's own, and nothing else was sent meanwhile. planning: the next batch
@@ -33,13 +36,21 @@ var ended = func() pgx.Tx {
 	return pgx.FailedBatchResults(batch, pgx.ErrTxClosed).Tx()
 }()
 
-// BeginNow begins a transaction of InTx that has not begun, for a caller that must know whether it has: what fails later is not the
-// fault of a database that cannot be reached.
+// BeginNow begins a transaction of InTx that has not begun, by itself: when the connection is lost with a later statement, that may be the statement's doing.
 func BeginNow(ctx context.Context, tx pgx.Tx) error {
 	if t, own := tx.(*transaction); own {
 		return t.begin(ctx)
 	}
 	return nil
+}
+
+// HasBegun reports whether a transaction of InTx has begun, and why it could not, which is not the doing of the first statement that was sent in it.
+func HasBegun(tx pgx.Tx) (bool, error) {
+	t, own := tx.(*transaction)
+	if !own {
+		return true, nil
+	}
+	return t.Tx != nil && t.notBegun == nil, t.notBegun
 }
 
 // queuePlan has the statements that follow in a batch planned by key. That costs nothing where a transaction of InTx begins with the batch, or
@@ -77,7 +88,32 @@ func (t *transaction) begin(ctx context.Context) error {
 	}
 	results := t.conn.SendBatch(ctx, t.beginning())
 	t.Tx = results.Tx()
-	return results.Close()
+	t.notBegun = results.Close()
+	return t.notBegun
+}
+
+// beginWith sends the first statement, unless there was one, with what begins the transaction. It returns nil when the statement is to be sent by itself: without
+// arguments it may be a text of several, which a batch does not take, and where locks are waited for with a limit it may wait to be prepared, which is done before.
+func (t *transaction) beginWith(ctx context.Context, sql string, args []any) pgx.BatchResults {
+	if t.Tx != nil || len(args) == 0 || t.limit != "0" {
+		return nil
+	}
+	switch args[0].(type) {
+	case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID:
+		return nil
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(sql, args...)
+	return t.SendBatch(ctx, batch)
+}
+
+// unsent reports whether beginWith has failed before anything was sent: a statement that cannot be prepared is to fail in the transaction.
+func (t *transaction) unsent(err error) bool {
+	if err == nil || t.conn.IsClosed() || t.conn.PgConn().TxStatus() != 'I' {
+		return false
+	}
+	t.Tx, t.notBegun = nil, nil
+	return true
 }
 
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
@@ -90,7 +126,7 @@ func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResu
 	batch.QueuedQueries = append(batch.QueuedQueries, b.QueuedQueries...)
 	results := t.conn.SendBatch(ctx, batch)
 	t.Tx = results.Tx()
-	return &laterResults{BatchResults: results, skip: skip}
+	return &laterResults{BatchResults: results, of: t, skip: skip}
 }
 
 // sendAndCommit sends a batch and COMMIT in one round trip. What the batch is to prevent must be an error of one of its statements:
@@ -158,7 +194,7 @@ func IsEnded(err error) bool { return errors.Is(err, errEnded) }
 // Returned says whether a transaction of InTx that was lent can still be committed: an error, which IsEnded tells apart, if not. Of a lost connection it says nothing.
 func Returned(tx pgx.Tx) error {
 	t, own := tx.(*transaction)
-	if !own || t.conn.IsClosed() {
+	if !own || t.Tx == nil || t.conn.IsClosed() {
 		return nil
 	}
 	switch t.conn.PgConn().TxStatus() {
@@ -170,13 +206,22 @@ func Returned(tx pgx.Tx) error {
 	return nil
 }
 
-// Conn implements pgx.Tx. It is also the connection of a transaction that has ended, so that a caller can ask whether it is closed.
+// Conn implements pgx.Tx. The transaction begins, because the caller may send something by the connection. It is also the connection of a transaction that has
+// ended, so that a caller can ask whether it is closed.
 func (t *transaction) Conn() *pgx.Conn {
-	t.planned = false
+	ctx, cancel := context.WithTimeout(context.Background(), statementLimit)
+	defer cancel()
+	_ = t.begin(ctx)
 	return t.conn
 }
 
 func (t *transaction) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if results := t.beginWith(ctx, sql, args); results != nil {
+		tag, err := results.Exec()
+		if err = cmp.Or(err, results.Close()); !t.unsent(err) {
+			return tag, err
+		}
+	}
 	if err := t.begin(ctx); err != nil {
 		return pgconn.CommandTag{}, err
 	}
@@ -193,6 +238,13 @@ func (t *transaction) Query(ctx context.Context, sql string, args ...any) (pgx.R
 }
 
 func (t *transaction) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if results := t.beginWith(ctx, sql, args); results != nil {
+		return firstRow{t, ctx, results, sql, args}
+	}
+	return t.queryRow(ctx, sql, args)
+}
+
+func (t *transaction) queryRow(ctx context.Context, sql string, args []any) pgx.Row {
 	if err := t.begin(ctx); err != nil {
 		return failedRow{err}
 	}
@@ -219,9 +271,27 @@ func (t *transaction) LargeObjects() pgx.LargeObjects {
 	return t.Tx.LargeObjects()
 }
 
+// firstRow is the row of a statement that was sent with what begins the transaction.
+type firstRow struct {
+	of      *transaction
+	ctx     context.Context
+	results pgx.BatchResults
+	sql     string
+	args    []any
+}
+
+func (r firstRow) Scan(dest ...any) error {
+	err := r.results.QueryRow().Scan(dest...)
+	if closed := r.results.Close(); !r.of.unsent(cmp.Or(closed, err)) {
+		return err
+	}
+	return r.of.queryRow(r.ctx, r.sql, r.args).Scan(dest...)
+}
+
 // laterResults are the results of a batch behind those of the statements that begin its transaction.
 type laterResults struct {
 	pgx.BatchResults
+	of   *transaction
 	skip int
 }
 
@@ -229,6 +299,9 @@ type laterResults struct {
 func (r *laterResults) pass() (err error) {
 	for ; r.skip > 0 && err == nil; r.skip-- {
 		_, err = r.BatchResults.Exec()
+	}
+	if err != nil {
+		r.of.notBegun = err
 	}
 	return err
 }

@@ -51,18 +51,37 @@ func TestTransactionBegins(t *testing.T) {
 			require.NoError(t, nested.QueryRow(t.Context(), ask).Scan(&got))
 			return got
 		},
+		"a row of a statement with arguments": func(tx pgx.Tx) (got string) {
+			require.NoError(t, tx.QueryRow(t.Context(), ask+` WHERE $1`, true).Scan(&got))
+			return got
+		},
+		"a statement with arguments": func(tx pgx.Tx) (got string) {
+			tag, err := tx.Exec(t.Context(), `SELECT $1::integer`, 1)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, tag.RowsAffected())
+			require.NoError(t, tx.QueryRow(t.Context(), ask).Scan(&got))
+			return got
+		},
 		"an order to begin": func(tx pgx.Tx) (got string) {
 			require.NoError(t, store.BeginNow(t.Context(), tx))
 			require.Equal(t, "T", status(tx))
 			require.NoError(t, tx.QueryRow(t.Context(), ask).Scan(&got))
 			return got
 		},
+		"the connection": func(tx pgx.Tx) (got string) {
+			require.NoError(t, tx.Conn().QueryRow(t.Context(), ask).Scan(&got))
+			return got
+		},
 	} {
 		require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
-			assert.Equal(t, "I", status(tx), name)
+			begun, err := store.HasBegun(tx)
+			require.NoError(t, err)
+			assert.False(t, begun, name)
 			assert.Equal(t, "read committed 0 10s", first(tx), name)
 			assert.Equal(t, "T", status(tx), name)
-			return nil
+			begun, err = store.HasBegun(tx)
+			assert.True(t, begun, name)
+			return err
 		}), name)
 	}
 	require.NoError(t, s.InTx(t.Context(), func(pgx.Tx) error { return nil }))
@@ -88,6 +107,19 @@ func TestTransactionThatCannotBegin(t *testing.T) {
 			batch.Queue(`INSERT INTO effects VALUES ('b')`)
 			return tx.SendBatch(t.Context(), batch).Close()
 		},
+		"a statement with arguments": func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `INSERT INTO effects VALUES ($1)`, "c")
+			_, why := store.HasBegun(tx)
+			assert.Equal(t, why, err, "it is not the statement's doing")
+			return err
+		},
+		"a row of a statement with arguments": func(tx pgx.Tx) error {
+			var name string
+			err := tx.QueryRow(t.Context(), `INSERT INTO effects VALUES ($1) RETURNING name`, "d").Scan(&name)
+			_, why := store.HasBegun(tx)
+			assert.Equal(t, why, err, "it is not the statement's doing")
+			return err
+		},
 	} {
 		// The table is verified, and replaced after that.
 		require.NoError(t, s.InTx(t.Context(), func(pgx.Tx) error { return nil }))
@@ -99,6 +131,46 @@ func TestTransactionThatCannotBegin(t *testing.T) {
 	var n int
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM effects`).Scan(&n))
 	assert.Zero(t, n)
+}
+
+// TestFirstStatementThatFails: a first statement fails in the transaction, also one that cannot be prepared, which is found out before BEGIN is sent. One without
+// a row fails nothing.
+func TestFirstStatementThatFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	s, _ := b.oneConnection()
+	var n int
+	for name, c := range map[string]struct {
+		first  func(tx pgx.Tx) error
+		state  string
+		status byte
+	}{
+		"an unknown table": {func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `INSERT INTO nowhere VALUES ($1)`, 1)
+			return err
+		}, "42P01", 'E'},
+		"a row of an unknown table": {func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT n FROM nowhere WHERE n = $1`, 1).Scan(&n)
+		}, "42P01", 'E'},
+		"a division by zero":            {func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), `SELECT 1 / $1::integer`, 0); return err }, "22012", 'E'},
+		"a row with a division by zero": {func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1 / $1::integer`, 0).Scan(&n) }, "22012", 'E'},
+		"no row":                        {func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), `SELECT 1 WHERE $1`, false).Scan(&n) }, "", 'T'},
+	} {
+		_ = s.InTx(t.Context(), func(tx pgx.Tx) error {
+			err := c.first(tx)
+			require.Error(t, err, name)
+			assert.Equal(t, c.state, store.SQLState(err), name)
+			begun, why := store.HasBegun(tx)
+			require.NoError(t, why, name)
+			assert.True(t, begun, name)
+			assert.Equal(t, string(c.status), string(tx.Conn().PgConn().TxStatus()), name)
+			return err
+		})
+	}
+	require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `SELECT $1::integer`, 7).Scan(&n)
+	}), "the only connection is as it was")
+	assert.Equal(t, 7, n)
 }
 
 // TestTransactionPlansAnew: the store's batches are planned by key, also after a statement of the application that may have changed that.
