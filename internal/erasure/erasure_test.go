@@ -26,6 +26,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -224,6 +225,21 @@ INSERT INTO daybook.api_tokens (org_id, name, scopes, hash) VALUES ('org_1', 'MA
 		require.NoError(t, err)
 	}
 	assert.Empty(t, found(t, db.Pool, "MARK-org_1-archived"))
+}
+
+// What is erased in a posted document is no change of which the ledger knows nothing: the audit finds the books sound.
+func TestErasureLeavesTheBooksSound(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	fixture.Organization(t, db.Pool, "org_1")
+	invoice := fixture.Invoice("org_1", "doc-ada", 1000)
+	invoice.Content.Counterparty = "Ada"
+	fixture.Ready(t, db.Pool, invoice)
+	queuetest.DrainAccounting(t, db.Pool, queuetest.AccountingOptions{}).RequireCompleted(t)
+	proof, err := erasure.Erase(t.Context(), db.Pool, store.EraseScope{OrgID: "org_1", Kind: "document", ID: "doc-ada"}, erasure.Options{Actor: "operator"})
+	require.NoError(t, err)
+	require.Equal(t, int64(1), proof.Counts["documents"])
+	queuetest.RequireSound(t, db.Pool, nil)
 }
 
 // A job that is being worked is cancelled after its attempt; the erasure that follows finds it.

@@ -207,7 +207,7 @@ WITH looked AS MATERIALIZED (
 SELECT coalesce((SELECT max(id) FROM looked)::text, ''), jsonb_build_object('actions', (SELECT count(*) FROM marked))`
 
 // eraseDocuments replaces what is personal in documents by a mark. What the ledger needs stays: dates, currency, amounts, taxes, the number, and for a document
-// whose job is open the attributes that its rules may ask for. Errors that the accounting queue and its attempts have of it are erased as well.
+// whose job is open the attributes that its rules may ask for. So does updated_at: for the audit, a later one is a change that was never posted. Errors that the accounting queue and its attempts have of it are erased as well.
 const eraseDocuments = `
 WITH looked AS MATERIALIZED (
     SELECT d.id, d.content,
@@ -228,7 +228,7 @@ WITH looked AS MATERIALIZED (
                 OR c.key = 'attributes' AND l.open) AS content
       FROM looked l
 ), documents AS (
-    UPDATE daybook.documents d SET content = c.content, updated_at = clock_timestamp() FROM clean c
+    UPDATE daybook.documents d SET content = c.content FROM clean c
      WHERE d.org_id = @org AND d.id = c.id AND d.content <> c.content
     RETURNING 1
 )
