@@ -31,13 +31,28 @@ type listed struct {
 // Load reads the public packages of the module that dir is in, in the order of their paths: those that another module can
 // import, but for the examples. It compiles them, as far as the build cache does not have them.
 func Load(ctx context.Context, dir string) ([]*types.Package, error) {
+	public, from, err := Importer(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	packages := make([]*types.Package, len(public))
+	for i, path := range public {
+		if packages[i], err = from.Import(path); err != nil {
+			return nil, fmt.Errorf("package %s: %w", path, err)
+		}
+	}
+	return packages, nil
+}
+
+// Importer returns the paths of what Load reads, and an importer of these packages and of all that they import.
+func Importer(ctx context.Context, dir string) ([]string, types.Importer, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-e", "-export", "-deps", "-json=ImportPath,Name,Export,DepOnly,Error", Module+"/...")
 	command.Dir = dir
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w: %s", err, stderr.String())
+		return nil, nil, fmt.Errorf("go list: %w: %s", err, stderr.String())
 	}
 	exports := map[string]string{}
 	var public []string
@@ -46,10 +61,10 @@ func Load(ctx context.Context, dir string) ([]*types.Package, error) {
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+			return nil, nil, fmt.Errorf("go list: %w", err)
 		}
 		if p.Error != nil {
-			return nil, fmt.Errorf("package %s does not compile: %s", p.ImportPath, p.Error.Err)
+			return nil, nil, fmt.Errorf("package %s does not compile: %s", p.ImportPath, p.Error.Err)
 		}
 		exports[p.ImportPath] = p.Export
 		if !p.DepOnly && p.Name != "main" && !internal(p.ImportPath) && !strings.HasPrefix(p.ImportPath, Module+"/examples/") {
@@ -58,14 +73,7 @@ func Load(ctx context.Context, dir string) ([]*types.Package, error) {
 	}
 	slices.Sort(public)
 	lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	from := importer.ForCompiler(token.NewFileSet(), "gc", lookup)
-	packages := make([]*types.Package, len(public))
-	for i, path := range public {
-		if packages[i], err = from.Import(path); err != nil {
-			return nil, fmt.Errorf("package %s: %w", path, err)
-		}
-	}
-	return packages, nil
+	return public, importer.ForCompiler(token.NewFileSet(), "gc", lookup), nil
 }
 
 // internal reports whether a path of the module is one that other modules cannot import.
