@@ -114,7 +114,7 @@ func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (
 		}
 		return p, nil
 	}
-	return models.Period{}, fmt.Errorf("organization %s has none that begins on %s: %w", org, meant.StartsOn, ErrPeriodNotFound)
+	return models.Period{}, fmt.Errorf("organization %s, %s: %w begins on that day", org, meant.StartsOn, ErrPeriodNotFound)
 }
 
 // ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed period. Errors: ErrOrganizationNotFound.

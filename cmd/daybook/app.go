@@ -94,9 +94,9 @@ func (a *app) setLevel(name string) error {
 }
 
 // quiet raises the log level for commands that talk to a person, unless a level was asked for.
-func (a *app) quiet() {
+func (a *app) quiet(level slog.Level) {
 	if a.logLevel == "" && a.environment.LogLevel == "" {
-		a.level.Set(slog.LevelWarn)
+		a.level.Set(level)
 	}
 }
 

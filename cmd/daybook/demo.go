@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func demoCommand(a *app) *cobra.Command {
 			"works the queue, and shows what was posted. It fails unless exactly the expected documents are posted.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a.quiet()
+			a.quiet(slog.LevelError) // what fails is a part of the result
 			d := demo{app: a, keep: keep, offline: offline}
 			return d.run(c.Context(), options)
 		},

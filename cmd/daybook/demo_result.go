@@ -167,11 +167,11 @@ func (d *demo) show(r *demoResult) error {
 		if r.TemporalUI == "" {
 			return nil
 		}
-		note := " (until this ends; `daybook demo --keep` keeps it running)"
-		if d.keep {
-			note = ""
+		next := fmt.Sprintf("Temporal UI: %s/namespaces/default/workflows/%s", r.TemporalUI, accountingLoop.id)
+		if !d.keep {
+			next = "Next: `make dev` (`daybook dev`) runs such servers until Ctrl-C, with the console and the Temporal UI."
 		}
-		_, err := fmt.Fprintf(w, "Temporal UI: %s/namespaces/default/workflows/%s%s\n", r.TemporalUI, accountingLoop.id, note)
+		_, err := fmt.Fprintln(w, next)
 		return err
 	})
 }

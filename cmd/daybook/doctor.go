@@ -39,7 +39,7 @@ func doctorCommand(a *app) *cobra.Command {
 		Example: "  daybook doctor\n  daybook doctor --json | jq '.findings[] | {code, kind, count, todo}'",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a.quiet()
+			a.quiet(slog.LevelWarn)
 			r, err := a.diagnose(c.Context(), f)
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -73,7 +74,7 @@ func (a *app) withTemporal(ctx context.Context, f func(client.Client) error) err
 	if err != nil {
 		return err
 	}
-	a.quiet()
+	a.quiet(slog.LevelWarn)
 	c, err := a.connectTemporal(ctx, options)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func topCommand(a *app) *cobra.Command {
 }
 
 func (a *app) top(ctx context.Context, every time.Duration, once, noTemporal bool) error {
-	a.quiet()
+	a.quiet(slog.LevelWarn)
 	db, err := a.open(ctx, 3)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 		if f.AtLeast {
 			wait = grouped(h.Waiting) + " jobs or more wait"
 		}
-		f.Says = fmt.Sprintf("Sequence %s of organization %s is held up, since %s, by a dead letter of type %s (%s): %s for their turn.",
+		f.Says = fmt.Sprintf("Sequence %s of organization %s has been held up for %s by a dead letter of type %s (%s): %s behind it.",
 			clip(h.Sequence, 100), clip(h.OrgID, 100), Age(p.clock().Sub(h.Since)), h.Type, orNoCode(h.Code), wait)
 		f.Todo = "See why it failed: " + showCommand(f) + ". Mend the cause, then `daybook jobs retry " + shell(h.ID) + "`; or let the sequence go on without it: `daybook jobs cancel " + shell(h.ID) + "`."
 		found = append(found, f)

@@ -55,7 +55,7 @@ UPDATE daybook.jobs j SET state = 'failed', run_count = 3, last_error = 'no', la
 	f := one(t, b.check(), health.SequenceHeld)
 	assert.EqualValues(t, 2, f.Count)
 	assert.Equal(t, health.Warning, f.Severity)
-	assert.Contains(t, f.Says, "Sequence order-7 of organization acme is held up, since 1 h, by a dead letter of type mail (TIMEOUT): 2 jobs wait for their turn.")
+	assert.Contains(t, f.Says, "Sequence order-7 of organization acme has been held up for 1 h by a dead letter of type mail (TIMEOUT): 2 jobs wait behind it.")
 	assert.Contains(t, f.Todo, "daybook jobs retry "+f.Example)
 	b.exec(`UPDATE daybook.jobs SET state = 'cancelled' WHERE id = $1`, f.Example)
 	b.exec(`SELECT daybook.check_waits()`)

@@ -103,7 +103,7 @@ func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models
 		return store.Wrap("change the period", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("organization %s has none that begins on %s: %w", org, startsOn, ErrPeriodNotFound)
+		return fmt.Errorf("organization %s, %s: %w begins on that day", org, startsOn, ErrPeriodNotFound)
 	}
 	return nil
 }
