@@ -78,11 +78,13 @@ func TestEveryPage(t *testing.T) {
 		text := b.text()
 		assert.NotContains(t, text, "could not be rendered", path)
 		assert.NotContains(t, text, "hunter2", "%s shows a secret", path)
+		b.wholeWords(path)
 		b.accessible(path + ", light")
 		b.as(1280, 900, "dark")
 		b.accessible(path + ", dark")
 		b.as(390, 844, "light")
 		b.fits(path)
+		b.wholeWords(path + ", phone")
 		b.accessible(path + ", phone")
 	}
 }
@@ -92,6 +94,24 @@ func (b *tab) fits(path string) {
 	b.t.Helper()
 	wide := evaluate[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 	assert.LessOrEqual(b.t, wide, 0, "%s is wider than a phone's screen by so many pixels", path)
+}
+
+// wholeWords fails the test when a cell of a table breaks a word of up to 20 letters: a column of single letters cannot be read.
+func (b *tab) wholeWords(path string) {
+	b.t.Helper()
+	const find = `(() => {
+		const broken = new Set(), range = document.createRange();
+		for (const cell of document.querySelectorAll("th, td")) {
+			const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+			while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\b\w{2,20}\b/g)) {
+				range.setStart(texts.currentNode, word.index);
+				range.setEnd(texts.currentNode, word.index + word[0].length);
+				if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) broken.add(word[0]);
+			}
+		}
+		return [...broken];
+	})()`
+	assert.Empty(b.t, evaluate[[]string](b, find), "%s breaks words", path)
 }
 
 func TestAnotherOrganizationSeesNothing(t *testing.T) {
