@@ -78,6 +78,7 @@ func TestEveryPage(t *testing.T) {
 		text := b.text()
 		assert.NotContains(t, text, "could not be rendered", path)
 		assert.NotContains(t, text, "hunter2", "%s shows a secret", path)
+		assert.NotContains(t, text, "`", "%s shows the mark of a command, not the command", path)
 		b.wholeWords(path)
 		b.accessible(path + ", light")
 		b.as(1280, 900, "dark")
