@@ -48,8 +48,11 @@ func (j *Job[P]) NewCallback(ctx context.Context, name string, within time.Durat
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // it never fails
 	c := &Callback{Name: name, Token: base64.RawURLEncoding.EncodeToString(random)}
-	if err := store.NewCallback(ctx, j.attempt.callbacks, j.ID, name, c.Token, within); err != nil {
-		return nil, store.Unavailable(ctx, err)
+	err := store.Await(ctx, queryLimit, func(ctx context.Context) error {
+		return store.NewCallback(ctx, j.attempt.callbacks, j.ID, name, c.Token, within)
+	})
+	if err != nil {
+		return nil, err
 	}
 	c.deadline = time.Now().Add(within)
 	return c, nil
@@ -60,7 +63,9 @@ func (j *Job[P]) WithdrawCallback(ctx context.Context, c *Callback) error {
 	if j.attempt.callbacks == nil {
 		return ErrNoCallbacks
 	}
-	return store.Unavailable(ctx, store.WithdrawCallback(ctx, j.attempt.callbacks, j.ID, c.Token))
+	return store.Await(ctx, queryLimit, func(ctx context.Context) error {
+		return store.WithdrawCallback(ctx, j.attempt.callbacks, j.ID, c.Token)
+	})
 }
 
 // Callback reads the callback of that name; nil: the job has not asked for one. It has come, is Expired, or may yet come: then return
@@ -69,9 +74,14 @@ func (j *Job[P]) Callback(ctx context.Context, name string) (*Callback, error) {
 	if j.attempt.callbacks == nil {
 		return nil, ErrNoCallbacks
 	}
-	found, ok, err := store.SeeCallback(ctx, j.attempt.callbacks, j.ID, name)
+	var found store.Callback
+	var ok bool
+	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+		found, ok, err = store.SeeCallback(ctx, j.attempt.callbacks, j.ID, name)
+		return err
+	})
 	if err != nil || !ok {
-		return nil, store.Unavailable(ctx, err)
+		return nil, err
 	}
 	c := &Callback{Name: name, Data: found.Data, Expired: found.Data == nil && found.Left <= 0, deadline: time.Now().Add(found.Left)}
 	if found.ReceivedAt != nil {

@@ -42,6 +42,26 @@ func TestTimeInALockIsNotTheHandlers(t *testing.T) {
 				return nil
 			})
 		},
+		"it asks for a callback": func(b *bundle, calls *atomic.Int32, meet func()) {
+			jobs.Register(b.registry, policy, func(ctx context.Context, job *jobs.Job[greet]) error {
+				meet()
+				if _, err := job.NewCallback(ctx, "approved", time.Hour); err != nil {
+					return err
+				}
+				calls.Add(1)
+				return nil
+			})
+		},
+		"it reads": func(b *bundle, calls *atomic.Int32, meet func()) {
+			jobs.Register(b.registry, policy, func(ctx context.Context, job *jobs.Job[greet]) error {
+				meet()
+				if _, err := job.EarlierAttempts(ctx); err != nil {
+					return err
+				}
+				calls.Add(1)
+				return nil
+			})
+		},
 		"it works a bulk again, in halves": func(b *bundle, calls *atomic.Int32, meet func()) {
 			var halves atomic.Bool
 			jobs.RegisterBulk(b.registry, policy, func(_ context.Context, _ pgx.Tx, all []*jobs.Job[greet]) ([]error, error) {

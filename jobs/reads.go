@@ -24,7 +24,10 @@ type EarlierAttempt struct {
 	Times              int
 }
 
-// reads is where a handler's questions are answered.
+// queryLimit is how long a query of Daybook's own within a handler may take.
+const queryLimit = 5 * time.Minute
+
+// reads is where a handler's questions are answered. Time in which the database holds up the answer is not the handler's.
 type reads struct{ q store.Querier }
 
 var errNoReads = errors.New("the job is not worked by a worker: there is no database to read from")
@@ -33,26 +36,34 @@ func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
 	if r.q == nil {
 		return nil, errNoReads
 	}
-	links, err := store.JobLinks(ctx, r.q, id)
+	var links []models.JobLink
+	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+		links, err = store.JobLinks(ctx, r.q, id)
+		return err
+	})
 	out := make([]queue.Link, len(links))
 	for i, l := range links {
 		out[i] = queue.Link{Kind: l.Kind, ID: l.ID}
 	}
-	return out, store.Unavailable(ctx, err)
+	return out, err
 }
 
 func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error) {
 	if r.q == nil {
 		return nil, errNoReads
 	}
-	logged, err := store.LoggedAttempts(ctx, r.q, id, mostEarlier)
+	var logged []store.LoggedAttempt
+	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+		logged, err = store.LoggedAttempts(ctx, r.q, id, mostEarlier)
+		return err
+	})
 	out := make([]EarlierAttempt, len(logged))
 	for i, a := range logged {
 		out[i] = EarlierAttempt{
 			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: a.Error, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Times: a.Times,
 		}
 	}
-	return out, store.Unavailable(ctx, err)
+	return out, err
 }
 
 // AwaitedJob is a job that another one has waited for.
@@ -67,14 +78,18 @@ func (r reads) awaited(ctx context.Context, id string) ([]AwaitedJob, error) {
 	if r.q == nil {
 		return nil, errNoReads
 	}
-	ended, err := store.AwaitedJobs(ctx, r.q, id)
+	var ended []store.AwaitedJob
+	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+		ended, err = store.AwaitedJobs(ctx, r.q, id)
+		return err
+	})
 	out := make([]AwaitedJob, len(ended))
 	for i, a := range ended {
 		if out[i] = (AwaitedJob{ID: a.ID, State: models.JobState(a.EndedAs)}); a.EndedAs == "removed" {
 			out[i].State, out[i].Removed = "", true
 		}
 	}
-	return out, store.Unavailable(ctx, err)
+	return out, err
 }
 
 // mostEarlier is how many earlier attempts a handler is told of.
