@@ -59,7 +59,7 @@ func TestAPoolWithStricterDefaults(t *testing.T) {
 	require.NoError(t, err)
 	_, err = books.ApplyRules(t.Context(), conn, org, append(sample.Rules(), "# changed\n"...), books.ApplyOptions{})
 	require.NoError(t, err)
-	require.NoError(t, books.AddPeriods(t.Context(), conn, org, books.Year(2026)...))
+	require.NoError(t, second(books.AddPeriods(t.Context(), conn, org, books.Year(2026)...)))
 }
 
 // A period that is named as a month must be that month; the refusal closes nothing.
@@ -67,7 +67,7 @@ func TestPeriodsAreNamedExactly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	quarter := models.Period{StartsOn: models.NewDate(2026, 1, 1), EndsOn: models.NewDate(2026, 3, 31)}
-	require.NoError(t, books.AddPeriods(t.Context(), b.Pool, org, quarter))
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, quarter)))
 	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 1))
 	require.ErrorIs(t, err, books.ErrInvalid)
 	assert.ErrorContains(t, err, "ends on 2026-03-31, not on 2026-01-31")
@@ -77,6 +77,26 @@ func TestPeriodsAreNamedExactly(t *testing.T) {
 	p, err := books.ClosePeriod(t.Context(), b.Pool, org, quarter)
 	require.NoError(t, err)
 	assert.Equal(t, models.PeriodClosed, p.State)
+}
+
+// A call whose answer was lost, and that is made again, adds what is missing and leaves the others, open or closed.
+func TestPeriodsAreAddedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	added, err := books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))
+	require.NoError(t, err)
+	assert.Len(t, added, 1)
+	_, err = books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3))
+	require.NoError(t, err)
+	for _, want := range []int{11, 0} {
+		added, err = books.AddPeriods(t.Context(), b.Pool, org, books.Year(2026)...)
+		require.NoError(t, err)
+		assert.Len(t, added, want)
+	}
+	periods, err := books.Periods(t.Context(), b.Pool, org)
+	require.NoError(t, err)
+	assert.Len(t, periods, 12)
+	assert.Equal(t, models.PeriodClosed, periods[2].State)
 }
 
 // A chart, a period and a policy that are none are refused before anything is written.
@@ -89,7 +109,7 @@ func TestWrongBooks(t *testing.T) {
 		"code":      second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Type: models.AccountAsset}}, books.AccountsOptions{})),
 		"currency":  second(books.PutAccounts(t.Context(), b.Pool, org, []models.Account{{Code: "1", Type: models.AccountAsset, Currencies: models.Currencies{"EURO"}}}, books.AccountsOptions{})),
 		"policy":    second(books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, "perhaps")),
-		"no period": books.AddPeriods(t.Context(), b.Pool, org),
+		"no period": second(books.AddPeriods(t.Context(), b.Pool, org)),
 	} {
 		require.ErrorIs(t, err, books.ErrInvalid, name)
 	}
@@ -102,7 +122,7 @@ func second[T any](_ T, err error) error { return err }
 func TestWhatFailedComesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3)))
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
 	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3))
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "late", 1000))

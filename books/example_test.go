@@ -173,11 +173,13 @@ func ExampleAddPeriods() {
 	e := opened()
 	defer e.Close()
 
-	fmt.Println(books.AddPeriods(e.Context(), e.Pool, "acme", books.Year(2026)...))
-	fmt.Println(errors.Is(books.AddPeriods(e.Context(), e.Pool, "acme", books.Month(2026, time.March)), books.ErrInvalid))
+	for range 2 {
+		added, err := books.AddPeriods(e.Context(), e.Pool, "acme", books.Year(2026)...)
+		fmt.Println(len(added), err)
+	}
 	// Output:
-	// <nil>
-	// true
+	// 12 <nil>
+	// 0 <nil>
 }
 
 func ExampleYear() {
@@ -196,7 +198,7 @@ func ExampleClosePeriod() {
 	e := opened()
 	defer e.Close()
 	ctx := e.Context()
-	if err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026)...); err != nil {
+	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026)...); err != nil {
 		panic(err)
 	}
 
@@ -214,7 +216,7 @@ func ExampleOpenPeriod() {
 	e := opened()
 	defer e.Close()
 	ctx := e.Context()
-	if err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026)...); err != nil {
+	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026)...); err != nil {
 		panic(err)
 	}
 
@@ -227,7 +229,7 @@ func ExamplePeriods() {
 	e := opened()
 	defer e.Close()
 	ctx := e.Context()
-	if err := books.AddPeriods(ctx, e.Pool, "acme", books.Month(2026, time.March)); err != nil {
+	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Month(2026, time.March)); err != nil {
 		panic(err)
 	}
 

@@ -20,7 +20,7 @@ func TestNoDB(t *testing.T) {
 			_, said["PutAccounts"] = books.PutAccounts(ctx, db, org, []models.Account{{Code: "1200", Name: "Receivables", Type: models.AccountAsset}}, books.AccountsOptions{})
 			_, said["Accounts"] = books.Accounts(ctx, db, org)
 			_, said["Periods"] = books.Periods(ctx, db, org)
-			said["AddPeriods"] = books.AddPeriods(ctx, db, org, books.Month(2026, 1))
+			_, said["AddPeriods"] = books.AddPeriods(ctx, db, org, books.Month(2026, 1))
 			_, said["ClosePeriod"] = books.ClosePeriod(ctx, db, org, books.Month(2026, 1))
 			_, said["OpenPeriod"] = books.OpenPeriod(ctx, db, org, books.Month(2026, 1))
 			_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(ctx, db, org)

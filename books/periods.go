@@ -38,20 +38,22 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 	return periods, err
 }
 
-// AddPeriods adds open periods, of which only StartsOn and EndsOn count. One that overlaps another, or ends before it starts, refuses all.
+// AddPeriods adds open periods, of which only StartsOn and EndsOn count, and returns them. One that is there with the same days stays as it is, open or
+// closed, and is not returned: a second call changes nothing. One that overlaps another, or ends before it starts, refuses all.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
-func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) error {
+func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
 	if len(periods) == 0 {
-		return store.Refuse(ErrInvalid, "there is no period to add", "")
+		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
 	}
-	return change(ctx, db, org, false, func(tx pgx.Tx) error {
-		if err := ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
+	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
+		if added, err = ledgerdb.AddPeriods(ctx, tx, org, periods); err != nil {
 			return err
 		}
 		span := days.Name(periods[0].StartsOn, periods[len(periods)-1].EndsOn)
-		return actions.Note(ctx, tx, org, span, map[string]any{"periods": len(periods)})
+		return actions.Note(ctx, tx, org, span, map[string]any{"periods": len(added)})
 	})
+	return added, err
 }
 
 // PeriodChange is a period after its change.

@@ -32,7 +32,7 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		_, said["ClosePeriod"] = books.ClosePeriod(t.Context(), b.Pool, wrong, month)
 		_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(t.Context(), b.Pool, wrong)
 		_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, models.ClosedPeriodPolicy(wrong))
-		said["AddPeriods"] = books.AddPeriods(t.Context(), b.Pool, wrong, month)
+		_, said["AddPeriods"] = books.AddPeriods(t.Context(), b.Pool, wrong, month)
 		for function, err := range said {
 			if assert.ErrorIs(t, err, books.ErrInvalid, function) {
 				assert.NotContains(t, err.Error(), "SQLSTATE", function)

@@ -154,7 +154,9 @@ func TestPeriods(t *testing.T) {
 	}{
 		{failure.ExitUsage, []string{"add"}},
 		{failure.ExitUsage, []string{"add", "--month", "2026-13"}},
-		{failure.ExitUsage, []string{"add", "--month", "2026-03"}}, // overlaps
+		{failure.ExitOK, []string{"add", "--month", "2026-03"}}, // it is there
+		{failure.ExitUsage, []string{"add", "--from", "2026-03-01", "--to", "2026-03-30"}},
+		{failure.ExitUsage, []string{"add", "--from", "2026-02-27", "--to", "2026-03-30"}}, // overlaps
 		{failure.ExitUsage, []string{"add", "--year", "26"}},
 		{failure.ExitUsage, []string{"add", "--from", "2028-01-01"}},
 		{failure.ExitUsage, []string{"add", "--from", "2028-01-31", "--to", "2028-01-01"}},

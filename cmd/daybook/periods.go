@@ -78,19 +78,20 @@ func periodsAddCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for i := range periods {
-				periods[i].OrgID, periods[i].State = org, models.PeriodOpen
-			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.close()
-			if err := books.AddPeriods(c.Context(), db.Pool, org, periods...); err != nil {
+			added, err := books.AddPeriods(c.Context(), db.Pool, org, periods...)
+			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"orgId": org, "added": len(periods)}, func(w io.Writer) error {
-				return a.print(w, periodsTable(periods))
+			return a.emit(map[string]any{"orgId": org, "added": len(added)}, func(w io.Writer) error {
+				if n := len(periods) - len(added); n > 0 {
+					a.say("%s there already; `daybook periods list` shows them.", plural(int64(n), "period was", "periods were"))
+				}
+				return a.print(w, periodsTable(added))
 			})
 		},
 	}

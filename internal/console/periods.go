@@ -123,7 +123,8 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	return done{Org: org, Subject: span, Text: plural(len(periods), "open period", "open periods") + " added."}, books.AddPeriods(ctx, c.Pool, org, periods...)
+	added, err := books.AddPeriods(ctx, c.Pool, org, periods...)
+	return done{Org: org, Subject: span, Text: plural(len(added), "open period", "open periods") + " added."}, err
 }
 
 func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {

@@ -114,7 +114,7 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	assert.EqualValues(t, 3570, fixture.Balance(t, pool, other, "1200", "EUR"))
 
 	require.NoError(t, store.Begin(t.Context(), pool, func(tx pgx.Tx) error {
-		err := ledgerdb.AddPeriods(t.Context(), tx, other, []models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
+		_, err := ledgerdb.AddPeriods(t.Context(), tx, other, []models.Period{{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}})
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,8 @@ func TestNothingIsPostedIntoAPeriodThatWasClosedMeanwhile(t *testing.T) {
 			b := setup(t)
 			first := models.NewDate(2026, 3, 1)
 			fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
-				require.NoError(t, ledgerdb.AddPeriods(ctx, tx, org, []models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}}))
+				_, err := ledgerdb.AddPeriods(ctx, tx, org, []models.Period{{StartsOn: first, EndsOn: models.NewDate(2026, 3, 31)}})
+				require.NoError(t, err)
 			})
 			fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv", 1000))
 			pool := b.reconnect(`ALTER DATABASE `+b.Name, `default_transaction_isolation = '`+level+`'`)

@@ -80,7 +80,10 @@ func (b *bundle) days(document string) []string {
 func march(day int) models.Date { return models.NewDate(2026, 3, day) }
 
 func (b *bundle) addPeriods(periods ...models.Period) {
-	b.tx(func(ctx context.Context, tx pgx.Tx) { require.NoError(b.t, ledgerdb.AddPeriods(ctx, tx, org, periods)) })
+	b.tx(func(ctx context.Context, tx pgx.Tx) {
+		_, err := ledgerdb.AddPeriods(ctx, tx, org, periods)
+		require.NoError(b.t, err)
+	})
 }
 
 func (b *bundle) close(startsOn models.Date) {
@@ -222,18 +225,21 @@ func TestPeriods(t *testing.T) {
 	b := setup(t)
 	b.addPeriods(models.Period{StartsOn: march(1), EndsOn: march(31)})
 	err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		return ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(31), EndsOn: models.NewDate(2026, 4, 30)}})
+		_, err := ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(31), EndsOn: models.NewDate(2026, 4, 30)}})
+		return err
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "overlaps")
 	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error { return ledgerdb.ClosePeriod(t.Context(), tx, org, march(2)) })
 	require.ErrorIs(t, err, ledgerdb.ErrPeriodNotFound)
 	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		return ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(10), EndsOn: march(9)}})
+		_, err := ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(10), EndsOn: march(9)}})
+		return err
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
-		return ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(1), EndsOn: march(9)}})
+		_, err := ledgerdb.AddPeriods(t.Context(), tx, org, []models.Period{{StartsOn: march(1), EndsOn: march(9)}})
+		return err
 	})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	// Closing twice is closing once.

@@ -52,7 +52,8 @@ func bookkeeping(t *testing.T) *bundle {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "waiting", 1000))
 	fixture.Tx(t, b.Pool, func(ctx context.Context, tx pgx.Tx) {
 		march := models.Period{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}
-		require.NoError(t, ledgerdb.AddPeriods(ctx, tx, org, []models.Period{march}))
+		_, err := ledgerdb.AddPeriods(ctx, tx, org, []models.Period{march})
+		require.NoError(t, err)
 		require.NoError(t, ledgerdb.ClosePeriod(ctx, tx, org, march.StartsOn))
 	})
 	return b

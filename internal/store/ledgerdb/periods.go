@@ -28,25 +28,31 @@ SELECT starts_on, ends_on, state, closed_at, created_at, updated_at FROM daybook
 	return list, store.Wrap("read periods", err)
 }
 
-// AddPeriods adds open periods. One that overlaps another is refused with ErrInvalid.
-func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Period) error {
-	const stmt = `INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ($1, $2, $3)`
+// AddPeriods adds open periods, and returns those that were not there with the same days. One that overlaps another is refused with ErrInvalid.
+func AddPeriods(ctx context.Context, tx pgx.Tx, org string, periods []models.Period) (added []models.Period, err error) {
+	const stmt = `
+INSERT INTO daybook.periods (org_id, starts_on, ends_on)
+SELECT $1, $2::date, $3::date
+ WHERE NOT EXISTS (SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2::date AND ends_on = $3::date)`
 	if err := changeConfiguration(ctx, tx, org); err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range periods {
 		if p.EndsOn.Time().Before(p.StartsOn.Time()) {
-			return fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, store.ErrInvalid)
+			return nil, fmt.Errorf("a period from %s to %s ends before it starts: %w", p.StartsOn, p.EndsOn, store.ErrInvalid)
 		}
-		_, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
+		tag, err := tx.Exec(ctx, stmt, org, p.StartsOn.Time(), p.EndsOn.Time())
 		if store.SQLState(err) == "23505" {
-			return fmt.Errorf("organization %s has a period that begins on %s already; `daybook periods list` shows it: %w", org, p.StartsOn, store.ErrInvalid)
+			return nil, fmt.Errorf("organization %s has a period that begins on %s already; `daybook periods list` shows it: %w", org, p.StartsOn, store.ErrInvalid)
 		}
 		if err != nil {
-			return store.Wrap("add the period", err)
+			return nil, store.Wrap("add the period", err)
+		}
+		if tag.RowsAffected() > 0 {
+			added = append(added, models.Period{OrgID: org, StartsOn: p.StartsOn, EndsOn: p.EndsOn, State: models.PeriodOpen})
 		}
 	}
-	return nil
+	return added, nil
 }
 
 // ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it. Chunks that are posting
