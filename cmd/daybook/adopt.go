@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,13 +62,11 @@ func (a *app) adopt(c *cobra.Command, adopter adopt.Adopter, f adoption) error {
 		}
 		report, err := run(ctx, adopter, progress)
 		bar.end()
-		if err != nil {
-			if n := report.Done.Rows(); n > 0 {
-				return fmt.Errorf("after %s: %w", plural(n, "row", "rows"), err)
-			}
+		if err != nil && report.Done.Rows() == 0 {
 			return err
 		}
-		return a.emit(report, func(w io.Writer) error { return a.printAdoption(w, report, f.undo) })
+		// What was done before an interruption stays done.
+		return cmp.Or(err, a.emit(report, func(w io.Writer) error { return a.printAdoption(w, report, f.undo) }))
 	case f.verify:
 		v, err := adopt.Check(ctx, adopter)
 		if err != nil && !errors.Is(err, adopt.ErrDiffers) {

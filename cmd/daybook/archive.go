@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -90,13 +91,12 @@ func archiveMoveCommand(a *app) *cobra.Command {
 			}
 			done := movedRows{Before: at, Counts: map[string]int64{}}
 			return a.withArchive(c.Context(), address, func(files *archive.Archive, db *database) error {
+				var ended error
 				for _, kind := range kinds {
 					var last archive.Batch
-					for {
-						if last, err = files.Move(c.Context(), db.Pool, archive.Kind(kind), store.Retention{OrgID: org, Before: at, Batch: batch}, last); err != nil {
-							return fmt.Errorf("after %s: %w", plural(done.Files, "file", "files"), err)
-						}
-						if last.Rows == 0 {
+					for ended == nil {
+						last, ended = files.Move(c.Context(), db.Pool, archive.Kind(kind), store.Retention{OrgID: org, Before: at, Batch: batch}, last)
+						if ended != nil || last.Rows == 0 {
 							break
 						}
 						done.Files++
@@ -105,10 +105,14 @@ func archiveMoveCommand(a *app) *cobra.Command {
 						}
 					}
 				}
-				return a.emit(done, func(w io.Writer) error {
+				if ended != nil && done.Files == 0 {
+					return ended
+				}
+				// What was moved before an interruption stays moved.
+				return cmp.Or(ended, a.emit(done, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s moved to %s\n", countsText(done.Counts), plural(done.Files, "file", "files"))
 					return err
-				})
+				}))
 			})
 		},
 	}
@@ -258,13 +262,14 @@ func archiveRestoreCommand(a *app) *cobra.Command {
 					}
 				}
 				done := restoredFiles{Rows: map[string]int64{}}
+				var ended error
 				for i := range known {
 					if !all && !slices.Contains(keys, known[i].Key) {
 						continue
 					}
 					r, err := files.Restore(c.Context(), db.Pool, known[i], org)
-					if err != nil {
-						return fmt.Errorf("after %s: %w", plural(done.Files, "file", "files"), err)
+					if ended = err; err != nil {
+						break
 					}
 					done.Files++
 					done.Present += r.Present
@@ -272,11 +277,15 @@ func archiveRestoreCommand(a *app) *cobra.Command {
 						done.Rows[table] += n
 					}
 				}
-				return a.emit(done, func(w io.Writer) error {
+				if ended != nil && done.Files == 0 {
+					return ended
+				}
+				// What was brought back before an interruption stays.
+				return cmp.Or(ended, a.emit(done, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s brought back from %s; %d were left out: they are there, or their key is in use\n",
 						countsText(done.Rows), plural(done.Files, "file", "files"), done.Present)
 					return err
-				})
+				}))
 			})
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -99,10 +100,11 @@ func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Optio
 			return usagef("the archive has %s with rows of %s: name it with --archive or DAYBOOK_ARCHIVE, or leave it out with --no-archive", plural(int64(len(files)), "file", "files"), scope.OrgID)
 		}
 	}
-	proof, err := erasure.Erase(ctx, db.Pool, scope, o)
-	if err != nil {
-		return err
+	proof, ended := erasure.Erase(ctx, db.Pool, scope, o)
+	if ended != nil && proof.ID == "" {
+		return ended
 	}
+	// What was erased before an interruption stays erased, and is on record.
 	err = a.emit(proof, func(w io.Writer) error {
 		if o.DryRun {
 			if _, err := fmt.Fprintln(w, "A dry run: nothing is erased."); err != nil {
@@ -112,9 +114,9 @@ func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Optio
 		return a.showErasure(w, &proof)
 	})
 	if err == nil && proof.OpenJobs > 0 && !o.DryRun {
-		return errErasureOpen
+		err = errErasureOpen
 	}
-	return err
+	return cmp.Or(ended, err)
 }
 
 // showErasure prints a proof for people.

@@ -62,7 +62,8 @@ func Hash(salt []byte, s store.EraseScope) []byte {
 }
 
 // Erase erases, and returns the proof. Jobs that wait are cancelled first, those that are being worked after their attempt: when some are left at the end, the proof says how many,
-// and another erasure finds them. A dry run does the same in one transaction that is rolled back, and leaves nothing on record.
+// and another erasure finds them. With an error that ends it before its end it returns the proof of what it has erased until then, if that can be read. A dry run does the same in one
+// transaction that is rolled back, and leaves nothing on record.
 func Erase(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope, o Options) (store.Erasure, error) {
 	if o.Batch <= 0 {
 		o.Batch = 1000
@@ -89,9 +90,19 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, s store.EraseScope, o Option
 	}
 	if err != nil && e.id != "" && !o.DryRun {
 		err = fmt.Errorf("the erasure %s is not complete, erase again: %w", e.id, err)
+		reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofLimit)
+		defer cancel()
+		if list, unread := store.Erasures(reading, pool, e.id, ""); unread == nil && len(list) > 0 {
+			if proof = list[0]; proof.FinishedAt != nil {
+				err = nil // only the answer to its last commit was lost
+			}
+		}
 	}
 	return proof, err
 }
+
+// proofLimit is how long the proof of an erasure that did not come to its end may take to be read.
+const proofLimit = 5 * time.Second
 
 // in runs f in a transaction of its own, or in that of the dry run.
 func (e *eraser) in(ctx context.Context, f func(tx pgx.Tx) error) error {

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// interrupted interrupts a command as soon as a query of one row is true.
+func (b *bundle) interrupted(when string, args ...string) result {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	ended := make(chan result, 1)
+	go func() { ended <- call(ctx, "", append([]string{"--database-url", b.URL, "--json"}, args...)...) }()
+	require.Eventually(b.t, func() bool {
+		var now bool
+		err := b.Pool.QueryRow(b.t.Context(), when).Scan(&now)
+		return err == nil && now
+	}, time.Minute, 10*time.Millisecond)
+	cancel()
+	r := <-ended
+	assert.Equal(b.t, failure.ExitInterrupted, r.exit, r.err)
+	return r
+}
+
+// An erasure that is interrupted while it waits for a job says what it has erased, and that it is not complete.
+func TestInterruptedErasureSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.background("webhook", "--org", "acme", "--skip-validation")
+	b.background("report", "--org", "acme", "--skip-validation")
+	_, err := b.Pool.Exec(t.Context(), `
+UPDATE daybook.jobs SET state = 'leased', turn_id = 't', fence = 1, leased_generation = generation, attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), working = true, run_count = 1
+ WHERE type = 'report'`)
+	require.NoError(t, err)
+	r := b.interrupted(`SELECT bool_and(counts ->> 'jobs' = '1') FROM daybook.erasures`, "erase", "--org", "acme", "--all", "--no-archive")
+	var proof store.Erasure
+	require.NoError(t, json.Unmarshal([]byte(r.out), &proof), r.out)
+	assert.EqualValues(t, 1, proof.Counts["jobs"])
+	assert.Nil(t, proof.FinishedAt)
+	assert.Contains(t, r.err, "the erasure "+proof.ID+" is not complete, erase again")
+}
+
+// A command that moves batches to the archive, or back, and is interrupted says how many it has moved.
+func TestInterruptedArchivingSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for range 3 {
+		b.background("webhook", "--org", "acme", "--skip-validation")
+	}
+	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - interval '40 days', run_count = 1`)
+	require.NoError(t, err)
+	_, err = b.Pool.Exec(t.Context(), `
+CREATE FUNCTION public.second() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF (SELECT count(*) = 2 OR count(restored_at) = 2 FROM daybook.archives) THEN PERFORM pg_advisory_lock(7); END IF; RETURN NULL; END $$;
+CREATE TRIGGER second AFTER INSERT OR UPDATE ON daybook.archives FOR EACH ROW EXECUTE FUNCTION public.second()`)
+	require.NoError(t, err)
+	conn, err := b.Pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	lock := func(what string) {
+		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_`+what+`(7)`)
+		require.NoError(t, err)
+	}
+	lock("lock")
+	const waits = `SELECT count(*) = 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory' AND objid = 7 AND NOT granted`
+	dir := filepath.Join(t.TempDir(), "archive")
+	move := []string{"archive", "move", "--before", "720h", "--batch", "1", "--archive", dir}
+	var moved movedRows
+	require.NoError(t, camel.Unmarshal([]byte(b.interrupted(waits, move...).out), &moved))
+	assert.EqualValues(t, 1, moved.Files)
+	assert.EqualValues(t, 1, moved.Counts["jobs"])
+	lock("unlock")
+	b.json(&moved, move...)
+	assert.EqualValues(t, 2, moved.Files)
+
+	lock("lock")
+	restore := []string{"archive", "restore", "--all", "--archive", dir}
+	var restored restoredFiles
+	require.NoError(t, camel.Unmarshal([]byte(b.interrupted(waits, restore...).out), &restored))
+	assert.EqualValues(t, 1, restored.Files)
+	lock("unlock")
+	b.json(&restored, restore...)
+	assert.EqualValues(t, 2, restored.Rows["jobs"])
+}
