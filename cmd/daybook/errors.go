@@ -1,12 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -48,13 +48,19 @@ func classify(ctx context.Context, err error) *failure.Class {
 	if store.RefusesConnection(err) {
 		return failure.DatabaseRefuses
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if class := store.Failure(err); class != nil {
+		return class
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return failure.FileNotFound
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENAMETOOLONG):
+		return failure.Usage // it names a file that cannot be used so
 	}
 	if _, ok := errors.AsType[*serviceerror.Unavailable](err); ok {
 		return failure.TemporalUnavailable
 	}
-	return cmp.Or(store.Failure(err), failure.Failure)
+	return failure.Failure
 }
 
 // report writes the error for the caller, and returns the exit code.

@@ -121,6 +121,7 @@ func TestDatabaseAwayTellsNoPassword(t *testing.T) {
 		url  string
 		exit int
 	}{
+		"no socket":      {"postgres://u:geheim@/x?host=/nowhere", failure.ExitUnavailable},
 		"no answer":      {"postgres://u:geheim@" + address + "/x", failure.ExitUnavailable},
 		"wrong password": {live.String(), failure.ExitFailure},
 		"not an address": {"postgres://u:geheim@h:port/x", failure.ExitUsage},

@@ -133,18 +133,12 @@ func printMail(w io.Writer, mail handlers.Mail) error {
 
 // readParams reads a JSON object of parameters; an empty path has none.
 func (a *app) readParams(path string) (handlers.TemplateParams, error) {
-	var raw []byte
-	var err error
-	switch path {
-	case "":
+	if path == "" {
 		return nil, nil
-	case "-":
-		raw, err = io.ReadAll(a.stdin)
-	default:
-		raw, err = os.ReadFile(path)
 	}
+	raw, err := a.readInput(path)
 	if err != nil {
-		return nil, usagef("--params: %v", err)
+		return nil, fmt.Errorf("--params: %w", err)
 	}
 	var params handlers.TemplateParams
 	if err := json.Unmarshal(raw, &params); err != nil {

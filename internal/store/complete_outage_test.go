@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,11 +60,13 @@ func TestIsOutage(t *testing.T) {
 		{"a bug in the database", state("XX000"), false},
 		{"the caller's own", errors.New("the rate service answered 500"), false},
 		{"no rows", pgx.ErrNoRows, false},
+		{"a full disk of this machine", &os.PathError{Op: "write", Path: "export.csv", Err: syscall.ENOSPC}, false},
 
 		{"end of file", io.EOF, true},
 		{"unexpected end of file", io.ErrUnexpectedEOF, true},
 		{"closed", net.ErrClosed, true},
 		{"connection refused", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
+		{"connection reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, true},
 		{"cancelled", context.Canceled, true},
 		{"deadline", context.DeadlineExceeded, true},
 		{"transaction closed", pgx.ErrTxClosed, true},

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -253,8 +254,10 @@ func IsTransient(err error) bool {
 		}
 		return false
 	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, io.EOF) ||
+	network, ok := errors.AsType[net.Error](err)
+	// A number of the operating system is a connection's in a net.OpError, and by itself a file's.
+	_, file := network.(syscall.Errno)
+	return ok && !file || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrLeaseLost) || pgconn.SafeToRetry(err) ||
