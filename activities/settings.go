@@ -2,6 +2,8 @@ package activities
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 )
 
@@ -23,26 +25,31 @@ type Settings struct {
 	RetryBaseSeconds int `json:"retryBaseSeconds"`
 }
 
-// defaultSettings are those of an empty environment.
-func defaultSettings() Settings {
-	return Settings{BatchSize: 50, PollIntervalSeconds: 10, RetryBaseSeconds: 300}
-}
-
-// check names the variables of the environment by their prefix.
-func (s Settings) check(prefix string) error {
+// orEnvironment gives the fields that are 0 what the environment of a worker says, or else their defaults. A field that is given has
+// no variable read, and an empty name is no variable.
+func (s Settings) orEnvironment(batchSize, pollInterval, retryBase string) (Settings, error) {
 	for _, v := range []struct {
-		name            string
-		value, min, max int
+		value          *int
+		name           string
+		otherwise, max int
 	}{
-		{"BATCH_SIZE", s.BatchSize, 1, MaxBatchSize},
-		{"POLL_INTERVAL_SECONDS", s.PollIntervalSeconds, 1, MaxPollIntervalSeconds},
-		{"RETRY_BASE_SECONDS", s.RetryBaseSeconds, 1, 86400},
+		{&s.BatchSize, batchSize, 50, MaxBatchSize},
+		{&s.PollIntervalSeconds, pollInterval, 10, MaxPollIntervalSeconds},
+		{&s.RetryBaseSeconds, retryBase, 300, 86400},
 	} {
-		if v.value < v.min || v.value > v.max {
-			return fmt.Errorf("%s_%s is %d: want %d to %d", prefix, v.name, v.value, v.min, v.max)
+		if *v.value != 0 {
+			continue
+		}
+		*v.value = v.otherwise
+		if text := os.Getenv(v.name); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > v.max {
+				return s, fmt.Errorf("the worker's environment: %s is %q: want a number from 1 to %d", v.name, text, v.max)
+			}
+			*v.value = n
 		}
 	}
-	return nil
+	return s, nil
 }
 
 // RetryBase is RetryBaseSeconds as a duration.

@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,13 +101,11 @@ func checkShared(concurrentActivities, concurrentWorkflowTasks int, pickInterval
 }
 
 // orEnvironment fills in what the environment says, and refuses settings with which no lane would work.
-func orEnvironment(given Settings, fromEnv func() (activities.Settings, error)) (activities.Settings, error) {
-	s, err := fromEnv()
+func orEnvironment(given Settings, fromEnv func(activities.Settings) (activities.Settings, error)) (activities.Settings, error) {
+	s, err := fromEnv(activities.Settings(given))
 	if err != nil {
 		return s, fmt.Errorf("workers: %w", err)
 	}
-	s.BatchSize, s.PollIntervalSeconds = cmp.Or(given.BatchSize, s.BatchSize), cmp.Or(given.PollIntervalSeconds, s.PollIntervalSeconds)
-	s.RetryBaseSeconds = cmp.Or(given.RetryBaseSeconds, s.RetryBaseSeconds)
 	return s, checkSettings(s)
 }
 
