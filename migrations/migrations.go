@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -32,6 +33,12 @@ var ErrPending = failure.New(failure.SchemaOld, "the database's schema is older 
 
 // ErrNewer means that the database's schema was made by a newer build of Daybook.
 var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer than this program: update the program")
+
+// verifyLimit is how long Verify waits for the database.
+const verifyLimit = 5 * time.Second
+
+// ErrNoAnswer means that the database did not say in time which schema it has: another session may have locked the tables that do.
+var ErrNoAnswer = failure.New(failure.DatabaseUnavailable, "the database did not say within "+verifyLimit.String()+" which schema it has")
 
 // Step is one migration and whether it is applied.
 type Step struct {
@@ -110,8 +117,19 @@ type Querier interface {
 }
 
 // Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not the one that this build was made for, and
-// ErrIncomplete when a part of it is missing, for instance while a dump is being restored.
+// ErrIncomplete when a part of it is missing, for instance while a dump is being restored. After five seconds it returns ErrNoAnswer; a connection or transaction
+// that it was given is closed then.
 func Verify(ctx context.Context, db Querier) error {
+	within, cancel := context.WithTimeout(ctx, verifyLimit)
+	defer cancel()
+	err := verify(within, db)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return err
+}
+
+func verify(ctx context.Context, db Querier) error {
 	want, err := newest()
 	if err != nil {
 		return err

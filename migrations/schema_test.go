@@ -189,6 +189,26 @@ func TestVerifyKnowsANewerSchema(t *testing.T) {
 	require.ErrorContains(t, err, "9999")
 }
 
+// A table that another session has locked keeps Verify waiting for some seconds, and not for ever.
+func TestVerifyWaitsForNoLockForEver(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"schema_migrations", "schema_texts"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			tx, err := db.Pool.Begin(t.Context())
+			require.NoError(t, err)
+			_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.`+table)
+			require.NoError(t, err)
+			err = migrations.Verify(t.Context(), db.Pool)
+			require.ErrorIs(t, err, migrations.ErrNoAnswer)
+			assert.False(t, migrations.Wrong(err))
+			require.NoError(t, tx.Rollback(t.Context()))
+			require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+		})
+	}
+}
+
 func TestVerifySaysWhatToRun(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

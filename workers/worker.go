@@ -189,9 +189,6 @@ func (w *Worker) keepTending(ctx context.Context) {
 	}
 }
 
-// verifyTimeout is how long the database may take to say which schema it has.
-const verifyTimeout = 10 * time.Second
-
 // awaitDatabase refuses a schema that this program was not made for, and does for the first time what is done now and then, such as putting the worker on
 // record. It waits while the database is unavailable to either.
 func (w *Worker) awaitDatabase(ctx context.Context) error {
@@ -200,10 +197,7 @@ func (w *Worker) awaitDatabase(ctx context.Context) error {
 		verify = verifySchema(w.pool)
 	}
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		// Another session may have locked the tables that say which schema it is.
-		asking, stop := context.WithTimeout(ctx, verifyTimeout)
-		err := verify(asking)
-		stop()
+		err := verify(ctx)
 		if err == nil && w.tend != nil {
 			err = w.tend(ctx)
 		}

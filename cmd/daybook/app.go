@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -135,25 +136,20 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 	return &database{Pool: pool, Listing: listing}, nil
 }
 
-// verifyLimit is how long a command waits for the tables that say which schema the database has: another session may have locked them.
-const verifyLimit = 5 * time.Second
-
 // verify checks that the database can be used and that the schema is this program's. If that takes too long it says which tables are locked.
 func verify(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database cannot be used: %w", err)
 	}
-	within, cancel := context.WithTimeout(ctx, verifyLimit)
-	defer cancel()
-	err := migrations.Verify(within, pool)
-	if within.Err() == nil || ctx.Err() != nil {
+	err := migrations.Verify(ctx, pool)
+	if !errors.Is(err, migrations.ErrNoAnswer) {
 		return err
 	}
-	says := []string{fmt.Sprintf("the database did not say within %s which schema it has", verifyLimit)}
+	says := []string{migrations.ErrNoAnswer.Error()}
 	for _, f := range health.Locks(ctx, pool) {
 		says = append(says, f.Says+" "+f.Todo)
 	}
-	return tagged(errNoSchemaKnown, "%s", strings.Join(says, "\n"))
+	return tagged(migrations.ErrNoAnswer, "%s", strings.Join(says, "\n"))
 }
 
 // onDatabase is the action of a command that needs one connection to the database: it opens it, and closes it in the end.

@@ -21,7 +21,6 @@ var (
 		"or run `daybook dev`, which starts one and prints its address")
 	errBadDatabaseURL = failure.New(failure.NoDatabase, "the database's address (DAYBOOK_DATABASE_URL or --database-url) cannot be read: want postgres://user:password@host:5432/database, "+
 		"special characters of the password percent-encoded")
-	errNoSchemaKnown       = failure.New(failure.DatabaseUnavailable, "the database does not say which schema it has")
 	errPartlyFailed        = failure.New(failure.PartlyFailed, "not everything was done")
 	errOutOfBalance        = failure.New(failure.OutOfBalance, "debits and credits differ")
 	errTemporalUnavailable = failure.New(failure.TemporalUnavailable, "Temporal cannot be reached")

@@ -78,7 +78,7 @@ func migrateStatusCommand(a *app) *cobra.Command {
 			}
 			defer pool.Close()
 			wrong := verify(c.Context(), pool)
-			if errors.Is(wrong, errNoSchemaKnown) {
+			if errors.Is(wrong, migrations.ErrNoAnswer) {
 				return wrong
 			}
 			if err := a.showMigrations(c); err != nil {

@@ -60,6 +60,8 @@ func IsForbidden(err error) bool { return SQLState(err) == "42501" }
 // VerifyTasks says whether the functions that a worker of tasks calls are there, and whether the role of its sessions may call them. It changes nothing.
 func VerifyTasks(ctx context.Context, q DB) error {
 	const stmt = `SELECT queues.turns_with_tasks('{}')`
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	_, err := q.Exec(ctx, stmt)
 	switch state := SQLState(err); {
 	case IsForbidden(err):
