@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/migrations"
 )
 
 // interrupted interrupts a command as soon as a query of one row is true.
@@ -92,4 +94,25 @@ CREATE TRIGGER second AFTER INSERT OR UPDATE ON daybook.archives FOR EACH ROW EX
 	lock("unlock")
 	b.json(&restored, restore...)
 	assert.EqualValues(t, 2, restored.Rows["jobs"])
+}
+
+// A migration that is interrupted says what is applied. One that is undone by each call says to look first.
+func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	conn, err := b.Pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	const lockKey = 0x646179626f6f6b01
+	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, int64(lockKey))
+	require.NoError(t, err)
+	const waits = `SELECT count(*) = 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted`
+	for _, command := range []string{"up", "down"} {
+		r := b.interrupted(waits, "migrate", command)
+		var shown struct{ Migrations []migrations.Step }
+		require.NoError(t, json.Unmarshal([]byte(r.out), &shown), r.out)
+		require.NotEmpty(t, shown.Migrations)
+		assert.True(t, shown.Migrations[len(shown.Migrations)-1].Applied)
+		assert.Equal(t, command == "down", strings.Contains(r.err, "Each call undoes one migration"), r.err)
+	}
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -26,15 +29,11 @@ func migrateUpCommand(a *app) *cobra.Command {
 			if err := a.checkDatabaseURL(); err != nil {
 				return err
 			}
-			if err := migrations.Up(c.Context(), a.databaseURL); err != nil {
-				return err
+			err := migrations.Up(c.Context(), a.databaseURL)
+			if err == nil && roles {
+				err = migrations.Roles(c.Context(), a.databaseURL)
 			}
-			if roles {
-				if err := migrations.Roles(c.Context(), a.databaseURL); err != nil {
-					return err
-				}
-			}
-			return a.showMigrations(c)
+			return a.migrated(c.Context(), err)
 		},
 	}
 	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and daybook_server, and grant them what they need")
@@ -51,10 +50,11 @@ func migrateDownCommand(a *app) *cobra.Command {
 			if err := a.checkDatabaseURL(); err != nil {
 				return err
 			}
-			if err := migrations.Down(c.Context(), a.databaseURL, all); err != nil {
-				return err
+			err := migrations.Down(c.Context(), a.databaseURL, all)
+			if err != nil && !all {
+				a.say("Each call undoes one migration: look at `daybook migrate status` before you call it again.")
 			}
-			return a.showMigrations(c)
+			return a.migrated(c.Context(), err)
 		},
 	}
 	command.Flags().BoolVar(&all, "all", false, "undo every migration")
@@ -81,7 +81,7 @@ func migrateStatusCommand(a *app) *cobra.Command {
 			if errors.Is(wrong, migrations.ErrNoAnswer) {
 				return wrong
 			}
-			if err := a.showMigrations(c); err != nil {
+			if err := a.showMigrations(c.Context()); err != nil {
 				return err
 			}
 			return wrong
@@ -89,8 +89,21 @@ func migrateStatusCommand(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) showMigrations(c *cobra.Command) error {
-	steps, err := migrations.Status(c.Context(), a.databaseURL)
+// migrated shows which migrations are applied. A run that an interruption or an outage has ended with err has applied, or undone, those before it.
+func (a *app) migrated(ctx context.Context, err error) error {
+	if err == nil {
+		return a.showMigrations(ctx)
+	}
+	if store.IsTransient(err) {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = a.showMigrations(within) // most often it is the same error
+	}
+	return err
+}
+
+func (a *app) showMigrations(ctx context.Context) error {
+	steps, err := migrations.Status(ctx, a.databaseURL)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +68,7 @@ func TestIsOutage(t *testing.T) {
 		{"closed", net.ErrClosed, true},
 		{"connection refused", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
 		{"connection reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, true},
+		{"connection lost, by package sql", driver.ErrBadConn, true},
 		{"cancelled", context.Canceled, true},
 		{"deadline", context.DeadlineExceeded, true},
 		{"transaction closed", pgx.ErrTxClosed, true},

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -261,7 +262,7 @@ func IsTransient(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrLeaseLost) || pgconn.SafeToRetry(err) ||
-		strings.Contains(err.Error(), "conn closed")
+		errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "conn closed")
 }
 
 // Explain puts an error of the database into words for a log: the cause first, once, then the address, then what was being done. A pool

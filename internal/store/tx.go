@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -34,9 +36,18 @@ const limitShort = `SELECT set_config('statement_timeout', '0', true), set_confi
 const readCommitted = `SET transaction_isolation = 'read committed'`
 
 // Begin runs f in a transaction and commits it, or rolls it back when f fails. Every transaction of Daybook that writes begins
-// here, or by Store.InTx.
+// here, or by Store.InTx. The error says so when it is not known whether the transaction was committed.
 func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
-	return leaveReadOnly(db, pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginOwn}, f))
+	committing := false
+	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginOwn}, func(tx pgx.Tx) error {
+		err := f(tx)
+		committing = err == nil
+		return err
+	})
+	if committing && err != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
+		return fmt.Errorf("the commit was cut off, and may have succeeded: %w", err)
+	}
+	return leaveReadOnly(db, err)
 }
 
 // InTx implements engine.Transactions. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants. The transaction begins with its first
