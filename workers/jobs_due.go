@@ -31,7 +31,8 @@ type DueJobs struct {
 	// id is by which its handlers are on record.
 	id string
 
-	// stop is closed by Close; running counts the runs whose jobs go on.
+	// stop is closed by Close, with mu held; running counts the runs that have begun before it, and those whose jobs go on.
+	mu      sync.Mutex
 	stop    chan struct{}
 	close   sync.Once
 	running sync.WaitGroup
@@ -96,11 +97,10 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	if d == nil || d.engine == nil {
 		return DueReport{}, ErrNotMade
 	}
-	select {
-	case <-d.stop:
+	if !d.begin() {
 		return DueReport{}, ErrClosed
-	default:
 	}
+	defer d.running.Done()
 	if err := d.registry.Started(); err != nil {
 		return DueReport{}, err
 	}
@@ -123,7 +123,7 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 		d.log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
 	}
 	turn := store.Turn{ID: "/due/" + strconv.FormatInt(fence, 10), Worker: d.worker}
-	if _, err := d.engine.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: limit}); err != nil {
+	if _, err := d.engine.Fetch(ctx, engine.FetchRequest{Turn: turn, Batch: limit, Stop: d.stop}); err != nil {
 		return DueReport{}, err
 	}
 	run := &dueRun{done: make(chan struct{})}
@@ -141,6 +141,19 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 		return run.counted(), run.err
 	case <-time.After(handBack):
 		return run.counted(), nil
+	}
+}
+
+// begin reports whether a run may begin, which Close waits for then.
+func (d *DueJobs) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.stop:
+		return false
+	default:
+		d.running.Add(1)
+		return true
 	}
 }
 
@@ -201,7 +214,11 @@ func (d *DueJobs) Close() {
 	if d == nil || d.engine == nil {
 		return
 	}
-	d.close.Do(func() { close(d.stop) })
+	d.close.Do(func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		close(d.stop)
+	})
 	d.running.Wait()
 	d.engine.Close()
 	d.hub.close()

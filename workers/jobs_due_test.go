@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,4 +107,48 @@ func TestDueClosesGracefully(t *testing.T) {
 	assert.Equal(t, "completed", state)
 	_, err = due.Run(t.Context(), 10)
 	require.ErrorContains(t, err, "closed")
+}
+
+// TestDueRunsBesideClose: runs that are asked for while the others are closed are refused, or have ended when Close returns.
+func TestDueRunsBesideClose(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	r := jobs.NewRegistry()
+	var closed, late atomic.Bool
+	jobs.Register(r, jobs.Policy{}, func(context.Context, *jobs.Job[slowJob]) error {
+		if closed.Load() {
+			late.Store(true)
+		}
+		return nil
+	})
+	due, err := workers.NewDueJobs(workers.DueJobsOptions{Pool: db.Pool, Registry: r, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	var callers sync.WaitGroup
+	ran := make(chan struct{}, 100)
+	for n := range 4 {
+		callers.Go(func() {
+			for {
+				_, err := queue.EnqueueJob(t.Context(), db.Pool, "acme", slowJob{n}, queue.JobOptions{})
+				assert.NoError(t, err)
+				if _, err := due.Run(t.Context(), 1); err != nil {
+					assert.ErrorIs(t, err, workers.ErrClosed)
+					return
+				}
+				select {
+				case ran <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range 8 {
+		<-ran
+	}
+	due.Close()
+	closed.Store(true)
+	callers.Wait()
+	assert.False(t, late.Load(), "a handler ran after Close")
+	var leased int
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`).Scan(&leased))
+	assert.Zero(t, leased)
 }
