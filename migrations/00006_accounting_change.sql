@@ -232,8 +232,111 @@ BEGIN
 END
 $$;
 
+-- Failed jobs are pending again when the cause of their error is gone: the rules, an account, a closed period, the source. The change
+-- that mends the cause returns the first of them; the others are on record here, and workers return them, a batch a transaction. So such a change holds few
+-- rows, and the configuration only for a moment, however many jobs have failed for it.
+CREATE TABLE daybook.accounting_returns (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    org_id text COLLATE "C" NOT NULL,
+    code   text NOT NULL,
+    up_to  timestamptz NOT NULL
+);
+COMMENT ON TABLE daybook.accounting_returns IS 'Failed jobs that workers make pending again, because the cause of their error is gone';
+COMMENT ON COLUMN daybook.accounting_returns.up_to IS 'When the last of them failed: they are returned in the order of that, the last ones first';
+
+-- Makes up to batch of an organization's jobs that failed with a code, the last ones of those up to a time, pending again, their attempts reset. Afterwards up_to is
+-- when the last of them failed. A row that another transaction is changing is left to it: it is not failed any more.
+CREATE FUNCTION daybook.return_failed_batch(org_id text, code text, INOUT up_to timestamptz, batch integer, OUT returned integer)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ids text[];
+BEGIN
+    -- The bounds and the order are those of one index (see ledgerdb.FailedDocuments).
+    SELECT array_agg(f.id), min(f.updated_at) INTO ids, up_to
+      FROM (SELECT q.id, q.updated_at
+              FROM daybook.accounting_work_queue q
+             WHERE q.org_id = org_id AND q.state = 'failed' AND q.last_error_code >= code AND q.last_error_code <= code AND q.updated_at <= up_to
+             ORDER BY q.last_error_code, q.updated_at DESC, q.id
+             LIMIT batch
+               FOR NO KEY UPDATE SKIP LOCKED) f;
+    UPDATE daybook.accounting_work_queue q
+       SET state = 'pending', ready_at = clock_timestamp(), first_ready_at = clock_timestamp(), run_count = 0, not_ready_count = 0,
+           generation = q.generation + 1, finished_at = NULL, updated_at = clock_timestamp()
+     WHERE q.id = ANY (ids);
+    GET DIAGNOSTICS returned = ROW_COUNT;
+END
+$$;
+
+-- Returns the jobs of an organization that failed with one of the codes: 1,000 at once, the others by way of return_more_jobs. Null: those of the
+-- organizations that name no source. Returns how many are pending again, or will be.
+CREATE FUNCTION daybook.return_failed_jobs(org_id text, codes text[]) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    room  integer := 1000;
+    total integer := 0;
+    done  record;
+    asked record;
+BEGIN
+    FOR asked IN
+        SELECT q.org_id, q.last_error_code AS code, count(*)::integer AS jobs, max(q.updated_at) AS up_to
+          FROM daybook.accounting_work_queue q
+         WHERE q.org_id = org_id AND q.state = 'failed' AND q.last_error_code = ANY (codes)
+         GROUP BY q.org_id, q.last_error_code
+         UNION ALL
+        SELECT q.org_id, q.last_error_code, count(*), max(q.updated_at)
+          FROM daybook.accounting_work_queue q
+         WHERE org_id IS NULL AND q.state = 'failed' AND q.last_error_code = ANY (codes)
+           AND NOT EXISTS (SELECT FROM daybook.organizations o WHERE o.id = q.org_id AND o.source IS NOT NULL)
+         GROUP BY q.org_id, q.last_error_code
+    LOOP
+        SELECT b.up_to, b.returned INTO done FROM daybook.return_failed_batch(asked.org_id, asked.code, asked.up_to, room) b;
+        IF done.returned < room THEN
+            total := total + done.returned;
+        ELSE
+            INSERT INTO daybook.accounting_returns (org_id, code, up_to) VALUES (asked.org_id, asked.code, coalesce(done.up_to, asked.up_to));
+            total := total + asked.jobs;
+        END IF;
+        room := room - done.returned;
+    END LOOP;
+    IF total > 0 THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+    RETURN total;
+END
+$$;
+
+-- Returns up to batch jobs of what is on record. Returns how much was done; 0: nothing is left, or another transaction does it. Workers call it.
+CREATE FUNCTION daybook.return_more_jobs(batch integer DEFAULT 1000) RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    asked daybook.accounting_returns;
+    done  record;
+BEGIN
+    SELECT * INTO asked FROM daybook.accounting_returns r ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    SELECT b.up_to, b.returned INTO done FROM daybook.return_failed_batch(asked.org_id, asked.code, asked.up_to, batch) b;
+    IF done.returned < batch THEN
+        DELETE FROM daybook.accounting_returns r WHERE r.id = asked.id;
+    ELSE
+        UPDATE daybook.accounting_returns r SET up_to = done.up_to WHERE r.id = asked.id;
+    END IF;
+    PERFORM daybook.wake_accounting_queue();
+    RETURN done.returned + 1;
+END
+$$;
+COMMENT ON FUNCTION daybook.return_more_jobs IS 'Makes failed jobs pending again whose cause is gone, where the change that mended it left them to workers. Workers call it';
+
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION daybook.return_more_jobs, daybook.return_failed_jobs, daybook.return_failed_batch;
+DROP TABLE daybook.accounting_returns;
 DROP FUNCTION daybook.mark_document_deleted, daybook.mark_document_not_ready, daybook.mark_document_ready;
 DROP FUNCTION daybook.cancel_accounting_job, daybook.repost_accounting_job, daybook.mark_accounting_job_pending;

@@ -7,34 +7,6 @@
 -- +goose Up
 -- +goose StatementBegin
 
-CREATE FUNCTION daybook.return_unknown_documents(org_id text) RETURNS integer
-    LANGUAGE plpgsql
-AS $$
-#variable_conflict use_column
-DECLARE
-    returned integer;
-BEGIN
-    WITH failed AS (
-        SELECT q.id FROM daybook.accounting_work_queue q
-         WHERE q.state = 'failed' AND q.last_error_code = 'DOCUMENT_UNKNOWN'
-           AND (q.org_id = return_unknown_documents.org_id
-                OR return_unknown_documents.org_id IS NULL
-                   AND NOT EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.source IS NOT NULL))
-         ORDER BY q.org_id, q.document_id
-           FOR NO KEY UPDATE SKIP LOCKED
-    )
-    UPDATE daybook.accounting_work_queue q
-       SET state = 'pending', ready_at = clock_timestamp(), first_ready_at = clock_timestamp(), run_count = 0, not_ready_count = 0,
-           generation = q.generation + 1, finished_at = NULL, updated_at = clock_timestamp()
-      FROM failed
-     WHERE q.id = failed.id;
-    GET DIAGNOSTICS returned = ROW_COUNT;
-    -- Also without any: jobs that no worker could lease may be workable now.
-    PERFORM daybook.wake_accounting_queue();
-    RETURN returned;
-END
-$$;
-
 CREATE FUNCTION daybook.check_organization(org_id text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -75,7 +47,9 @@ BEGIN
         INSERT INTO daybook.organizations (id) VALUES (set_source.org_id) ON CONFLICT (id) DO NOTHING;
         PERFORM daybook.lock_configuration(set_source.org_id);
         UPDATE daybook.organizations o SET source = set_source.source, updated_at = clock_timestamp() WHERE o.id = set_source.org_id;
-        returned := daybook.return_unknown_documents(set_source.org_id);
+        returned := daybook.return_failed_jobs(set_source.org_id, '{DOCUMENT_UNKNOWN}');
+        -- Also without any: jobs that no worker could lease may be workable now.
+        PERFORM daybook.wake_accounting_queue();
     END IF;
 END
 $$;
@@ -115,7 +89,8 @@ BEGIN
     IF changed THEN
         PERFORM daybook.lock_configuration('');
         UPDATE daybook.defaults d SET source = set_default_source.source;
-        returned := daybook.return_unknown_documents(NULL);
+        returned := daybook.return_failed_jobs(NULL, '{DOCUMENT_UNKNOWN}');
+        PERFORM daybook.wake_accounting_queue();
     END IF;
 END
 $$;
@@ -143,4 +118,4 @@ COMMENT ON FUNCTION daybook.set_default_hooks IS 'Puts on record which hooks are
 
 -- +goose Down
 DROP FUNCTION daybook.set_default_hooks, daybook.set_default_source, daybook.set_hooks, daybook.set_source,
-    daybook.check_names, daybook.check_organization, daybook.return_unknown_documents;
+    daybook.check_names, daybook.check_organization;

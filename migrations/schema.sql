@@ -2884,35 +2884,98 @@ $$;
 
 COMMENT ON FUNCTION daybook.retry_jobs(job_ids text[], states text[], mode text, delay_seconds double precision) IS 'retry_job for many: those in one of the states that no other transaction has locked, and whose queue there is';
 
--- Name: return_unknown_documents(text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: return_failed_batch(text, text, timestamp with time zone, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.return_unknown_documents(org_id text) RETURNS integer
+CREATE FUNCTION daybook.return_failed_batch(org_id text, code text, INOUT up_to timestamp with time zone, batch integer, OUT returned integer) RETURNS record
     LANGUAGE plpgsql
     AS $$
-#variable_conflict use_column
+#variable_conflict use_variable
 DECLARE
-    returned integer;
+    ids text[];
 BEGIN
-    WITH failed AS (
-        SELECT q.id FROM daybook.accounting_work_queue q
-         WHERE q.state = 'failed' AND q.last_error_code = 'DOCUMENT_UNKNOWN'
-           AND (q.org_id = return_unknown_documents.org_id
-                OR return_unknown_documents.org_id IS NULL
-                   AND NOT EXISTS (SELECT 1 FROM daybook.organizations o WHERE o.id = q.org_id AND o.source IS NOT NULL))
-         ORDER BY q.org_id, q.document_id
-           FOR NO KEY UPDATE SKIP LOCKED
-    )
+    -- The bounds and the order are those of one index (see ledgerdb.FailedDocuments).
+    SELECT array_agg(f.id), min(f.updated_at) INTO ids, up_to
+      FROM (SELECT q.id, q.updated_at
+              FROM daybook.accounting_work_queue q
+             WHERE q.org_id = org_id AND q.state = 'failed' AND q.last_error_code >= code AND q.last_error_code <= code AND q.updated_at <= up_to
+             ORDER BY q.last_error_code, q.updated_at DESC, q.id
+             LIMIT batch
+               FOR NO KEY UPDATE SKIP LOCKED) f;
     UPDATE daybook.accounting_work_queue q
        SET state = 'pending', ready_at = clock_timestamp(), first_ready_at = clock_timestamp(), run_count = 0, not_ready_count = 0,
            generation = q.generation + 1, finished_at = NULL, updated_at = clock_timestamp()
-      FROM failed
-     WHERE q.id = failed.id;
+     WHERE q.id = ANY (ids);
     GET DIAGNOSTICS returned = ROW_COUNT;
-    -- Also without any: jobs that no worker could lease may be workable now.
-    PERFORM daybook.wake_accounting_queue();
-    RETURN returned;
 END
 $$;
+
+-- Name: return_failed_jobs(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.return_failed_jobs(org_id text, codes text[]) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_variable
+DECLARE
+    room  integer := 1000;
+    total integer := 0;
+    done  record;
+    asked record;
+BEGIN
+    FOR asked IN
+        SELECT q.org_id, q.last_error_code AS code, count(*)::integer AS jobs, max(q.updated_at) AS up_to
+          FROM daybook.accounting_work_queue q
+         WHERE q.org_id = org_id AND q.state = 'failed' AND q.last_error_code = ANY (codes)
+         GROUP BY q.org_id, q.last_error_code
+         UNION ALL
+        SELECT q.org_id, q.last_error_code, count(*), max(q.updated_at)
+          FROM daybook.accounting_work_queue q
+         WHERE org_id IS NULL AND q.state = 'failed' AND q.last_error_code = ANY (codes)
+           AND NOT EXISTS (SELECT FROM daybook.organizations o WHERE o.id = q.org_id AND o.source IS NOT NULL)
+         GROUP BY q.org_id, q.last_error_code
+    LOOP
+        SELECT b.up_to, b.returned INTO done FROM daybook.return_failed_batch(asked.org_id, asked.code, asked.up_to, room) b;
+        IF done.returned < room THEN
+            total := total + done.returned;
+        ELSE
+            INSERT INTO daybook.accounting_returns (org_id, code, up_to) VALUES (asked.org_id, asked.code, coalesce(done.up_to, asked.up_to));
+            total := total + asked.jobs;
+        END IF;
+        room := room - done.returned;
+    END LOOP;
+    IF total > 0 THEN
+        PERFORM daybook.wake_accounting_queue();
+    END IF;
+    RETURN total;
+END
+$$;
+
+-- Name: return_more_jobs(integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.return_more_jobs(batch integer DEFAULT 1000) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    asked daybook.accounting_returns;
+    done  record;
+BEGIN
+    SELECT * INTO asked FROM daybook.accounting_returns r ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    SELECT b.up_to, b.returned INTO done FROM daybook.return_failed_batch(asked.org_id, asked.code, asked.up_to, batch) b;
+    IF done.returned < batch THEN
+        DELETE FROM daybook.accounting_returns r WHERE r.id = asked.id;
+    ELSE
+        UPDATE daybook.accounting_returns r SET up_to = done.up_to WHERE r.id = asked.id;
+    END IF;
+    PERFORM daybook.wake_accounting_queue();
+    RETURN done.returned + 1;
+END
+$$;
+
+-- Name: FUNCTION return_more_jobs(batch integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.return_more_jobs(batch integer) IS 'Makes failed jobs pending again whose cause is gone, where the change that mended it left them to workers. Workers call it';
 
 -- Name: set_default_hooks(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2950,7 +3013,8 @@ BEGIN
     IF changed THEN
         PERFORM daybook.lock_configuration('');
         UPDATE daybook.defaults d SET source = set_default_source.source;
-        returned := daybook.return_unknown_documents(NULL);
+        returned := daybook.return_failed_jobs(NULL, '{DOCUMENT_UNKNOWN}');
+        PERFORM daybook.wake_accounting_queue();
     END IF;
 END
 $$;
@@ -3102,7 +3166,9 @@ BEGIN
         INSERT INTO daybook.organizations (id) VALUES (set_source.org_id) ON CONFLICT (id) DO NOTHING;
         PERFORM daybook.lock_configuration(set_source.org_id);
         UPDATE daybook.organizations o SET source = set_source.source, updated_at = clock_timestamp() WHERE o.id = set_source.org_id;
-        returned := daybook.return_unknown_documents(set_source.org_id);
+        returned := daybook.return_failed_jobs(set_source.org_id, '{DOCUMENT_UNKNOWN}');
+        -- Also without any: jobs that no worker could lease may be workable now.
+        PERFORM daybook.wake_accounting_queue();
     END IF;
 END
 $$;
@@ -4700,6 +4766,34 @@ CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigin
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;
 
+-- Name: accounting_returns; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.accounting_returns (
+    id bigint NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    code text NOT NULL,
+    up_to timestamp with time zone NOT NULL
+);
+
+-- Name: TABLE accounting_returns; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.accounting_returns IS 'Failed jobs that workers make pending again, because the cause of their error is gone';
+
+-- Name: COLUMN accounting_returns.up_to; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_returns.up_to IS 'When the last of them failed: they are returned in the order of that, the last ones first';
+
+-- Name: accounting_returns_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+ALTER TABLE daybook.accounting_returns ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME daybook.accounting_returns_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 -- Name: accounts; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounts (
@@ -6171,6 +6265,11 @@ ALTER TABLE queues.task ALTER COLUMN task_id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+-- Name: accounting_returns accounting_returns_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.accounting_returns
+    ADD CONSTRAINT accounting_returns_pkey PRIMARY KEY (id);
 
 -- Name: accounting_work_queue accounting_work_queue_org_id_document_id_key; Type: CONSTRAINT; Schema: daybook; Owner: -
 

@@ -23,11 +23,11 @@ type reclaims struct {
 	lost atomic.Int64
 }
 
-// StartReclaiming makes the engine look for leases that are not renewed, and release jobs that wait for nothing any more. A fetch and a turn begin that as well; it ends with Close.
+// StartReclaiming makes the engine look for leases that are not renewed, and release jobs that wait for nothing any more, or for whose error there is no cause any more. A fetch and a turn begin that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
 		e.reclaims.running.Go(e.reclaim)
-		if e.kind.Name() == store.Jobs.Name { // jobs of other kinds wait for nothing
+		if name := e.kind.Name(); name == store.Jobs.Name || name == store.Accounting.Name { // jobs of other kinds wait for nothing
 			e.reclaims.running.Go(e.checkWaits)
 		}
 	})

@@ -393,7 +393,7 @@ var harmless = map[string]string{
 	"daybook.impacts": "the ledger", "daybook.entries": "the ledger", "daybook.confirmations": "the ledger", "daybook.posted_elsewhere": "accounts and amounts",
 	"daybook.archives": "files and counts", "daybook.erasures": "the proof",
 	"daybook.bulk_operations": "ids and counts", "daybook.bulk_batches": "ids of jobs", "daybook.job_waits": "ids of jobs",
-	"daybook.job_sequences": "keys of open jobs: go with them", "daybook.job_wait_checks": "go when a worker has read them",
+	"daybook.job_sequences": "keys of open jobs: go with them", "daybook.job_wait_checks": "go when a worker has read them", "daybook.accounting_returns": "go when a worker has read them",
 	"daybook.job_types": "names of types", "daybook.job_workers": "names of workers", "daybook.gauges": "figures", "daybook.history": "figures", "daybook.depths": "figures",
 	"daybook.queues": "names of queues", "daybook.fleets": "names of fleets", "daybook.queue_rates": "figures", "daybook.job_callbacks": "goes with its job", "daybook.job_workflows": "ids of jobs, until their workflows have ended",
 	"daybook.schema_migrations": "the schema", "daybook.schema_texts": "the schema",

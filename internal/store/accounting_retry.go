@@ -57,26 +57,9 @@ func Now(ctx context.Context, q Querier) (time.Time, error) {
 	return value[time.Time](ctx, q, "read the clock", `SELECT clock_timestamp()`)
 }
 
-// ReturnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset. A row that
-// another transaction is changing is left to it: it is not failed any more.
-func ReturnFailed(ctx context.Context, tx pgx.Tx, org string, codes ...models.ErrorCode) (int, error) {
-	const stmt = `
-WITH failed AS (
-    SELECT id FROM daybook.accounting_work_queue
-     WHERE state = 'failed' AND org_id = $1 AND last_error_code = ANY ($2)
-     ORDER BY org_id, document_id
-       FOR NO KEY UPDATE SKIP LOCKED
-), returned AS (
-    UPDATE daybook.accounting_work_queue q
-       SET state = 'pending', ready_at = clock_timestamp(), first_ready_at = clock_timestamp(), run_count = 0, not_ready_count = 0,
-           generation = q.generation + 1, finished_at = NULL, updated_at = clock_timestamp()
-      FROM failed
-     WHERE q.id = failed.id
-    RETURNING 1
-)
-SELECT count(*), CASE WHEN count(*) > 0 THEN daybook.wake_accounting_queue()::text END FROM returned`
-	var n int
-	var woken *string
-	err := tx.QueryRow(ctx, stmt, org, Texts(codes)).Scan(&n, &woken)
+// ReturnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset, and returns how many: 1,000 at once, the others
+// by way of CheckWaits. A row that another transaction is changing is left to it: it is not failed any more.
+func ReturnFailed(ctx context.Context, tx pgx.Tx, org string, codes ...models.ErrorCode) (n int, err error) {
+	err = tx.QueryRow(ctx, `SELECT daybook.return_failed_jobs($1, $2)`, org, Texts(codes)).Scan(&n)
 	return n, Wrap("return failed jobs", err)
 }

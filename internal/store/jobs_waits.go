@@ -25,18 +25,20 @@ func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, er
 	return Collect(ctx, q, pgx.RowToStructByPos[AwaitedJob], stmt, jobID)
 }
 
-// CheckWaits decides a bounded part of what is on record about jobs that wait for their turn, for other jobs or for a callback. A kind whose jobs wait
-// for nothing has nothing on record.
+// CheckWaits decides a bounded part of what is on record about background jobs that wait for their turn, for other jobs or for a callback, and about failed
+// accounting jobs that are to be pending again (ReturnFailed). Other kinds have nothing on record.
 //
 // A busy worker calls it every 50 ms, because a busy queue is not notified. So it first asks, in one round trip and without a transaction block, whether
 // there is anything; by the primary key, because the table may have many dead rows.
 func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
-	const (
-		probe = `SELECT id FROM daybook.job_wait_checks ORDER BY id LIMIT 1`
-		stmt  = `SELECT decided, again FROM daybook.check_waits()`
-	)
 	var c CheckedWaits
-	if s.kind.Name != Jobs.Name {
+	var probe, stmt string
+	switch s.kind.Name {
+	case Jobs.Name:
+		probe, stmt = `SELECT id FROM daybook.job_wait_checks ORDER BY id LIMIT 1`, `SELECT decided, again FROM daybook.check_waits()`
+	case Accounting.Name:
+		probe, stmt = `SELECT id FROM daybook.accounting_returns ORDER BY id LIMIT 1`, `SELECT daybook.return_more_jobs(), 0`
+	default:
 		return c, nil
 	}
 	var first int64

@@ -124,6 +124,40 @@ func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
 	assert.Equal(t, before+1, b.config().ConfigVersion)
 }
 
+// However many jobs have failed for the rules, an activation holds few of them, and the configuration for a moment: workers return the others.
+func TestManyFailedJobsReturnInBatches(t *testing.T) {
+	t.Parallel()
+	const jobs, atOnce = 2500, 1000
+	b := setup(t)
+	b.apply("one")
+	b.storeRules("two")
+	b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, run_count, finished_at, last_error, last_error_code)
+SELECT $1, g::text, 1, 'failed', 1, now(), 'no rule', CASE WHEN g % 2 = 0 THEN 'NO_MATCHING_RULE' ELSE 'UNKNOWN_ACCOUNT' END FROM generate_series(1, $2) g`, org, jobs)
+	b.fail(models.CodeUnbalanced)
+	count := func(state models.JobState) int {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = $1 AND run_count = CASE $1 WHEN 'pending' THEN 0 ELSE 1 END`, string(state))
+	}
+	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: jobs}, b.activate(2))
+	assert.Equal(t, atOnce, count(models.JobPending), "at once")
+	// One that fails anew is none of those that failed before.
+	b.exec(`
+UPDATE daybook.accounting_work_queue SET state = 'failed', run_count = 1, finished_at = clock_timestamp(), updated_at = clock_timestamp()
+ WHERE id = (SELECT id FROM daybook.accounting_work_queue WHERE state = 'pending' LIMIT 1)`)
+	for pending := atOnce - 1; ; {
+		checked, err := b.store.CheckWaits(t.Context())
+		require.NoError(t, err)
+		now := count(models.JobPending)
+		assert.LessOrEqual(t, now-pending, atOnce, "in a transaction")
+		if pending = now; checked.Decided == 0 {
+			break
+		}
+	}
+	assert.Equal(t, jobs-1, count(models.JobPending))
+	assert.Equal(t, 2, count(models.JobFailed))
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_returns`))
+}
+
 func TestActivationRefuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -56,6 +56,8 @@ GRANT INSERT (
 GRANT INSERT ON daybook.job_links TO daybook_domain;
 -- What its jobs wait for; who cancels a job releases what waits for it.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_callbacks TO daybook_domain, daybook_worker;
+-- A change that mends the cause of errors puts on record which failed jobs workers are to make pending again.
+GRANT INSERT, UPDATE, DELETE ON daybook.accounting_returns TO daybook_domain, daybook_worker;
 -- A worker keeps the record of open workflows, and cancels those whose jobs have ended.
 GRANT INSERT, UPDATE, DELETE ON daybook.job_workflows TO daybook_worker;
 -- It makes the named queues that it enqueues in. A worker makes the record of its fleet, and counts what begins of a queue with a rate.
