@@ -338,12 +338,11 @@ func (s *server) getTrialBalance(ctx context.Context, in *trialBalanceInput) (*t
 	if f.OrgID, err = s.organization(ctx, in.OrgID); err != nil {
 		return nil, err
 	}
-	balances, err := ledgerdb.Balances(ctx, s.pool, f)
+	trial, err := ledgerdb.ReadTrial(ctx, s.pool, f)
 	if err != nil {
 		return nil, err
 	}
 	out := &trialBalanceOutput{}
-	trial := ledgerdb.AddUp(balances)
 	out.Body.OrgID, out.Body.Balanced = f.OrgID, trial.Balanced
 	out.Body.Accounts, out.Body.Totals = convert(trial.Accounts, accountBalance), convert(trial.Totals, accountBalance)
 	return out, nil

@@ -20,10 +20,13 @@ type Beginner interface {
 // stricter isolation level a statement would read what was true when its transaction began, and not what the locks that it
 // has taken since protect: a period that was closed meanwhile would still be open. The time limits are the worker's own.
 //
+// A reader's statements are for one organization or for all, and are planned for what they are asked: the plan for any would read all of a table
+// for an organization with a few rows of it.
+//
 // These texts have no parameters, so each is sent in one round trip.
 const (
 	beginOwn    = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`
-	beginReport = `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`
+	beginReport = `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL plan_cache_mode = force_custom_plan`
 )
 
 // limitShort gives a transaction of the worker's queues its time limits; the argument is that of locks, in milliseconds. It is sent with

@@ -29,7 +29,7 @@ type Filter struct {
 }
 
 // List lists actions, the newest first.
-func List(ctx context.Context, q store.Querier, f Filter) ([]Action, error) {
+func List(ctx context.Context, db store.Beginner, f Filter) (list []Action, err error) {
 	const stmt = `
 SELECT id, at, via, action, token_id, actor, db_role, org_id, subject, details, outcome, code
   FROM daybook.actions
@@ -38,9 +38,12 @@ SELECT id, at, via, action, token_id, actor, db_role, org_id, subject, details, 
    AND (@since::timestamptz IS NULL OR at >= @since) AND (@until::timestamptz IS NULL OR at < @until) AND (@before::bigint = 0 OR id < @before::bigint)
  ORDER BY id DESC
  LIMIT @limit`
-	list, err := store.Collect(ctx, q, pgx.RowToStructByPos[Action], stmt, store.Args{
-		"org": f.OrgID, "via": string(f.Via), "action": f.Action, "actor": f.Actor, "token": f.TokenID, "subject": f.Subject, "outcome": string(f.Outcome),
-		"since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "before": f.Before, "limit": cmp.Or(max(f.Limit, 0), store.DefaultLimit),
+	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
+		list, err = store.Collect(ctx, tx, pgx.RowToStructByPos[Action], stmt, store.Args{
+			"org": f.OrgID, "via": string(f.Via), "action": f.Action, "actor": f.Actor, "token": f.TokenID, "subject": f.Subject, "outcome": string(f.Outcome),
+			"since": store.TimeOrNil(f.Since), "until": store.TimeOrNil(f.Until), "before": f.Before, "limit": cmp.Or(max(f.Limit, 0), store.DefaultLimit),
+		})
+		return err
 	})
 	return list, store.Wrap("list actions", err)
 }

@@ -48,8 +48,20 @@ type SpanBalance struct {
 }
 
 // Balances sums entries by currency and account, in that order, in a span of posting dates. Accounts of the same code of
-// several organizations are added up. An account that was never posted to by the end of the span is left out.
-func Balances(ctx context.Context, q store.Querier, f BalanceFilter) ([]SpanBalance, error) {
+// several organizations are added up; where these give it different names or types, the first in order is returned. An account that was never posted to by the end
+// of the span is left out. Without a first or last day the entries alone are read, whatever became of their impacts.
+func Balances(ctx context.Context, db store.Beginner, f BalanceFilter) (list []SpanBalance, err error) {
+	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
+		list, err = balances(ctx, tx, f)
+		return err
+	})
+	return list, store.Wrap("read balances", err)
+}
+
+func balances(ctx context.Context, tx pgx.Tx, f BalanceFilter) ([]SpanBalance, error) {
+	if f.From.IsZero() && f.To.IsZero() {
+		return sums(ctx, tx, f)
+	}
 	const stmt = `
 WITH sums AS (
     SELECT e.org_id, e.account_code, e.currency,
@@ -68,24 +80,25 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	balances, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (SpanBalance, error) {
-		var b SpanBalance
-		var opening, debit, credit string
-		if err := row.Scan(&b.Account, &b.Name, &b.Type, &b.Currency, &opening, &debit, &credit); err != nil {
-			return b, err
-		}
-		var badOpening, badDebit, badCredit error
-		b.Opening, badOpening = WholeNumber(opening)
-		b.Debit, badDebit = WholeNumber(debit)
-		b.Credit, badCredit = WholeNumber(credit)
-		if err := errors.Join(badOpening, badDebit, badCredit); err != nil {
-			return b, err
-		}
-		b.Closing = new(big.Int).Add(b.Opening, b.Debit)
-		b.Closing.Sub(b.Closing, b.Credit)
-		return b, nil
-	}, stmt, f.args(store.Args{}))
-	return balances, store.Wrap("read balances", err)
+	return store.Collect(ctx, tx, scanBalance, stmt, f.args(store.Args{}))
+}
+
+func scanBalance(row pgx.CollectableRow) (SpanBalance, error) {
+	var b SpanBalance
+	var opening, debit, credit string
+	if err := row.Scan(&b.Account, &b.Name, &b.Type, &b.Currency, &opening, &debit, &credit); err != nil {
+		return b, err
+	}
+	var badOpening, badDebit, badCredit error
+	b.Opening, badOpening = WholeNumber(opening)
+	b.Debit, badDebit = WholeNumber(debit)
+	b.Credit, badCredit = WholeNumber(credit)
+	if err := errors.Join(badOpening, badDebit, badCredit); err != nil {
+		return b, err
+	}
+	b.Closing = new(big.Int).Add(b.Opening, b.Debit)
+	b.Closing.Sub(b.Closing, b.Credit)
+	return b, nil
 }
 
 // LedgerLine is an entry to an account, and the account's balance after it.
@@ -136,7 +149,7 @@ func ReadAccountLedgerAfter(ctx context.Context, pool *pgxpool.Pool, f BalanceFi
 	running := map[string]*big.Int{}
 	err := store.ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
 		var err error
-		if l.Balances, err = Balances(ctx, tx, f); err != nil {
+		if l.Balances, err = balances(ctx, tx, f); err != nil {
 			return err
 		}
 		for _, b := range l.Balances {
@@ -195,10 +208,10 @@ SELECT e.impact_id, e.line_no, e.side, e.amount_minor, e.currency, e.rule_line_i
        i.job_id, i.attempt, i.workflow_run_id
   FROM daybook.entries e
   JOIN daybook.impacts i ON i.id = e.impact_id
- WHERE e.org_id = @org AND e.account_code = @account AND (@currency = '' OR e.currency = @currency)
-   AND (i.posting_date < @from) IS NOT TRUE AND (i.posting_date > @to) IS NOT TRUE
-   AND (@day::date IS NULL OR (i.posting_date, e.impact_id, e.line_no) > (@day::date, @impact, @line))
- ORDER BY i.posting_date, e.impact_id, e.line_no
+ WHERE e.org_id = @org AND i.org_id = @org AND e.account_code = @account AND (@currency = '' OR e.currency = @currency)
+   AND (@from::date IS NULL OR i.posting_date >= @from) AND (@to::date IS NULL OR i.posting_date <= @to)
+   AND (@day::date IS NULL OR i.posting_date >= @day AND (i.posting_date, i.id, e.line_no) > (@day::date, @impact, @line))
+ ORDER BY i.posting_date, i.id, e.line_no
  LIMIT @most`
 	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (LedgerLine, error) {
 		var l LedgerLine

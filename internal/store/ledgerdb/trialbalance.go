@@ -2,8 +2,9 @@ package ledgerdb
 
 import (
 	"context"
-	"errors"
 	"math/big"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -26,38 +27,23 @@ SELECT i.org_id, count(*)
 	return counts, store.Wrap("count impacts", err)
 }
 
-// sums adds up all entries by currency and account, in that order: of one organization or, with the empty id, of all together; in one currency or, with the
-// empty code, in each. Where organizations give an account different names or types, the first in order is returned. Opening balances are 0.
-func sums(ctx context.Context, q store.Querier, org, currency string) ([]SpanBalance, error) {
+// sums is balances of all entries, whatever became of their impacts.
+func sums(ctx context.Context, tx pgx.Tx, f BalanceFilter) ([]SpanBalance, error) {
 	const stmt = `
 WITH sums AS (
     SELECT org_id, account_code, currency,
            coalesce(sum(amount_minor) FILTER (WHERE side = 'debit'), 0) AS debit,
            coalesce(sum(amount_minor) FILTER (WHERE side = 'credit'), 0) AS credit
       FROM daybook.entries
-     WHERE ($1 = '' OR org_id = $1) AND ($2 = '' OR currency = $2)
+     WHERE (@org = '' OR org_id = @org) AND (@account = '' OR account_code = @account) AND (@currency = '' OR currency = @currency)
      GROUP BY org_id, account_code, currency
 )
-SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''), s.currency, sum(s.debit)::text, sum(s.credit)::text
+SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''), s.currency, '0', sum(s.debit)::text, sum(s.credit)::text
   FROM sums s
   LEFT JOIN daybook.accounts a ON a.org_id = s.org_id AND a.code = s.account_code
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
-	var balances []SpanBalance
-	var b SpanBalance
-	var debit, credit string
-	err := store.Each(ctx, q, []any{&b.Account, &b.Name, &b.Type, &b.Currency, &debit, &credit}, func() error {
-		var badDebit, badCredit error
-		b.Debit, badDebit = WholeNumber(debit)
-		b.Credit, badCredit = WholeNumber(credit)
-		if err := errors.Join(badDebit, badCredit); err != nil {
-			return err
-		}
-		b.Opening, b.Closing = new(big.Int), new(big.Int).Sub(b.Debit, b.Credit)
-		balances = append(balances, b)
-		return nil
-	}, stmt, org, currency)
-	return balances, store.Wrap("read the trial balance", err)
+	return store.Collect(ctx, tx, scanBalance, stmt, f.args(store.Args{}))
 }
 
 // Trial is a trial balance: what was posted, by currency and account, and the totals of each currency.
@@ -68,13 +54,9 @@ type Trial struct {
 	Balanced bool
 }
 
-// ReadTrial sums the entries of f. Without a first or last day it takes the entries alone, whatever became of their impacts.
-func ReadTrial(ctx context.Context, q store.Querier, f BalanceFilter) (Trial, error) {
-	if !f.From.IsZero() || !f.To.IsZero() {
-		balances, err := Balances(ctx, q, f)
-		return AddUp(balances), err
-	}
-	balances, err := sums(ctx, q, f.OrgID, f.Currency)
+// ReadTrial is the trial balance of what Balances sums.
+func ReadTrial(ctx context.Context, db store.Beginner, f BalanceFilter) (Trial, error) {
+	balances, err := Balances(ctx, db, f)
 	return AddUp(balances), err
 }
 
