@@ -143,6 +143,9 @@ func (p *probe) stall(ctx context.Context, tx pgx.Tx, kind string) error {
 	for i := range p.findings {
 		if f := &p.findings[i]; overdue(*f) {
 			f.Severity, f.stalled = Critical, true
+			if f.summed {
+				continue
+			}
 			f.Says = strings.TrimSuffix(f.Says, ".") + fmt.Sprintf("; no %s was completed in the last minute, and no worker holds one.", jobWords(*f)[0])
 			f.Todo = "Look at the worker's log: what does it wait for? Also at " + showCommand(*f) + ": another transaction may hold the row."
 		}

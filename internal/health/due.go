@@ -3,7 +3,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,8 +16,8 @@ const (
 	warnAfter = time.Minute
 	// criticalAfter is after what time it is critical.
 	criticalAfter = 10 * time.Minute
-	// orgsNamed is how many organizations have a finding of their own; what there is beyond is summed up in one.
-	orgsNamed = 10
+	// named is how many organizations, types or queues have a finding of their own; what there is beyond is summed up in one.
+	named = 10
 )
 
 // due looks at what is due in a kind and what holds it back.
@@ -61,7 +60,6 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 			}
 		}
 	}
-	found = sumUp(found, OrganizationPaused, CapReached)
 	for i := range found {
 		found[i].AtLeast = total >= diagnosis.Most
 	}
@@ -74,36 +72,50 @@ func (p *probe) due(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, err
 	return found, err
 }
 
-// sumUp leaves the first findings of each code, and makes one of all that are beyond orgsNamed: there may be a hundred thousand organizations.
-func sumUp(found []Finding, codes ...Code) []Finding {
-	for _, code := range codes {
-		named := 0
-		var rest Finding
-		organizations := 0
-		found = slices.DeleteFunc(found, func(f Finding) bool {
-			if f.Code != code || f.OrgID == "" {
-				return false
-			}
-			if named++; named <= orgsNamed {
-				return false
-			}
-			if organizations++; organizations == 1 {
-				rest = f
-				return true
-			}
-			rest.Count += f.Count
-			return true
-		})
-		if organizations > 1 {
-			rest.OrgID, rest.Since = "", nil
-			rest.Says = fmt.Sprintf("%s more organizations are so: %s.", grouped(int64(organizations)), waiting(rest))
-			rest.Todo = "List them all: `daybook organizations list`."
-		}
-		if organizations > 0 {
-			found = append(found, rest)
+// sumUp leaves the first findings of each code, kind and sort of subject, and makes one of all that are beyond named: there may be a hundred thousand organizations, and thousands of
+// types and queues.
+func sumUp(found []Finding) []Finding {
+	type sort struct {
+		code     Code
+		kind, of string
+	}
+	seen, rest := map[sort]int64{}, map[sort]*Finding{}
+	kept := found[:0]
+	for _, f := range found {
+		s := sort{f.Code, f.Kind, f.subjects()}
+		switch seen[s]++; {
+		case s.of == "" || seen[s] <= named:
+			kept = append(kept, f)
+		case rest[s] == nil:
+			rest[s] = &f
+		default:
+			rest[s].Count += f.Count
 		}
 	}
-	return found
+	for s, f := range rest {
+		if n := seen[s] - named; n > 1 {
+			f.OrgID, f.Type, f.Queue, f.ErrorCode, f.Since, f.summed = "", "", "", "", nil, true
+			f.Says = fmt.Sprintf("%s more %s are so: %s.", grouped(n), s.of, plural(f.Count, jobWords(*f)[0], jobWords(*f)[1]))
+			f.Todo = "List them all: `" + map[string]string{"organizations": "daybook organizations list", "queues": "daybook queues list", "types": "daybook " + s.kind + " list"}[s.of] + "`."
+		}
+		kept = append(kept, *f)
+	}
+	return kept
+}
+
+// subjects is what there may be many of that have a finding as this one; empty: there is one, or few.
+func (f Finding) subjects() string {
+	switch {
+	case f.Code == SequenceHeld: // is bounded where it is read
+		return ""
+	case f.Queue != "":
+		return "queues"
+	case f.OrgID != "":
+		return "organizations"
+	case f.Type != "":
+		return "types"
+	}
+	return ""
 }
 
 func (p *probe) pausedFinding(f Finding, g diagnosis.Due, waits time.Duration) Finding {

@@ -98,6 +98,8 @@ type Finding struct {
 	// Runbook is the anchor of the finding's section of docs/runbook.md and docs/doctor.md.
 	Runbook string `json:"runbook"`
 
+	// summed: it stands for all that are beyond those with a finding of their own.
+	summed bool
 	// stalled: jobs that are due are not worked because of it, whatever its code and severity.
 	stalled bool
 }
@@ -113,11 +115,18 @@ func (f Finding) stops() bool {
 	}
 }
 
-// sortFindings puts the worst first; of those that are as bad, what explains the others first, then the most.
+// sortFindings puts the worst first; of those that are as bad, what explains the others first, then the most; what sums others up is behind them.
 func sortFindings(all []Finding) {
 	codes := Codes()
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(slices.Index(codes, a.Code), slices.Index(codes, b.Code)),
-			cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.OrgID, b.OrgID))
+			last(a.summed)-last(b.summed), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Type, b.Type), cmp.Compare(a.OrgID, b.OrgID))
 	})
+}
+
+func last(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -126,6 +126,7 @@ type probe struct {
 func (p *probe) check(name string, f func() ([]Finding, error)) {
 	began := time.Now()
 	found, err := f()
+	found = sumUp(found)
 	c := Checked{Name: name, Findings: len(found), TookMS: time.Since(began).Milliseconds(), Note: p.note}
 	p.note = ""
 	if err != nil {

@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -170,9 +171,31 @@ func TestManyPausedOrganizations(t *testing.T) {
 INSERT INTO daybook.jobs (org_id, type, payload) SELECT 'o' || n, 'mail', '{}' FROM generate_series(1, 30) n`)
 	all := of(b.check(), health.OrganizationPaused)
 	if assert.Len(t, all, 11) {
-		assert.EqualValues(t, 20, all[0].Count)
-		assert.Contains(t, all[0].Says, "20 more organizations")
+		assert.EqualValues(t, 20, all[10].Count)
+		assert.Contains(t, all[10].Says, "20 more organizations")
 	}
+}
+
+// So are many types and named queues.
+func TestManyTypesAndQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`INSERT INTO daybook.queues (name, paused_at) SELECT 'q' || n, now() FROM generate_series(1, 30) n;
+INSERT INTO daybook.jobs (org_id, type, payload, queue, ready_at) SELECT 'o', 't' || n, '{}', CASE WHEN n > 30 THEN 'q' || n - 30 END, now() - interval '1 hour' FROM generate_series(1, 60) n;
+INSERT INTO daybook.jobs (org_id, type, payload, state, finished_at, last_error, last_error_code) SELECT 'o', 't' || n % 30, '{}', 'failed', now(), 'e', 'TIMEOUT' FROM generate_series(0, 59) n;
+SELECT queues.enqueue('t' || n, '{}', now() - interval '2 minutes') FROM generate_series(1, 30) n`)
+	r := b.check()
+	for code, says := range map[health.Code]string{
+		health.OldestDue: "20 more types are so: 20 jobs.", health.QueuePaused: "20 more queues are so: 20 jobs.", health.FailedJobs: "20 more types are so: 40 jobs.",
+	} {
+		all := slices.DeleteFunc(of(r, code), func(f health.Finding) bool { return f.Kind != "jobs" })
+		if assert.Len(t, all, 11, code) {
+			assert.Equal(t, says, all[10].Says, code)
+			assert.Empty(t, all[10].Type+all[10].Queue, code)
+		}
+	}
+	assert.Len(t, of(r, health.OldestDue), 22, "of jobs and of tasks")
+	assert.Contains(t, r.Summary, "the oldest job of type t")
 }
 
 // The owner of a type is on each of its findings.

@@ -45,7 +45,7 @@ func (p *probe) queueFinding(f Finding, g diagnosis.Due, waits time.Duration) Fi
 
 // heldSequences looks for sequences whose turn a dead letter has.
 func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
-	held, err := diagnosis.HeldSequences(ctx, tx, p.OrgID, orgsNamed)
+	held, err := diagnosis.HeldSequences(ctx, tx, p.OrgID, named)
 	if err != nil {
 		return nil, err
 	}
