@@ -1,7 +1,8 @@
 -- Chapter 23: jobs that wait: for their turn in a sequence, for the end of other jobs, and for a callback.
 --
 -- A job that waits for its turn or for other jobs is pending with a ready_at of 9999-12-31, and first_ready_at says when it is to be due; so
--- picks do not see it. When nothing is left to wait for, it is released: it is due then, or at its time.
+-- picks do not see it. When nothing is left to wait for, it is released: it is due then, or at its time. Statements that name such jobs by their ids ask for the
+-- state as text: otherwise they could use the index of due jobs, which has all that wait at one time, and statistics that are older than these jobs expect few of them there.
 --
 -- No statement here waits for a row lock (SKIP LOCKED), and enqueuing locks nothing but what it inserts. What cannot be decided because a row is
 -- locked is put on record (job_wait_checks), and a worker decides it a moment later. So waiting takes part in no deadlock, and an application's
@@ -27,7 +28,8 @@ CREATE TABLE daybook.job_waits (
 );
 COMMENT ON COLUMN daybook.job_waits.awaits IS 'The id of the other job. Unless any_end is set, the row goes when that job is completed, or has failed this one';
 COMMENT ON COLUMN daybook.job_waits.any_end IS 'The job goes on however the other one ends, also as a dead letter; ended_as then says how';
--- What waits for a job, when it ends.
+-- What waits for a job, when it ends. Statements that look for what one job waits for say num_nulls(ended_as) = 1 in place of IS NULL: they could use this index, which they would read
+-- to its end, and while the table is small it costs no more to the planner than the primary key.
 CREATE INDEX job_waits_awaits ON daybook.job_waits (awaits, job_id) WHERE ended_as IS NULL;
 
 -- Whose turn it is in a sequence; a sequence without open jobs has no row.
@@ -74,20 +76,22 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     LANGUAGE sql STABLE
 AS $$
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
-           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND w.ended_as IS NULL))
+           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
 -- Whether a job that is tried again has to wait, as if it were enqueued: it has not the turn, or others that it waits for are not completed.
 CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
     LANGUAGE sql STABLE
 AS $$
-    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1 AND w.ended_as IS NULL)
+    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1 AND num_nulls(w.ended_as) = 1)
            OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
 $$;
 
 -- Makes jobs wait that the caller has just inserted as waiting. ids are in the order of the sequences; afters are arrays of ids.
 CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[]) RETURNS void
     LANGUAGE plpgsql
+    -- Rows are found by their keys, also when the planner takes a table for a small one, as in the session or transaction that fills it.
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     missing record;
@@ -119,7 +123,7 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND w.ended_as IS NULL);
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1);
 END
 $$;
 
@@ -130,9 +134,9 @@ AS $$
     INSERT INTO daybook.job_wait_checks (org_id, sequence, job_id)
     SELECT CASE WHEN j.sequence IS NOT NULL THEN j.org_id END, j.sequence, CASE WHEN j.sequence IS NULL THEN j.id END
       FROM daybook.jobs j
-     WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+     WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state::text = 'pending'
     UNION
-    SELECT NULL, NULL, j.id FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+    SELECT NULL, NULL, j.id FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state::text = 'pending'
 $$;
 
 -- Releases those of the jobs that wait for nothing any more, whose rows the caller has locked.
@@ -146,7 +150,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = greatest(j.first_ready_at, clock_timestamp()), first_ready_at = greatest(j.first_ready_at, clock_timestamp()),
                updated_at = clock_timestamp()
-         WHERE j.id = ANY (ids) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND NOT daybook.must_wait(j.id, j.org_id, j.sequence)
+         WHERE j.id = ANY (ids) AND j.state::text = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND NOT daybook.must_wait(j.id, j.org_id, j.sequence)
         RETURNING j.ready_at
     )
     SELECT min(r.ready_at) INTO due FROM released r;
@@ -188,7 +192,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
                last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
-         WHERE j.id = ANY (told) AND (go_on IS NULL OR j.id <> ALL (go_on)) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
+         WHERE j.id = ANY (told) AND (go_on IS NULL OR j.id <> ALL (go_on)) AND j.state::text = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
     END IF;
     RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended AND w.ended_as IS NULL AND daybook.ends_wait(w.any_end, ended_as));
 END
@@ -292,6 +296,7 @@ $$;
 -- Decides up to batch things that are on record. Returns how many were decided, and how many are to be tried again. Workers call it.
 CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integer, OUT again integer)
     LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     asked record;

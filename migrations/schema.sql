@@ -820,6 +820,11 @@ $$;
 
 CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integer, OUT again integer) RETURNS record
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 DECLARE
     asked record;
@@ -1786,6 +1791,10 @@ $$;
 
 CREATE FUNCTION daybook.hold_jobs(ids text[], orgs text[], sequences text[], afters jsonb[], any_ends boolean[]) RETURNS void
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 DECLARE
     missing record;
@@ -1817,7 +1826,7 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND w.ended_as IS NULL);
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1);
 END
 $$;
 
@@ -1983,7 +1992,7 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     LANGUAGE sql STABLE
     AS $$
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
-           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND w.ended_as IS NULL))
+           AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
 -- Name: job_ids(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2349,7 +2358,7 @@ $$;
 CREATE FUNCTION daybook.must_wait(job_id text, org_id text, sequence text) RETURNS boolean
     LANGUAGE sql STABLE
     AS $_$
-    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1 AND w.ended_as IS NULL)
+    SELECT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = $1 AND num_nulls(w.ended_as) = 1)
            OR $3 IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s WHERE s.org_id = $2 AND s.key = $3 AND s.holder = $1)
 $_$;
 
@@ -2434,9 +2443,9 @@ CREATE FUNCTION daybook.note_waiting(ids text[]) RETURNS void
     INSERT INTO daybook.job_wait_checks (org_id, sequence, job_id)
     SELECT CASE WHEN j.sequence IS NOT NULL THEN j.org_id END, j.sequence, CASE WHEN j.sequence IS NULL THEN j.id END
       FROM daybook.jobs j
-     WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+     WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state::text = 'pending'
     UNION
-    SELECT NULL, NULL, j.id FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state = 'pending'
+    SELECT NULL, NULL, j.id FROM daybook.jobs j WHERE j.id = ANY (ids) AND j.ready_at = '9999-12-31 00:00:00+00' AND j.state::text = 'pending'
 $$;
 
 -- Name: notification_stats(text, text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2589,7 +2598,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET ready_at = greatest(j.first_ready_at, clock_timestamp()), first_ready_at = greatest(j.first_ready_at, clock_timestamp()),
                updated_at = clock_timestamp()
-         WHERE j.id = ANY (ids) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND NOT daybook.must_wait(j.id, j.org_id, j.sequence)
+         WHERE j.id = ANY (ids) AND j.state::text = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND NOT daybook.must_wait(j.id, j.org_id, j.sequence)
         RETURNING j.ready_at
     )
     SELECT min(r.ready_at) INTO due FROM released r;
@@ -3230,7 +3239,7 @@ BEGIN
         UPDATE daybook.jobs j
            SET state = 'failed', ready_at = j.first_ready_at, finished_at = clock_timestamp(), updated_at = clock_timestamp(), last_error_code = 'AWAITED_CANCELLED',
                last_error = format('the job %s, for which it waited, was %s: retry this one to work it without that, or cancel it', ended, ended_as)
-         WHERE j.id = ANY (told) AND (go_on IS NULL OR j.id <> ALL (go_on)) AND j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
+         WHERE j.id = ANY (told) AND (go_on IS NULL OR j.id <> ALL (go_on)) AND j.state::text = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00';
     END IF;
     RETURN NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.awaits = ended AND w.ended_as IS NULL AND daybook.ends_wait(w.any_end, ended_as));
 END

@@ -52,7 +52,7 @@ func whereWaits(q *gorm.DB, what string) *gorm.DB {
 		return q.Where(held + ` AND sequence IS NOT NULL AND NOT EXISTS (SELECT FROM daybook.job_sequences s
                                 WHERE s.org_id = jobs.org_id AND s.key = jobs.sequence AND s.holder = jobs.id)`)
 	case WaitsForJobs:
-		return q.Where(held + " AND EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = jobs.id AND w.ended_as IS NULL)")
+		return q.Where(held + " AND EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = jobs.id AND num_nulls(w.ended_as) = 1)")
 	case WaitsForCallback:
 		return q.Where("state = 'pending' AND last_error_code = ?", models.CodeAwaitingCallback)
 	}
@@ -69,7 +69,7 @@ SELECT 'turn' AS what, s.holder AS id, coalesce(h.state::text, '') AS state, NUL
  WHERE s.org_id = @org AND s.key = @sequence AND s.holder <> @id
 UNION ALL
 SELECT 'job', w.awaits, coalesce(a.state::text, ''), NULL
-  FROM (SELECT awaits FROM daybook.job_waits WHERE job_id = @id AND ended_as IS NULL ORDER BY awaits LIMIT 100) w
+  FROM (SELECT awaits FROM daybook.job_waits WHERE job_id = @id AND num_nulls(ended_as) = 1 ORDER BY awaits LIMIT 100) w
   LEFT JOIN daybook.jobs a ON a.id = w.awaits
 UNION ALL
 SELECT 'callback', c.name, '', max(c.deadline)
