@@ -132,8 +132,9 @@ func TestJobsThatNoWorkerMayWorkAreNotHandedOn(t *testing.T) {
 		"it is worked": func(b *bundle) {
 			b.exec(`UPDATE daybook.jobs SET state = 'cancelled', finished_at = clock_timestamp()`)
 		},
-		"the other has gone":   func(b *bundle) { b.noted("pinger", time.Hour, ping{}.JobType()) },
-		"it has another fleet": func(b *bundle) { b.exec(`UPDATE daybook.job_workers SET fleet = 1`) },
+		"the other has gone":    func(b *bundle) { b.noted("pinger", time.Hour, ping{}.JobType()) },
+		"the other has stopped": func(b *bundle) { require.NoError(b.t, b.store.NoteJobWorkerStopped(b.t.Context(), "pinger")) },
+		"it has another fleet":  func(b *bundle) { b.exec(`UPDATE daybook.job_workers SET fleet = 1`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -65,8 +65,12 @@ func TestMissingHandlerIsNoticed(t *testing.T) {
 		others func(b *bundle)
 		failed map[string]int
 	}{
-		"no other worker":            {func(*bundle) {}, map[string]int{"greet": 2}},
-		"one that knows it":          {func(b *bundle) { b.noted("other", 0, "greet") }, map[string]int{}},
+		"no other worker":   {func(*bundle) {}, map[string]int{"greet": 2}},
+		"one that knows it": {func(b *bundle) { b.noted("other", 0, "greet") }, map[string]int{}},
+		"one that knew it, and has stopped just now": {func(b *bundle) {
+			b.noted("other", 0, "greet")
+			require.NoError(b.t, b.store.NoteJobWorkerStopped(b.t.Context(), "other"))
+		}, map[string]int{}},
 		"one that knew it, and died": {func(b *bundle) { b.noted("other", time.Hour, "greet") }, map[string]int{"greet": 2}},
 		"this one has just started": {func(b *bundle) {
 			b.exec(`UPDATE daybook.job_workers SET first_seen = clock_timestamp()`)

@@ -236,9 +236,11 @@ CREATE TABLE daybook.job_workers (
     fleet      smallint NOT NULL DEFAULT 0,
     types      text[] NOT NULL,
     first_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
-    last_seen  timestamptz NOT NULL DEFAULT clock_timestamp()
+    last_seen  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    stopped_at timestamptz
 );
 COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
+COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
 
 -- Receipts of webhooks. They stay when their job is purged.
 CREATE TABLE daybook.webhook_deliveries (

@@ -5758,12 +5758,17 @@ CREATE TABLE daybook.job_workers (
     fleet smallint DEFAULT 0 NOT NULL,
     types text[] NOT NULL,
     first_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    last_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    stopped_at timestamp with time zone
 );
 
 -- Name: TABLE job_workers; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
+
+-- Name: COLUMN job_workers.stopped_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
 
 -- Name: job_workflows; Type: TABLE; Schema: daybook; Owner: -
 

@@ -85,7 +85,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	s.GuardSchema(verifySchema(o.Pool), o.Log)
 	w := &Worker{pool: o.Pool, log: o.Log, hub: hub.notifying(o.NotifyEvents, o.Pool, o.Log), fatal: make(chan error, 1)}
 	w.engine = engine.NewJobs(s, engine.HandlersOf(o.Registry), engine.Options{PickInterval: o.PickInterval, Events: sink, Tracer: tracing.Engine(), Log: o.Log})
-	id := rand.Text()
+	id, noted := rand.Text(), false
 	w.tend = func(ctx context.Context) error {
 		if err := o.Registry.Started(); err != nil {
 			return err
@@ -95,7 +95,14 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
 		me := store.JobWorker{ID: id, Name: cmp.Or(o.Name, turns.ProcessName()), Types: o.Registry.Names()}
+		noted = true
 		return tendTypes(ctx, s, me, o.Log)
+	}
+	w.stopped = func(ctx context.Context) error {
+		if !noted {
+			return nil
+		}
+		return s.NoteJobWorkerStopped(ctx, id)
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, workflows.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)), o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, func(sdk worker.Worker) {
 		sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})

@@ -52,6 +52,8 @@ type Worker struct {
 	verify func(ctx context.Context) error
 	// tend is called once the schema is complete, before the first job, and every tendEvery after that; nil: it is not called.
 	tend func(ctx context.Context) error
+	// stopped is called when Run ends, after the last call of tend; nil: it is not called.
+	stopped func(ctx context.Context) error
 }
 
 // checkConcurrency refuses what the worker, or Temporal's SDK, cannot work with; 0 is the default.
@@ -142,6 +144,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer end()
+	defer w.signOff(ctx)
 	if err := w.awaitDatabase(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before there was anything to drain
@@ -168,6 +171,21 @@ func (w *Worker) Run(ctx context.Context) error {
 		return nil
 	case err := <-w.fatal:
 		return fmt.Errorf("the worker ended: %w", err)
+	}
+}
+
+// signOffLimit is how long a worker that has stopped tries to say so.
+const signOffLimit = 2 * time.Second
+
+// signOff puts on record that the worker has stopped.
+func (w *Worker) signOff(ctx context.Context) {
+	if w.stopped == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOffLimit)
+	defer cancel()
+	if err := w.stopped(ctx); err != nil {
+		w.log.Warn("the worker has stopped, which could not be put on record: it counts as one that runs for five minutes", "error", err)
 	}
 }
 

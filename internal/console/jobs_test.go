@@ -156,7 +156,7 @@ func TestJobPageSaysWhy(t *testing.T) {
 	s.signIn("", tokens.ScopeRead)
 	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "webhook", Payload: []byte(`{"url": "https://ann:hunter2@example.com", "api_key": "k-1", "order": 7}`), Links: []byte(`[{"kind": "order", "id": "7"}]`)})
 	body := s.see("/console/jobs/" + id)
-	assert.Contains(t, body, "No worker of background jobs was heard of", "a due job says what it waits for")
+	assert.Contains(t, body, "No worker of background jobs runs", "a due job says what it waits for")
 	assert.NotContains(t, body, "hunter2")
 	assert.NotContains(t, body, "k-1")
 	assert.Contains(t, body, "&#34;order&#34;: 7")

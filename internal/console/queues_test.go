@@ -57,7 +57,7 @@ func TestQueuesPage(t *testing.T) {
 	_, err := s.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job('acme', 'mail', '{}', queue => 'bank')`)
 	require.NoError(t, err)
 	_, body = s.get(page)
-	require.Contains(t, body, "no worker of its fleet was heard of")
+	require.Contains(t, body, "no worker of its fleet runs")
 	_, body = s.get("/console/queues?fleet=shop")
 	require.Contains(t, body, `href="/console/queues/bank"`)
 	_, body = s.get("/console/queues?fleet=none")

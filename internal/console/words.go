@@ -151,13 +151,13 @@ func hindered(s *story, h listing.Hindrance, j standing, now time.Time) {
 		s.Mend = &trail{Name: "Organizations", Address: address(j.org, "organizations")}
 	case j.ready.After(now):
 	case j.kind == "jobs" && h.Workers == 0 && h.Fleet != "":
-		s.Todo = "No worker of the fleet " + h.Fleet + ", which works its queue " + j.queue + ", was heard of in the last 5 minutes: start one (`DAYBOOK_FLEET=" + h.Fleet + " daybook worker`), or let another fleet work the queue."
+		s.Todo = "No worker of the fleet " + h.Fleet + ", which works its queue " + j.queue + ", runs: start one (`DAYBOOK_FLEET=" + h.Fleet + " daybook worker`), or let another fleet work the queue."
 		s.Mend = &trail{Name: "Queues", Address: address("", joinPath("queues", j.queue))}
 	case j.kind == "jobs" && h.Workers == 0:
-		s.Todo = "No worker of background jobs was heard of in the last 5 minutes: start one (`daybook worker`), or look why it does not work (`daybook doctor`)."
+		s.Todo = "No worker of background jobs runs: start one (`daybook worker`), or look why it does not work (`daybook doctor`)."
 		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}
 	case j.kind == "jobs" && h.Handlers == 0:
-		s.Todo = "No worker that was heard of in the last 5 minutes has a handler for " + j.jobType + ": start one that registers it."
+		s.Todo = "No worker that runs has a handler for " + j.jobType + ": start one that registers it."
 		s.Mend = &trail{Name: "Workers", Address: address("", "workers")}
 	case now.Sub(j.ready) > time.Minute:
 		s.Todo = "It waits longer than a minute: the workers are busy or away. `daybook doctor` says which."

@@ -26,7 +26,7 @@ func (p *probe) queueFinding(f Finding, g diagnosis.Due, waits time.Duration) Fi
 		if g.Fleet == "" {
 			fleet, start = "the fleet without a name, which works it", "Start one: `daybook worker`, or let another fleet work the queue"
 		}
-		f.Says = fmt.Sprintf("No worker of %s was heard of for five minutes, and queue %s is its: %s, the oldest due for %s.", fleet, f.Queue, waiting(f), Age(waits))
+		f.Says = fmt.Sprintf("No worker of %s runs, and queue %s is its: %s, the oldest due for %s.", fleet, f.Queue, waiting(f), Age(waits))
 		f.Todo = start + ": `daybook queues set " + name + " --fleet NAME`."
 	default:
 		f.Code, f.Severity = CapReached, Info

@@ -34,7 +34,7 @@ type Queue struct {
 	Leased    int        `json:"leased" doc:"Its jobs that are being worked"`
 	Failed    int        `json:"failed" doc:"Its dead letters"`
 	OldestDue *time.Time `json:"oldestDue,omitempty" doc:"Since when the oldest due one is due"`
-	Workers   int        `json:"workers" doc:"The workers of its fleet that were heard of in the last five minutes, by name"`
+	Workers   int        `json:"workers" doc:"The workers of its fleet that were heard of in the last five minutes and have not stopped, by name"`
 }
 
 func queueOf(u *store.NamedQueue) Queue {

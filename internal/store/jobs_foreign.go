@@ -25,7 +25,7 @@ func (s *Store) hasForeign(ctx context.Context) (bool, error) {
 SELECT DISTINCT t.type
   FROM daybook.job_workers w
  CROSS JOIN LATERAL unnest(w.types) AS t (type)
- WHERE w.fleet = @fleet AND w.last_seen > statement_timestamp() - make_interval(secs => @lives) AND w.id <> 'async-operations' AND t.type = ANY (@types)`
+ WHERE w.fleet = @fleet AND w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - make_interval(secs => @lives) AND w.id <> 'async-operations' AND t.type = ANY (@types)`
 	const due = `
 SELECT EXISTS (
        SELECT 1

@@ -11,7 +11,7 @@ import (
 )
 
 // HandlerMissingAfter is for how long no worker that lives may have had a handler for a type before its due jobs become dead
-// letters. A worker lives for so long after it was last heard of.
+// letters. A worker lives for so long after it was last heard of, unless it has stopped.
 const HandlerMissingAfter = 5 * time.Minute
 
 // JobWorker is a worker of background jobs, and the types that it has handlers for.
@@ -29,7 +29,7 @@ WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
 )
 INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, $3, $4)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp()
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp(), stopped_at = NULL
 RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue($4::integer)::text ELSE '' END`
 	types := w.Types
 	if types == nil {
@@ -37,6 +37,13 @@ RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue($4::integer)::text EL
 	}
 	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types, s.kind.fleetID())
 	return Wrap("put the worker on record", err)
+}
+
+// NoteJobWorkerStopped puts on record that a worker has stopped. FailMissing counts it as before, so that a deployment makes no dead letters.
+func (s *Store) NoteJobWorkerStopped(ctx context.Context, id string) error {
+	const stmt = `UPDATE daybook.job_workers SET stopped_at = clock_timestamp() WHERE id = $1 RETURNING id`
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, id)
+	return Wrap("put on record that the worker has stopped", err)
 }
 
 // missingBatch is how many jobs of a partition one transaction makes dead letters of.

@@ -31,7 +31,7 @@ type NamedQueue struct {
 	Leased    int        `json:"leased"`
 	Failed    int        `json:"failed"`
 	OldestDue *time.Time `json:"oldestDue,omitempty"`
-	// Workers counts the workers of its fleet that were heard of in the last five minutes.
+	// Workers counts the workers of its fleet that were heard of in the last five minutes and have not stopped.
 	Workers int `json:"workers"`
 }
 
@@ -89,7 +89,7 @@ func NamedQueues(ctx context.Context, q Querier, p QueuesPage) ([]NamedQueue, er
 SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
        c.pending, c.due, c.leased, c.failed, c.oldest,
        (SELECT count(DISTINCT w.name) FROM daybook.job_workers w
-         WHERE w.fleet = u.fleet AND w.last_seen > statement_timestamp() - interval '5 minutes' AND w.id <> 'async-operations')
+         WHERE w.fleet = u.fleet AND w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes' AND w.id <> 'async-operations')
   FROM (SELECT u.*, f.name AS fleet_name
           FROM daybook.queues u
           JOIN daybook.fleets f ON f.id = u.fleet

@@ -1585,7 +1585,7 @@ export interface components {
             rateSeconds?: number;
             /**
              * Format: int64
-             * @description The workers of its fleet that were heard of in the last five minutes, by name
+             * @description The workers of its fleet that were heard of in the last five minutes and have not stopped, by name
              */
             workers: number;
         } & {

@@ -154,7 +154,7 @@ type HeldQueue struct {
 	Jobs   int64  `json:"jobs"`
 }
 
-// The reasons for which a named queue holds jobs back: it is paused, no worker of its fleet was heard of, or it is at its limit or rate.
+// The reasons for which a named queue holds jobs back: it is paused, no worker of its fleet runs, or it is at its limit or rate.
 const (
 	HeldPaused   = "paused"
 	HeldUnworked = "unworked"

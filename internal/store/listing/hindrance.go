@@ -14,7 +14,7 @@ type Hindrance struct {
 	// MaxInFlight is the organization's cap; nil: it has none. InFlight counts the jobs of the kind that are leased under it.
 	MaxInFlight *int
 	InFlight    int
-	// Workers counts the workers of background jobs of the fleet that works the job that were heard of in the last 5 minutes, Handlers those of them that
+	// Workers counts the workers of background jobs of the fleet that works the job that were heard of in the last 5 minutes and have not stopped, Handlers those of them that
 	// work the type.
 	Workers, Handlers int
 	// Fleet is the name of that fleet; empty: the one without a name.
@@ -28,7 +28,7 @@ type Hindrance struct {
 func (l *Listing) Hindrance(ctx context.Context, kind, org, jobType, queue string) (Hindrance, error) {
 	const stmt = `
 WITH of AS (SELECT coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = @queue), 0) AS fleet),
-workers AS (SELECT w.types FROM daybook.job_workers w, of WHERE w.fleet = of.fleet AND w.last_seen > clock_timestamp() - interval '5 minutes')
+workers AS (SELECT w.types FROM daybook.job_workers w, of WHERE w.fleet = of.fleet AND w.stopped_at IS NULL AND w.last_seen > clock_timestamp() - interval '5 minutes')
 SELECT (SELECT o.paused_at FROM daybook.organizations o WHERE o.id = @org), (SELECT o.max_in_flight FROM daybook.organizations o WHERE o.id = @org),
        CASE @kind WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.state = 'leased' AND j.capped AND j.org_id = @org)
                   ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.state = 'leased' AND q.capped AND q.org_id = @org) END,
