@@ -56,6 +56,9 @@ type app struct {
 	logLevel    string
 	json        bool
 
+	// path is the command's, and organization the one that it is about; empty: it is about all.
+	path, organization string
+
 	// begun is set when a command's own code begins: an error before that is one of usage.
 	begun bool
 	level slog.LevelVar
@@ -124,7 +127,10 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := verify(ctx, pool); err != nil {
+	if err = verify(ctx, pool); err == nil {
+		err = a.knowsOrganization(ctx, pool)
+	}
+	if err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -65,6 +65,9 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) (health.Report, error
 	}
 	if o.Pool, o.PoolError = a.pool(ctx, 2); o.Pool != nil {
 		defer o.Pool.Close()
+		if err := a.knowsOrganization(ctx, o.Pool); err != nil {
+			return health.Report{}, err
+		}
 	}
 	if !f.noTemporal {
 		a.askTemporal(&o)

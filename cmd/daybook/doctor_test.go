@@ -40,7 +40,8 @@ func TestDoctorSaysHowBadItIs(t *testing.T) {
 	assert.Contains(t, r.out, "Not looked at: Temporal, workflows, workers.")
 	_, err := b.Pool.Exec(t.Context(), `
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count)
-VALUES ('j', 'acme', 'email', '{}', 'failed', E'dial tcp: \x1b[31mconnection refused', 'NETWORK_ERROR', now(), 5)`)
+VALUES ('j', 'acme', 'email', '{}', 'failed', E'dial tcp: \x1b[31mconnection refused', 'NETWORK_ERROR', now(), 5);
+INSERT INTO daybook.organizations (id) VALUES ('other')`)
 	require.NoError(t, err)
 	r = b.run("doctor", "--no-temporal")
 	assert.Equal(t, failure.ExitWarnings, r.exit)

@@ -38,6 +38,46 @@ func TestCommandsCreateNoOrganizationByMistake(t *testing.T) {
 	assert.Equal(t, failure.ExitUsage, b.run("organizations", "pause", "--org", "").exit)
 }
 
+// What is asked of a misspelled organization is not answered as if nothing of it were due, and no proof is made that nothing of it was left to erase.
+func TestCommandsAnswerNothingOfAMisspelledOrganization(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	dir := t.TempDir()
+	for range 2 { // that it was refused makes it no more known
+		for _, args := range [][]string{
+			{"accounting", "list"},
+			{"accounting", "retry", "--state", "failed", "--all"},
+			{"jobs", "list"},
+			{"jobs", "stats"},
+			{"jobs", "retry", "--all"},
+			{"jobs", "cancel", "--all"},
+			{"status", "--no-temporal"},
+			{"doctor", "--no-temporal"},
+			{"actions", "list"},
+			{"tokens", "list"},
+			{"archive", "list"},
+			{"archive", "move", "--before", "1h", "--archive", dir},
+			{"erase", "--all", "--no-archive"},
+			{"erase", "--link", "customer=ada", "--no-archive"},
+			{"erasures", "list"},
+			{"rules", "check", "../../internal/sample/rules.yaml"},
+			{"audit"},
+			{"entries"},
+			{"trial-balance"},
+			{"export", "--format", "hledger"},
+			{"accounts", "ledger", "1200"},
+			{"rules", "show"},
+		} {
+			r := b.run(append(args, "--org", "acne")...)
+			assert.Equal(t, failure.ExitNotFound, r.exit, "%v: %s", args, r.err)
+			assert.Contains(t, r.err, "knows no organization acne", "%v", args)
+		}
+	}
+	assert.Contains(t, b.run("tokens", "create", "--name", "t", "--scope", "read", "--org", "acne").err, "Daybook had nothing of organization acne until now")
+	assert.Contains(t, b.ok("tokens", "list", "--org", "acne"), "acne", "what has a token is known")
+}
+
 // Whatever SQL has written of an organization makes it known to every command.
 func TestCommandsKnowOrganizationsThatOnlySQLHasWritten(t *testing.T) {
 	t.Parallel()

@@ -32,3 +32,16 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
 	}
 	return unknown, nil
 }
+
+// NeverHeardOf reports whether the database has nothing of an organization, nor had: besides what UnknownOrganizations looks for, no token, archive or erasure
+// either, and no action that was done. One that was refused may have been so because there is no such organization.
+func NeverHeardOf(ctx context.Context, q Querier, org string) (never bool, err error) {
+	const stmt = `
+SELECT NOT EXISTS (SELECT 1 FROM daybook.api_tokens x WHERE x.org_id = $1) AND NOT EXISTS (SELECT 1 FROM daybook.actions x WHERE x.org_id = $1 AND x.outcome = 'done')
+   AND NOT EXISTS (SELECT 1 FROM daybook.archives x WHERE x.org_ids @> ARRAY[$1]) AND NOT EXISTS (SELECT 1 FROM daybook.erasures x WHERE x.org_id = $1)`
+	if err := q.QueryRow(ctx, stmt, org).Scan(&never); err != nil || !never {
+		return false, Wrap("look for the organization", err)
+	}
+	unknown, err := UnknownOrganizations(ctx, q, []string{org})
+	return len(unknown) > 0, err
+}
