@@ -29,10 +29,12 @@ func (w *Worker) connect(
 		sdk := worker.New(c, taskQueue, worker.Options{
 			MaxConcurrentActivityExecutionSize:     cmp.Or(concurrentActivities, 3),
 			MaxConcurrentWorkflowTaskExecutionSize: cmp.Or(concurrentWorkflowTasks, 5),
-			WorkerStopTimeout:                      DrainTimeout,
-			StickyScheduleToStartTimeout:           stickyTimeout,
-			Interceptors:                           append([]interceptor.WorkerInterceptor{workflows.SignalOrder()}, tracing.Interceptors()...),
-			Identity:                               name,
+			// Temporal gives a lane's turn to the poll that waits longest. A process with one poll gets one lane, and stands behind the others for the next.
+			MaxConcurrentActivityTaskPollers: 1,
+			WorkerStopTimeout:                DrainTimeout,
+			StickyScheduleToStartTimeout:     stickyTimeout,
+			Interceptors:                     append([]interceptor.WorkerInterceptor{workflows.SignalOrder()}, tracing.Interceptors()...),
+			Identity:                         name,
 			OnFatalError: func(err error) {
 				select {
 				case w.fatal <- err:
