@@ -448,7 +448,7 @@ func TestManyShortJobs(t *testing.T) {
 func TestStopGivesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.DiscardHandler), Grace: 20 * time.Millisecond})
+	e := engine.NewJobs(b.store, engine.HandlersOf(b.registry), engine.Options{Log: slog.New(slog.NewTextHandler(b.log, nil)), Grace: 20 * time.Millisecond})
 	t.Cleanup(e.Close)
 	reached := make(chan struct{}, 10)
 	jobs.Register(b.registry, jobs.Policy{Parallel: 2}, func(ctx context.Context, _ *jobs.Job[greet]) error {
@@ -472,6 +472,7 @@ func TestStopGivesBack(t *testing.T) {
 	r := <-done
 	// A lease that was under way may have had the others as well, in the room of the handlers that have ended.
 	assert.GreaterOrEqual(t, r.Released, 2)
+	assert.Contains(t, b.log.String(), "handlers that still run are interrupted")
 	assert.Equal(t, 4, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'pending' AND run_count = 0`))
 }
 

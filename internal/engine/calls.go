@@ -163,6 +163,18 @@ func (cs *calls) longRunning(long time.Duration) (ids []string) {
 	return ids
 }
 
+// running are the jobs that calls work now.
+func (cs *calls) running() (jobs []store.Job) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for c := range cs.all {
+		if !c.abandoned {
+			jobs = append(jobs, c.inHand...)
+		}
+	}
+	return jobs
+}
+
 func idsOf(jobs []store.Job) []string {
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
