@@ -73,6 +73,8 @@ type WorkflowState struct {
 	RunID string   `json:"run_id,omitempty"`
 	// Others are the ids of further workflows of the kind that run.
 	Others []string `json:"other_workflow_ids,omitempty"`
+	// Unpaused is one of them that is not paused; empty: there is none.
+	Unpaused string `json:"-"`
 	// StartedAt is when the run began, ClosedAt when it ended; Ended says how ("cancelled", "failed" …), and Failure why.
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	ClosedAt  *time.Time `json:"closed_at,omitempty"`
@@ -203,7 +205,7 @@ func findWorkflow(ctx context.Context, c client.Client, w Workflow, timeout time
 	var both sync.WaitGroup
 	both.Go(func() { d, err = describeWorkflow(ctx, c, w.ID, timeout) })
 	if !w.Exact {
-		both.Go(func() { s.Others = listOthers(ctx, c, w, timeout) })
+		both.Go(func() { s.Others, s.Unpaused = listOthers(ctx, c, w, timeout) })
 	}
 	both.Wait()
 	if err != nil {
@@ -231,22 +233,25 @@ func describeWorkflow(ctx context.Context, c client.Client, id string, timeout t
 
 // listOthers lists the workflows of the kind that run under other ids. Temporal lists runs a moment late, and may be set up not to list them at all: then
 // there is none.
-func listOthers(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (ids []string) {
+func listOthers(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) (ids []string, unpaused string) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	list, err := c.ListWorkflow(asking, &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: 100, Query: "WorkflowType = '" + w.Type + "' AND ExecutionStatus = 'Running'",
 	})
 	if err != nil {
-		return nil
+		return nil, ""
 	}
 	for _, e := range list.GetExecutions() {
 		if id := e.GetExecution().GetWorkflowId(); id != w.ID && !w.isOthers(e.GetTaskQueue()) {
 			ids = append(ids, id)
+			if state := ""; !recall(e.GetMemo().GetFields(), workflows.MemoState, &state) || state != workflows.MemoStatePaused {
+				unpaused = id
+			}
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Compact(ids), unpaused
 }
 
 // takeOther takes the first of the others in the place of a workflow that does not run.
@@ -305,10 +310,7 @@ func (s *WorkflowState) describe(d *workflowservice.DescribeWorkflowExecutionRes
 
 // remember notes what the run's memo says. A run of an earlier version has none.
 func (s *WorkflowState) remember(memo map[string]*common.Payload) {
-	read := func(name string, to any) bool {
-		field, ok := memo[name]
-		return ok && converter.GetDefaultDataConverter().FromPayload(field, to) == nil
-	}
+	read := func(name string, to any) bool { return recall(memo, name, to) }
 	var state, since string
 	var settings workflows.Settings
 	s.Paused = read(workflows.MemoState, &state) && state == workflows.MemoStatePaused
@@ -320,6 +322,12 @@ func (s *WorkflowState) remember(memo map[string]*common.Payload) {
 	if read(workflows.MemoSettings, &settings) {
 		s.Settings = &settings
 	}
+}
+
+// recall reads a field of a memo.
+func recall(memo map[string]*common.Payload, name string, to any) bool {
+	field, ok := memo[name]
+	return ok && converter.GetDefaultDataConverter().FromPayload(field, to) == nil
 }
 
 var endWords = map[enums.WorkflowExecutionStatus]string{

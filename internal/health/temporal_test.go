@@ -99,6 +99,27 @@ func ofJobs(r health.Report, code health.Code) health.Finding {
 	return health.Finding{}
 }
 
+// A workflow that is paused beside another one that is not stops nothing. When both are paused, nothing is worked.
+func TestOneOfTwoWorkflowsIsPaused(t *testing.T) {
+	t.Parallel()
+	s := withTemporal(t)
+	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('j', 'acme', 'other', '{}')`)
+	s.start()
+	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "second", TaskQueue: workflows.JobsTaskQueue}, workflows.JobsWorkflow, workflows.Input{})
+	require.NoError(t, err)
+	s.work()
+	pause := func(id string) {
+		require.NoError(t, s.client.SignalWorkflow(t.Context(), id, "", workflows.SignalPause, nil))
+	}
+	pause("job-queue-worker-production")
+	r := s.await(func(r health.Report) bool { return ofJobs(r, health.WorkflowPaused).Severity == health.Warning })
+	assert.True(t, r.Working, r.Summary)
+	assert.Contains(t, ofJobs(r, health.WorkflowPaused).Says, "second runs too, and is not")
+	pause("second")
+	r = s.await(func(r health.Report) bool { return ofJobs(r, health.WorkflowPaused).Severity == health.Critical })
+	assert.False(t, r.Working)
+}
+
 // TestWhetherWorkIsDone goes through what keeps jobs from being worked, one after another, and what says so.
 func TestWhetherWorkIsDone(t *testing.T) {
 	t.Parallel()

@@ -123,6 +123,11 @@ func (p *probe) workflow(s WorkflowState) []Finding {
 		}
 		f.Says = fmt.Sprintf("The workflow of %s is paused%s.", s.Kind, since)
 		f.Todo = "Resume it when its jobs may be worked: `daybook workflow resume --kind " + s.Kind + "`."
+		if s.Unpaused != "" && s.Unpaused != s.ID {
+			f.Severity = Warning
+			f.Says = fmt.Sprintf("The workflow of %s (%s) is paused%s, but %s runs too, and is not: jobs are worked.", s.Kind, s.ID, since, s.Unpaused)
+			f.Todo = "Pause all of them, if no job may be worked: `daybook workflow pause --kind " + s.Kind + "`; or " + lowerFirst(f.Todo)
+		}
 		found = append(found, f)
 	}
 	return append(found, p.failing(s)...)
