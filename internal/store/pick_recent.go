@@ -134,19 +134,19 @@ SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(
        q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at, coalesce(q.traceparent, ''), coalesce(q.queue, ''), q.updated_at,
        ` + droppedColumn + `,
        q.ctid, d.others
-  FROM (SELECT array_agg(r.place) FILTER (WHERE r.fits) AS places, count(*) FILTER (WHERE NOT r.fits) AS others, count(*) AS total
-          FROM (SELECT i.place, CASE WHEN o.paused_at IS NOT NULL THEN NULL
+  FROM (SELECT array_agg(r.id) FILTER (WHERE r.fits) AS ids, count(*) FILTER (WHERE NOT r.fits) AS others, count(*) AS total
+          FROM (SELECT i.id, CASE WHEN o.paused_at IS NOT NULL THEN NULL
                                     WHEN i.queue IS NULL THEN i.type = ANY (@slots::text[]) AND o.max_in_flight IS NULL
                                     WHEN daybook.queue_uncounted(i.queue) IS NOT NULL
                                     THEN daybook.queue_uncounted(i.queue) AND daybook.job_slot(i.type, i.queue) = ANY (@slots) AND o.max_in_flight IS NULL END AS fits
-                  FROM (SELECT j.ctid AS place, j.org_id, j.type, j.queue
+                  FROM (SELECT j.id, j.org_id, j.type, j.queue
                           FROM daybook.jobs j
                          WHERE j.fleet = @fleet AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > statement_timestamp() - make_interval(secs => @since)
                            AND j.ready_at <= statement_timestamp()
                          LIMIT @most + 1) i
                   LEFT JOIN daybook.organizations o ON o.id = i.org_id) r) d
  CROSS JOIN (SELECT pg_current_xact_id()::text::bigint) AS x (own)
-  JOIN daybook.jobs q ON q.ctid = ANY (d.places)
+  JOIN daybook.jobs q ON q.id = ANY (d.ids)
  WHERE d.total <= @most AND q.state::text = 'pending' AND q.ready_at <= statement_timestamp()
    FOR NO KEY UPDATE OF q SKIP LOCKED`
 
