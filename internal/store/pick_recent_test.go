@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -101,6 +102,23 @@ func TestRecentPick(t *testing.T) {
 	other := b.enqueue("org_2", "short", 0)
 	high := b.enqueue("org_3", "quick", models.PriorityHigh)
 	assert.Equal(t, []string{high, first, other, quick, second}, b.complete(pick), "priorities, then organizations in turn, then types in turn, then age")
+}
+
+// TestRecentPickReadsWhatIsDue: a recent pick finds, locks and completes what is due, however many jobs the table has.
+func TestRecentPickReadsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	b := setupRecent(t)
+	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload, state, finished_at) SELECT 'org_9', 'short', '{}', 'completed', now() FROM generate_series(1, 3000)`)
+	b.exec(`ANALYZE daybook.jobs`)
+	pool, reads := fixture.Reads(t, b.URL)
+	b.jobs = store.NewQueue(pool, store.Jobs)
+	pick := b.pick()
+	id := b.enqueue("org_1", "short", 0)
+	before, _ := reads("daybook.jobs")
+	assert.Equal(t, []string{id}, b.complete(pick))
+	after, sequential := reads("daybook.jobs")
+	assert.Zero(t, sequential)
+	assert.LessOrEqual(t, after-before, int64(20))
 }
 
 // TestRecentPickUndone: what a recent pick had locked is found again when its transaction fails.
