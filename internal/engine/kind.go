@@ -43,7 +43,7 @@ type Kind interface {
 	// NewReclaimer returns a Reclaimer of the kind's expired leases.
 	NewReclaimer() Reclaimer
 	// CheckWaits decides a part of what is on record about jobs that wait for their turn, for other jobs or for a callback, and about failed jobs that are to be
-	// pending again. It waits for no row lock. A kind whose jobs wait for nothing is never asked to.
+	// pending again. It waits for no row lock. A kind whose jobs wait for nothing returns errors.ErrUnsupported, and is not asked again.
 	CheckWaits(ctx context.Context) (store.CheckedWaits, error)
 	// NewWaker returns a Waker, which connects when it is first waited for. Every committed enqueue that makes a job due within a minute wakes a
 	// waiter of some process within a fraction of a second, also while another transaction that enqueues stays open. What falls due later is not

@@ -27,9 +27,7 @@ type reclaims struct {
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
 		e.reclaims.running.Go(e.reclaim)
-		if name := e.kind.Name(); name == store.Jobs.Name || name == store.Accounting.Name { // jobs of other kinds wait for nothing
-			e.reclaims.running.Go(e.checkWaits)
-		}
+		e.reclaims.running.Go(e.checkWaits)
 	})
 }
 

@@ -39,7 +39,7 @@ func (tasks) SetProgress(context.Context, store.Turn, store.Job, []byte) error {
 
 // CheckWaits implements Kind: no task waits for another one.
 func (tasks) CheckWaits(context.Context) (store.CheckedWaits, error) {
-	return store.CheckedWaits{}, nil
+	return store.CheckedWaits{}, errors.ErrUnsupported
 }
 
 // NewReclaimer implements Kind.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/store"
@@ -27,6 +28,9 @@ func (e *Engine) checkWaits() {
 	failing := false
 	for e.life.Err() == nil {
 		checked, err := e.kind.CheckWaits(e.life)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return // the kind's jobs wait for nothing
+		}
 		if err != nil && !failing && e.life.Err() == nil {
 			e.options.Log.Debug("jobs that wait for others cannot be released", "error", store.Explain(err))
 		}

@@ -25,30 +25,24 @@ func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, er
 	return Collect(ctx, q, pgx.RowToStructByPos[AwaitedJob], stmt, jobID)
 }
 
+// waits are two statements: probe finds something only when there is something to decide, decide decides a bounded part of it, and counts as CheckedWaits does.
+type waits struct{ probe, decide string }
+
 // CheckWaits decides a bounded part of what is on record about background jobs that wait for their turn, for other jobs or for a callback, and about failed
-// accounting jobs that are to be pending again (ReturnFailed). Other kinds have nothing on record.
+// accounting jobs that are to be pending again (ReturnFailed).
 //
 // A busy worker calls it every 50 ms, because a busy queue is not notified. So it first asks, in one round trip and without a transaction block, whether
 // there is anything; by the primary key, because the table may have many dead rows.
 func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	var c CheckedWaits
-	var probe, stmt string
-	switch s.kind.Name {
-	case Jobs.Name:
-		probe, stmt = `SELECT id FROM daybook.job_wait_checks ORDER BY id LIMIT 1`, `SELECT decided, again FROM daybook.check_waits()`
-	case Accounting.Name:
-		probe, stmt = `SELECT id FROM daybook.accounting_returns ORDER BY id LIMIT 1`, `SELECT daybook.return_more_jobs(), 0`
-	default:
-		return c, nil
-	}
 	var first int64
-	err := s.pool.QueryRow(ctx, probe).Scan(&first)
+	err := s.pool.QueryRow(ctx, s.kind.waits.probe).Scan(&first)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, nil
 	}
 	if err != nil {
 		return c, Wrap("look for jobs that need not wait any more", err)
 	}
-	err = s.InTx(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, stmt).Scan(&c.Decided, &c.Again) })
+	err = s.InTx(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, s.kind.waits.decide).Scan(&c.Decided, &c.Again) })
 	return c, Wrap("look for jobs that need not wait any more", err)
 }

@@ -29,6 +29,8 @@ type Kind struct {
 	abilities *Abilities
 	// oldRows go when they are old.
 	oldRows []OldRows
+	// waits decide what is on record about its jobs that wait (Store.CheckWaits).
+	waits waits
 
 	statements sync.Map
 }

@@ -90,15 +90,14 @@ SELECT count(*) FILTER (WHERE q.ready_at <= clock_timestamp()), min(q.ready_at) 
 // wait for others any more.
 func (s *Store) PassTime(ctx context.Context, d time.Duration) error {
 	const stmt = `
+/* jobs */WITH callbacks AS (
+    UPDATE daybook.job_callbacks SET deadline = deadline - make_interval(secs => $1) WHERE called_at IS NULL
+)/* accounting: */
 UPDATE daybook.jobs q
    SET ready_at = CASE WHEN q.ready_at < '9999-12-31 00:00:00+00' THEN greatest(q.ready_at - make_interval(secs => $1), clock_timestamp()) ELSE q.ready_at END,
        first_ready_at = CASE WHEN q.ready_at < '9999-12-31 00:00:00+00' THEN q.first_ready_at ELSE q.first_ready_at - make_interval(secs => $1) END
  WHERE q.state = 'pending' AND q.ready_at > clock_timestamp()`
-	const callbacks = `UPDATE daybook.job_callbacks SET deadline = deadline - make_interval(secs => $1) WHERE called_at IS NULL`
 	_, err := s.pool.Exec(ctx, s.kind.sql(stmt), d.Seconds())
-	if err == nil && s.kind.Name == Jobs.Name {
-		_, err = s.pool.Exec(ctx, callbacks, d.Seconds())
-	}
 	return Wrap("let time pass", err)
 }
 
