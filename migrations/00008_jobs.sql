@@ -242,6 +242,12 @@ CREATE TABLE daybook.job_workers (
 COMMENT ON TABLE daybook.job_workers IS 'Each worker of background jobs writes every minute that it is alive, and its types; a row that is a day old is removed';
 COMMENT ON COLUMN daybook.job_workers.stopped_at IS 'When the worker stopped; null: it runs, or has ended without saying so. For want of a handler jobs become dead letters five minutes later';
 
+CREATE VIEW daybook.live_job_workers AS
+SELECT w.id, w.name, w.fleet, w.types
+  FROM daybook.job_workers w
+ WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes';
+COMMENT ON VIEW daybook.live_job_workers IS 'Workers of background jobs that were heard of in the last five minutes and have not stopped, among them what claims operations by SQL (async-operations)';
+
 -- Receipts of webhooks. They stay when their job is purged.
 CREATE TABLE daybook.webhook_deliveries (
     job_id      text COLLATE "C" NOT NULL,
@@ -282,7 +288,7 @@ COMMENT ON COLUMN daybook.job_deliveries.reference IS 'What the channel calls th
 -- +goose StatementEnd
 
 -- +goose Down
-DROP VIEW daybook.attempts;
+DROP VIEW daybook.attempts, daybook.live_job_workers;
 DELETE FROM daybook.attempt_log WHERE kind = 'jobs';
 DROP TABLE daybook.job_deliveries, daybook.webhook_deliveries, daybook.job_workers, daybook.job_links;
 DROP FUNCTION daybook.wake_job_queue, daybook.jobs_key;

@@ -5809,6 +5809,20 @@ COMMENT ON COLUMN daybook.job_workflows.due_at IS 'When a worker sees to its end
 
 COMMENT ON COLUMN daybook.job_workflows.cancelled_at IS 'When Temporal was asked to cancel it';
 
+-- Name: live_job_workers; Type: VIEW; Schema: daybook; Owner: -
+
+CREATE VIEW daybook.live_job_workers AS
+ SELECT w.id,
+    w.name,
+    w.fleet,
+    w.types
+   FROM daybook.job_workers w
+  WHERE ((w.stopped_at IS NULL) AND (w.last_seen > (statement_timestamp() - '00:05:00'::interval)));
+
+-- Name: VIEW live_job_workers; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON VIEW daybook.live_job_workers IS 'Workers of background jobs that were heard of in the last five minutes and have not stopped, among them what claims operations by SQL (async-operations)';
+
 -- Name: organizations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.organizations (

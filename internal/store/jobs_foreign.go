@@ -23,9 +23,9 @@ func (s *Store) hasForeign(ctx context.Context) (bool, error) {
 	// What operations by SQL claim is not fetched by any worker.
 	const living = `
 SELECT DISTINCT t.type
-  FROM daybook.job_workers w
+  FROM daybook.live_job_workers w
  CROSS JOIN LATERAL unnest(w.types) AS t (type)
- WHERE w.fleet = @fleet AND w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - make_interval(secs => @lives) AND w.id <> 'async-operations' AND t.type = ANY (@types)`
+ WHERE w.fleet = @fleet AND w.id <> 'async-operations' AND t.type = ANY (@types)`
 	const due = `
 SELECT EXISTS (
        SELECT 1
@@ -40,7 +40,7 @@ SELECT EXISTS (
 	if len(types) == 0 {
 		return false, nil
 	}
-	types, err := byKey(ctx, s.pool, pgx.RowTo[string], living, s.kind.able(Args{"types": types, "lives": HandlerMissingAfter.Seconds()}))
+	types, err := byKey(ctx, s.pool, pgx.RowTo[string], living, s.kind.able(Args{"types": types}))
 	if err != nil {
 		return false, Wrap("look for workers with handlers of other types", err)
 	}

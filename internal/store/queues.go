@@ -88,8 +88,7 @@ func NamedQueues(ctx context.Context, q Querier, p QueuesPage) ([]NamedQueue, er
 	const stmt = `
 SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process, 0), coalesce(u.rate, 0), coalesce(u.rate_seconds, 0), coalesce(u.rate_burst, 0), u.owner, u.paused_at,
        c.pending, c.due, c.leased, c.failed, c.oldest,
-       (SELECT count(DISTINCT w.name) FROM daybook.job_workers w
-         WHERE w.fleet = u.fleet AND w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes' AND w.id <> 'async-operations')
+       (SELECT count(DISTINCT w.name) FROM daybook.live_job_workers w WHERE w.fleet = u.fleet AND w.id <> 'async-operations')
   FROM (SELECT u.*, f.name AS fleet_name
           FROM daybook.queues u
           JOIN daybook.fleets f ON f.id = u.fleet

@@ -112,9 +112,8 @@ WITH due AS MATERIALIZED (
       LEFT JOIN daybook.organizations o ON o.id = d.org_id
 ), handled AS MATERIALIZED (
     SELECT w.fleet, array_agg(t.type) AS types
-      FROM daybook.job_workers w
+      FROM daybook.live_job_workers w
      CROSS JOIN LATERAL unnest(w.types) AS t (type)
-     WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes'
      GROUP BY w.fleet
 ), named AS MATERIALIZED (
     SELECT u.name, f.name AS fleet, u.paused_at, w.live = 0 AS unworked,
@@ -122,8 +121,8 @@ WITH due AS MATERIALIZED (
            EXISTS (SELECT FROM daybook.queue_rates r
                     WHERE r.queue = u.name AND r.starts < 1 AND r.at > statement_timestamp() - make_interval(secs => 10 + 2 * u.rate_seconds / u.rate)) AS spent
       FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fleet
-     CROSS JOIN LATERAL (SELECT count(DISTINCT w.name) AS live FROM daybook.job_workers w
-                          WHERE w.fleet = u.fleet AND w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes' AND w.id <> 'async-operations') w
+     CROSS JOIN LATERAL (SELECT count(DISTINCT w.name) AS live FROM daybook.live_job_workers w
+                          WHERE w.fleet = u.fleet AND w.id <> 'async-operations') w
      CROSS JOIN LATERAL (SELECT least(u.max_parallel, u.per_process * w.live) AS most) b
      WHERE u.name IN (SELECT due.queue FROM due)
 ), held AS (

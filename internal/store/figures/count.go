@@ -119,8 +119,7 @@ SELECT 'stale', '', '', count(*), NULL FROM leased l WHERE l.last_attempted_at <
 UNION ALL
 SELECT 'failed', f.type, f.last_error_code, count(*), NULL FROM failed f GROUP BY f.type, f.last_error_code
 UNION ALL
-SELECT DISTINCT 'handled', t.type, '', 0, NULL::timestamptz FROM daybook.job_workers w CROSS JOIN LATERAL unnest(w.types) AS t (type)
- WHERE w.stopped_at IS NULL AND w.last_seen > statement_timestamp() - interval '5 minutes'`,
+SELECT DISTINCT 'handled', t.type, '', 0, NULL::timestamptz FROM daybook.live_job_workers w CROSS JOIN LATERAL unnest(w.types) AS t (type)`,
 		shares: `
 SELECT count(*) FILTER (WHERE q.ready_at <= statement_timestamp()), count(*) FROM daybook.jobs q TABLESAMPLE SYSTEM ($1) WHERE q.state = 'pending'`,
 		organizations: `

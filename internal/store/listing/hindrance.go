@@ -28,7 +28,7 @@ type Hindrance struct {
 func (l *Listing) Hindrance(ctx context.Context, kind, org, jobType, queue string) (Hindrance, error) {
 	const stmt = `
 WITH of AS (SELECT coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = @queue), 0) AS fleet),
-workers AS (SELECT w.types FROM daybook.job_workers w, of WHERE w.fleet = of.fleet AND w.stopped_at IS NULL AND w.last_seen > clock_timestamp() - interval '5 minutes')
+workers AS (SELECT w.types FROM daybook.live_job_workers w, of WHERE w.fleet = of.fleet)
 SELECT (SELECT o.paused_at FROM daybook.organizations o WHERE o.id = @org), (SELECT o.max_in_flight FROM daybook.organizations o WHERE o.id = @org),
        CASE @kind WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.state = 'leased' AND j.capped AND j.org_id = @org)
                   ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.state = 'leased' AND q.capped AND q.org_id = @org) END,
