@@ -48,7 +48,7 @@ func (j *Job[P]) NewCallback(ctx context.Context, name string, within time.Durat
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // it never fails
 	c := &Callback{Name: name, Token: base64.RawURLEncoding.EncodeToString(random)}
-	err := store.Await(ctx, queryLimit, func(ctx context.Context) error {
+	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
 		return store.NewCallback(ctx, j.attempt.callbacks, j.ID, name, c.Token, within)
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (j *Job[P]) WithdrawCallback(ctx context.Context, c *Callback) error {
 	if j.attempt.callbacks == nil {
 		return ErrNoCallbacks
 	}
-	return store.Await(ctx, queryLimit, func(ctx context.Context) error {
+	return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
 		return store.WithdrawCallback(ctx, j.attempt.callbacks, j.ID, c.Token)
 	})
 }
@@ -76,7 +76,7 @@ func (j *Job[P]) Callback(ctx context.Context, name string) (*Callback, error) {
 	}
 	var found store.Callback
 	var ok bool
-	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
 		found, ok, err = store.SeeCallback(ctx, j.attempt.callbacks, j.ID, name)
 		return err
 	})

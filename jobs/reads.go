@@ -24,9 +24,6 @@ type EarlierAttempt struct {
 	Times              int
 }
 
-// queryLimit is how long a query of Daybook's own within a handler may take.
-const queryLimit = 5 * time.Minute
-
 // reads is where a handler's questions are answered. Time in which the database holds up the answer is not the handler's.
 type reads struct{ q store.Querier }
 
@@ -37,7 +34,7 @@ func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
 		return nil, errNoReads
 	}
 	var links []models.JobLink
-	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
 		links, err = store.JobLinks(ctx, r.q, id)
 		return err
 	})
@@ -53,7 +50,7 @@ func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error
 		return nil, errNoReads
 	}
 	var logged []store.LoggedAttempt
-	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
 		logged, err = store.LoggedAttempts(ctx, r.q, id, mostEarlier)
 		return err
 	})
@@ -79,7 +76,7 @@ func (r reads) awaited(ctx context.Context, id string) ([]AwaitedJob, error) {
 		return nil, errNoReads
 	}
 	var ended []store.AwaitedJob
-	err := store.Await(ctx, queryLimit, func(ctx context.Context) (err error) {
+	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
 		ended, err = store.AwaitedJobs(ctx, r.q, id)
 		return err
 	})

@@ -78,7 +78,7 @@ func (cs *calls) spare(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.abandoned {
-		c.deadline = time.Now().Add(outageLimit)
+		c.deadline = time.Now().Add(store.OutageLimit)
 	}
 }
 

@@ -56,7 +56,7 @@ func (c *completion) run(work context.Context) (store.Completed, error) {
 		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
 			return nil, err
 		case errors.Is(err, store.ErrRowHeld):
-			if waited := time.Since(began); waited > outageLimit || waited > completeLimit && !store.IsTableLock(err) {
+			if waited := time.Since(began); waited > store.OutageLimit || waited > completeLimit && !store.IsTableLock(err) {
 				return nil, err
 			}
 		case !isConflict(err) && !store.IsTransient(err):
@@ -71,7 +71,7 @@ func (c *completion) run(work context.Context) (store.Completed, error) {
 			}
 		case store.IsExhausted(err), store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
 			// The disk is full, or statements of Daybook's own were held up, by a lock or by a commit that waits for a standby.
-			if time.Since(began) > outageLimit {
+			if time.Since(began) > store.OutageLimit {
 				return nil, err
 			}
 		case ctx.Err() != nil:

@@ -53,7 +53,7 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 	needsLease := false
 	a := r.engine.handlers.Work(ctx, j, func(ctx context.Context, p []byte) error {
 		needsLease = true
-		return store.Await(ctx, outageLimit, func(ctx context.Context) error {
+		return store.Await(ctx, store.OutageLimit, func(ctx context.Context) error {
 			if err := r.awaitLease(ctx, c); err != nil {
 				return err
 			}

@@ -11,15 +11,13 @@ import (
 )
 
 // While the database is unavailable, handlers run on, jobs that have ended are kept until they can be completed, and the runner repeats its
-// own statements after a short pause. It gives up after outageLimit, or when it was told to stop and the grace period is over.
+// own statements after a short pause. It gives up after store.OutageLimit, or when it was told to stop and the grace period is over.
 
 const (
 	// A statement of Daybook's own that met an outage is repeated after firstPause, and then after twice as long each time, up to
 	// longestPause.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 500 * time.Millisecond
-	// outageLimit is how long an outage may last before what runs is given up.
-	outageLimit = 5 * time.Minute
 	// maxUncounted is how often in a row an attempt may be put off uncounted because of the database; the next time it is counted.
 	maxUncounted = 10
 	// uncountedDelay is the delay before an attempt that was not counted is repeated.
@@ -37,11 +35,11 @@ func rest(ctx context.Context, pause time.Duration) {
 }
 
 // persist calls f until it meets no outage. It returns at once when the schema is missing or not whole: its caller reports that. It gives up
-// when ctx ends or stop is closed, and after outageLimit.
+// when ctx ends or stop is closed, and after store.OutageLimit.
 func (e *Engine) persist(ctx context.Context, stop <-chan struct{}, doing string, f func() error) error {
 	err := f()
 	pause := firstPause
-	for began := time.Now(); err != nil && store.IsTransient(err) && !store.IsSchemaMismatch(err) && ctx.Err() == nil && time.Since(began) < outageLimit; err = f() {
+	for began := time.Now(); err != nil && store.IsTransient(err) && !store.IsSchemaMismatch(err) && ctx.Err() == nil && time.Since(began) < store.OutageLimit; err = f() {
 		if pause == firstPause {
 			e.options.Log.Warn("the database failed a statement; it is tried again", "doing", doing, "error", err)
 		}
@@ -65,12 +63,12 @@ func tell(trouble func(error), err error) {
 }
 
 // awaitDatabase waits, when the database does not answer, until it does, and says whether it had to. It gives up when ctx ends,
-// and after outageLimit.
+// and after store.OutageLimit.
 func (e *Engine) awaitDatabase(ctx context.Context) (waited bool) {
 	pause := firstPause
 	for began := time.Now(); !e.kind.Answers(ctx); pause = min(2*pause, longestPause) {
 		waited = true
-		if ctx.Err() != nil || time.Since(began) > outageLimit {
+		if ctx.Err() != nil || time.Since(began) > store.OutageLimit {
 			break
 		}
 		rest(ctx, pause)
@@ -84,7 +82,7 @@ func (r *runner) unavailable(work context.Context, c *call, err error, began tim
 	r.calls.spare(c)
 	if store.IsSchemaMismatch(err) || store.IsExhausted(err) {
 		rest(work, longestPause)
-		return time.Since(began) < outageLimit
+		return time.Since(began) < store.OutageLimit
 	}
 	return r.engine.awaitDatabase(work)
 }
@@ -122,7 +120,7 @@ func (r *runner) endure(work context.Context, t *trouble, err error) error {
 	} else {
 		t.pause = min(2*t.pause, longestPause)
 	}
-	if work.Err() != nil || now.Sub(t.since) > outageLimit {
+	if work.Err() != nil || now.Sub(t.since) > store.OutageLimit {
 		return err
 	}
 	t.until = now.Add(t.pause)

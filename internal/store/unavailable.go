@@ -23,6 +23,10 @@ func Unavailable(ctx context.Context, err error) error {
 	return &UnavailableError{err}
 }
 
+// OutageLimit is how long an outage of the database may last before what runs is given up, and how long a query of Daybook's own within a handler may take that has
+// no limit of its own.
+const OutageLimit = 5 * time.Minute
+
 // heldUp is how long a query of Daybook's own takes that something holds up: a lock on its table, a commit that waits for a standby.
 const heldUp = time.Second
 
