@@ -29,38 +29,33 @@ type reads struct{ q store.Querier }
 
 var errNoReads = errors.New("the job is not worked by a worker: there is no database to read from")
 
-func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
+// ask returns what read finds about the job with an id, as an application sees it.
+func ask[S, T any](ctx context.Context, r reads, id string, read func(ctx context.Context, q store.Querier, id string) ([]S, error), seen func(S) T) ([]T, error) {
 	if r.q == nil {
 		return nil, errNoReads
 	}
-	var links []models.JobLink
+	var found []S
 	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
-		links, err = store.JobLinks(ctx, r.q, id)
+		found, err = read(ctx, r.q, id)
 		return err
 	})
-	out := make([]queue.Link, len(links))
-	for i, l := range links {
-		out[i] = queue.Link{Kind: l.Kind, ID: l.ID}
+	out := make([]T, len(found))
+	for i := range found {
+		out[i] = seen(found[i])
 	}
 	return out, err
 }
 
+func (r reads) links(ctx context.Context, id string) ([]queue.Link, error) {
+	return ask(ctx, r, id, store.JobLinks, func(l models.JobLink) queue.Link { return queue.Link{Kind: l.Kind, ID: l.ID} })
+}
+
 func (r reads) attempts(ctx context.Context, id string) ([]EarlierAttempt, error) {
-	if r.q == nil {
-		return nil, errNoReads
-	}
-	var logged []store.LoggedAttempt
-	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
-		logged, err = store.LoggedAttempts(ctx, r.q, id, mostEarlier)
-		return err
-	})
-	out := make([]EarlierAttempt, len(logged))
-	for i, a := range logged {
-		out[i] = EarlierAttempt{
+	return ask(ctx, r, id, store.LoggedAttempts, func(a store.LoggedAttempt) EarlierAttempt {
+		return EarlierAttempt{
 			Number: a.Attempt, Outcome: a.Outcome, Code: a.Code, Error: a.Error, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Times: a.Times,
 		}
-	}
-	return out, err
+	})
 }
 
 // AwaitedJob is a job that another one has waited for.
@@ -72,25 +67,13 @@ type AwaitedJob struct {
 }
 
 func (r reads) awaited(ctx context.Context, id string) ([]AwaitedJob, error) {
-	if r.q == nil {
-		return nil, errNoReads
-	}
-	var ended []store.AwaitedJob
-	err := store.Await(ctx, store.OutageLimit, func(ctx context.Context) (err error) {
-		ended, err = store.AwaitedJobs(ctx, r.q, id)
-		return err
-	})
-	out := make([]AwaitedJob, len(ended))
-	for i, a := range ended {
-		if out[i] = (AwaitedJob{ID: a.ID, State: models.JobState(a.EndedAs)}); a.EndedAs == "removed" {
-			out[i].State, out[i].Removed = "", true
+	return ask(ctx, r, id, store.AwaitedJobs, func(a store.AwaitedJob) AwaitedJob {
+		if a.EndedAs == "removed" {
+			return AwaitedJob{ID: a.ID, Removed: true}
 		}
-	}
-	return out, err
+		return AwaitedJob{ID: a.ID, State: models.JobState(a.EndedAs)}
+	})
 }
-
-// mostEarlier is how many earlier attempts a handler is told of.
-const mostEarlier = 100
 
 // info is a job as middleware sees it.
 func (t *registered) info(job store.Job, r reads) *Info {

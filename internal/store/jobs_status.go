@@ -74,11 +74,11 @@ type LoggedAttempt struct {
 	Times              int
 }
 
-// LoggedAttempts returns up to limit attempts at a job, the latest first.
-func LoggedAttempts(ctx context.Context, q Querier, id string, limit int) ([]LoggedAttempt, error) {
+// LoggedAttempts returns the latest attempts at a job, 100 at most, the last one first.
+func LoggedAttempts(ctx context.Context, q Querier, id string) ([]LoggedAttempt, error) {
 	const stmt = `
 SELECT attempt, outcome::text, coalesce(error_code, ''), coalesce(error, ''), started_at, ended_at, times
-  FROM daybook.attempts WHERE job_id = $1 ORDER BY id DESC LIMIT $2`
-	logged, err := Collect(ctx, q, pgx.RowToStructByPos[LoggedAttempt], stmt, id, limit)
+  FROM daybook.attempts WHERE job_id = $1 ORDER BY id DESC LIMIT 100`
+	logged, err := Collect(ctx, q, pgx.RowToStructByPos[LoggedAttempt], stmt, id)
 	return logged, Wrap("read a job's attempts", err)
 }
