@@ -1,20 +1,14 @@
 package workers_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
-	"github.com/daybook-dev/daybook/internal/devstack"
-	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
@@ -25,16 +19,7 @@ import (
 // runs the workflow; the two others go to the polls that have waited longest, in the one partition of the task queue: to two workers.
 func TestLanesSpreadOverWorkers(t *testing.T) {
 	t.Parallel()
-	server, err := devstack.Start(t.Context(), devstack.Options{
-		NoPostgres: true, NoUI: true, InMemory: true, Private: true,
-		DynamicConfig: []string{"matching.numTaskqueueReadPartitions=1", "matching.numTaskqueueWritePartitions=1"},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.TemporalAddress, Namespace: devstack.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	b := &bundle{DB: pgtest.New(t), t: t, client: c}
+	b := setupTemporal(t, "matching.numTaskqueueReadPartitions=1", "matching.numTaskqueueWritePartitions=1")
 	fixture.Organization(t, b.Pool, org)
 	documents := []string{"inv-1", "inv-2", "inv-3"}
 	h := newHold(documents...)
@@ -44,7 +29,7 @@ func TestLanesSpreadOverWorkers(t *testing.T) {
 		b.eventually(name+" waits", 20*time.Second, func() bool {
 			waits := 0
 			for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
-				d, err := c.DescribeTaskQueue(t.Context(), workflows.AccountingTaskQueue, kind)
+				d, err := b.client.DescribeTaskQueue(t.Context(), workflows.AccountingTaskQueue, kind)
 				require.NoError(t, err)
 				waits += len(d.GetPollers())
 			}

@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
+	"github.com/daybook-dev/daybook/internal/devstack"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
@@ -48,6 +51,18 @@ func setup(t *testing.T) *bundle {
 	b.client = b.server.Client(t, b.namespace)
 	fixture.Organization(t, b.Pool, org)
 	return b
+}
+
+// setupTemporal is setup with a Temporal server of the test's own, which has these settings, and without an organization.
+func setupTemporal(t *testing.T, settings ...string) *bundle {
+	t.Helper()
+	server, err := devstack.Start(t.Context(), devstack.Options{NoPostgres: true, NoUI: true, InMemory: true, Private: true, DynamicConfig: settings})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.TemporalAddress, Namespace: devstack.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return &bundle{DB: pgtest.New(t), t: t, client: c}
 }
 
 // start runs a worker until the test, or the returned function, ends it.
