@@ -31,10 +31,10 @@ type DueJobs struct {
 	// id is by which its handlers are on record.
 	id string
 
-	// stop is closed by Close, with mu held; running counts the runs that have begun before it, and those whose jobs go on.
+	// mu guards closed. stop is closed by Close; running counts the runs that have begun before it, and those whose jobs go on.
 	mu      sync.Mutex
+	closed  bool
 	stop    chan struct{}
-	close   sync.Once
 	running sync.WaitGroup
 }
 
@@ -148,13 +148,11 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 func (d *DueJobs) begin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	select {
-	case <-d.stop:
+	if d.closed {
 		return false
-	default:
-		d.running.Add(1)
-		return true
 	}
+	d.running.Add(1)
+	return true
 }
 
 // process works what a run has fetched, and no more: its turn has no length.
@@ -214,11 +212,12 @@ func (d *DueJobs) Close() {
 	if d == nil || d.engine == nil {
 		return
 	}
-	d.close.Do(func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	d.mu.Lock()
+	if !d.closed {
+		d.closed = true
 		close(d.stop)
-	})
+	}
+	d.mu.Unlock()
 	d.running.Wait()
 	d.engine.Close()
 	d.hub.close()
