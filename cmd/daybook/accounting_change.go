@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -50,12 +49,10 @@ func accountingRetryCommand(a *app) *cobra.Command {
 				return a.showRequest(args[0], args[1], response)
 			}
 			n, ended := retryAccountingJobs(c.Context(), db.Pool, filter, delay)
-			// What was done before an interruption stays done.
-			err = a.emit(map[string]int{"pending": n}, func(w io.Writer) error {
+			return a.emitDone(ended, n == 0, map[string]int{"pending": n}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s pending again\n", plural(int64(n), "job is", "jobs are"))
 				return err
 			})
-			return cmp.Or(ended, err)
 		},
 	}
 	flags := command.Flags()

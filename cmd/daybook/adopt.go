@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,11 +61,7 @@ func (a *app) adopt(c *cobra.Command, adopter adopt.Adopter, f adoption) error {
 		}
 		report, err := run(ctx, adopter, progress)
 		bar.end()
-		if err != nil && report.Done.Rows() == 0 {
-			return err
-		}
-		// What was done before an interruption stays done.
-		return cmp.Or(err, a.emit(report, func(w io.Writer) error { return a.printAdoption(w, report, f.undo) }))
+		return a.emitDone(err, report.Done.Rows() == 0, report, func(w io.Writer) error { return a.printAdoption(w, report, f.undo) })
 	case f.verify:
 		v, err := adopt.Check(ctx, adopter)
 		if err != nil && !errors.Is(err, adopt.ErrDiffers) {

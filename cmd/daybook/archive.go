@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -105,14 +104,10 @@ func archiveMoveCommand(a *app) *cobra.Command {
 						}
 					}
 				}
-				if ended != nil && done.Files == 0 {
-					return ended
-				}
-				// What was moved before an interruption stays moved.
-				return cmp.Or(ended, a.emit(done, func(w io.Writer) error {
+				return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s moved to %s\n", countsText(done.Counts), plural(done.Files, "file", "files"))
 					return err
-				}))
+				})
 			})
 		},
 	}
@@ -277,15 +272,11 @@ func archiveRestoreCommand(a *app) *cobra.Command {
 						done.Rows[table] += n
 					}
 				}
-				if ended != nil && done.Files == 0 {
-					return ended
-				}
-				// What was brought back before an interruption stays.
-				return cmp.Or(ended, a.emit(done, func(w io.Writer) error {
+				return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "%s brought back from %s; %d were left out: they are there, or their key is in use\n",
 						countsText(done.Rows), plural(done.Files, "file", "files"), done.Present)
 					return err
-				}))
+				})
 			})
 		},
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -101,11 +100,7 @@ func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Optio
 		}
 	}
 	proof, ended := erasure.Erase(ctx, db.Pool, scope, o)
-	if ended != nil && proof.ID == "" {
-		return ended
-	}
-	// What was erased before an interruption stays erased, and is on record.
-	err = a.emit(proof, func(w io.Writer) error {
+	err = a.emitDone(ended, proof.ID == "", proof, func(w io.Writer) error {
 		if o.DryRun {
 			if _, err := fmt.Fprintln(w, "A dry run: nothing is erased."); err != nil {
 				return err
@@ -116,7 +111,7 @@ func (a *app) erase(ctx context.Context, scope store.EraseScope, o erasure.Optio
 	if err == nil && proof.OpenJobs > 0 && !o.DryRun {
 		err = errErasureOpen
 	}
-	return cmp.Or(ended, err)
+	return err
 }
 
 // showErasure prints a proof for people.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -78,13 +77,10 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		})
 	}
 	n, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
-	if ended != nil && n.Matched == 0 {
-		return ended
-	}
-	if ended != nil {
+	if ended != nil && n.Matched > 0 {
 		a.say("Ended after %d of %s. `daybook jobs resume` goes on: %v", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), ended)
 	}
-	err = a.emit(bulkResult{n, f.dryRun}, func(w io.Writer) error {
+	return a.emitDone(ended, n.Matched == 0, bulkResult{n, f.dryRun}, func(w io.Writer) error {
 		if f.dryRun {
 			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(n.Matched), "job matches", "jobs match"))
 			return err
@@ -95,7 +91,6 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(n.Changed), "job is", "jobs are"), done)
 		return err
 	})
-	return cmp.Or(ended, err)
 }
 
 func jobsRetryCommand(a *app) *cobra.Command {

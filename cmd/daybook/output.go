@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,6 +38,15 @@ func (a *app) emitTo(w io.Writer, v any, human func(io.Writer) error) error {
 	b.WriteByte('\n')
 	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// emitDone is emit for what was done until it ended with an error, or without one: what was done before an interruption stays done. Where nothing was
+// done there is the error alone.
+func (a *app) emitDone(ended error, nothing bool, v any, human func(io.Writer) error) error {
+	if ended != nil && nothing {
+		return ended
+	}
+	return cmp.Or(ended, a.emit(v, human))
 }
 
 // storedAsJSON are data whose JSON is stored and imported: their names are those of that format.

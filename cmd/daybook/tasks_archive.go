@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -63,12 +62,10 @@ func tasksArchiveCommand(a *app) *cobra.Command {
 				done.Tasks += int64(n)
 				done.Files++
 			}
-			// What was moved before an interruption stays moved.
-			err = a.emit(done, func(w io.Writer) error {
+			return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s moved to %s\n", plural(done.Tasks, "task", "tasks"), plural(done.Files, "file", "files"))
 				return err
 			})
-			return cmp.Or(ended, err)
 		},
 	}
 	flags := command.Flags()
