@@ -109,24 +109,9 @@ func (l *Listing) accountingFloor(ctx context.Context, byFailure bool, cursor st
 	return floor, store.Wrap("look how far a search goes", err)
 }
 
-// accountingAfter puts a query into the order of its list, and has it begin after the place of a cursor.
+// accountingAfter is jobsAfter for accounting jobs.
 func accountingAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error) {
-	if byFailure {
-		q = q.Order("updated_at DESC, id DESC")
-	} else {
-		q = q.Order("id DESC")
-	}
-	if cursor == "" {
-		return q, nil
-	}
-	at, id, err := readCursor(cursor, byFailure)
-	switch {
-	case err != nil:
-		return q, err
-	case byFailure:
-		return q.Where("updated_at <= ? AND (updated_at < ? OR id < ?)", at, at, id), nil
-	}
-	return q.Where("id < ?", id), nil
+	return after(q, byFailure, cursor, "updated_at DESC, id DESC", "updated_at <= ? AND (updated_at < ? OR id < ?)")
 }
 
 // AccountingJobByID reads an accounting job of an organization, or of any when org is empty; ErrJobNotFound when there is none.

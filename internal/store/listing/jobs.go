@@ -107,8 +107,13 @@ func (l *Listing) jobPage(ctx context.Context, q *gorm.DB, byFailure bool, limit
 
 // jobsAfter puts a query into the order of its list, and has it begin after the place of a cursor.
 func jobsAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error) {
+	return after(q, byFailure, cursor, "finished_at DESC, id", "finished_at <= ? AND (finished_at < ? OR id > ?)")
+}
+
+// after is jobsAfter with the order of failed jobs by when they failed, and what comes behind one of them in it.
+func after(q *gorm.DB, byFailure bool, cursor, failures, behind string) (*gorm.DB, error) {
 	if byFailure {
-		q = q.Order("finished_at DESC, id")
+		q = q.Order(failures)
 	} else {
 		q = q.Order("id DESC")
 	}
@@ -120,7 +125,7 @@ func jobsAfter(q *gorm.DB, byFailure bool, cursor string) (*gorm.DB, error) {
 	case err != nil:
 		return q, err
 	case byFailure:
-		return q.Where("finished_at <= ? AND (finished_at < ? OR id > ?)", at, at, id), nil
+		return q.Where(behind, at, at, id), nil
 	}
 	return q.Where("id < ?", id), nil
 }
