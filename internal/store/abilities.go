@@ -85,19 +85,10 @@ type Left struct {
 
 // Left counts the jobs that are due and that the worker leaves, by what they need.
 func (s *Store) Left(ctx context.Context) ([]Left, error) {
-	const stmt = `
-SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT q.org_id), count(*)
-  FROM daybook.accounting_work_queue q
- CROSS JOIN daybook.defaults d
-  LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
-   AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)
- GROUP BY 1, 2
- ORDER BY 1, 2`
 	if left, err := s.HasLeft(ctx); !left {
 		return nil, err
 	}
-	return readLeft(ctx, s.pool, stmt, s.kind.able(Args{}))
+	return s.kind.left(ctx, s.pool, "")
 }
 
 // HasLeft reports whether there is any job that is due and that the worker leaves. Of the accounting queue it looks at the organizations first: most
@@ -126,22 +117,24 @@ SELECT EXISTS (
 }
 
 // WaitingFor counts the jobs that are due and wait for a source other than daybook, or for hooks, by what they need; org
-// empty: of all organizations. Jobs of paused organizations wait for something else.
+// empty: of all organizations.
 func WaitingFor(ctx context.Context, q Querier, org string) ([]Left, error) {
+	return Accounting.left(ctx, q, org)
+}
+
+// left counts the jobs that are due and that a worker with the kind's abilities leaves, by what they need; org empty: of all organizations. Jobs of paused
+// organizations wait for something else.
+func (k *Kind) left(ctx context.Context, q Querier, org string) ([]Left, error) {
 	const stmt = `
 SELECT coalesce(o.source, d.source), coalesce(o.hooks, d.hooks), count(DISTINCT q.org_id), count(*)
   FROM daybook.accounting_work_queue q
  CROSS JOIN daybook.defaults d
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND ($1 = '' OR q.org_id = $1)
-   AND (coalesce(o.source, d.source) <> 'daybook' OR coalesce(o.hooks, d.hooks) <> '{}')
+ WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL AND (@org = '' OR q.org_id = @org)
+   AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks)
  GROUP BY 1, 2
  ORDER BY 1, 2`
-	return readLeft(ctx, q, stmt, org)
-}
-
-func readLeft(ctx context.Context, q Querier, stmt string, args ...any) ([]Left, error) {
-	left, err := Collect(ctx, q, pgx.RowToStructByPos[Left], stmt, args...)
+	left, err := Collect(ctx, q, pgx.RowToStructByPos[Left], stmt, k.able(Args{"org": org}))
 	return left, Wrap("count what waits for sources and hooks", err)
 }
 
