@@ -46,7 +46,7 @@ func QueueChecks() []Check {
 
 // checks implements operations.
 func (k *Kind) checks() []Check {
-	all := []Check{
+	return append([]Check{
 		{
 			"contradictory_row_in_" + k.Name,
 			"a job of the queue " + k.Name + " is leased by a turn or by none, finished at a time or not at all, and failed for a reason, as its state says",
@@ -57,31 +57,8 @@ func (k *Kind) checks() []Check {
 			"a job of the queue " + k.Name + " has completed no more often than it was asked for",
 			k.sql(auditCompletedTwice),
 		},
-	}
-	if k == Jobs {
-		all = append(all, Check{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something that has not ended, or is about to be released", auditWaits})
-	}
-	return all
+	}, k.ownChecks...)
 }
-
-// What is on record to be decided may be released at any moment; without a worker it waits for that.
-const auditWaits = `
-SELECT count(*) OVER (), j.org_id, NULL::text, NULL::bigint, format('job %s waits for nothing: retry it (daybook jobs retry %s), and a worker releases it', j.id, j.id)
-  FROM daybook.jobs j
- WHERE j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND ($1 = '' OR j.org_id = $1)
-   AND NOT EXISTS (SELECT FROM daybook.job_waits w
-                     LEFT JOIN daybook.jobs a ON a.id = w.awaits
-                    WHERE w.job_id = j.id AND w.ended_as IS NULL
-                      AND (a.state IN ('pending', 'leased') OR a.state = 'failed' AND NOT w.any_end OR EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.awaits = w.awaits)))
-   AND NOT (j.sequence IS NOT NULL
-            AND (EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.org_id = j.org_id AND c.sequence = j.sequence)
-                 OR EXISTS (SELECT FROM daybook.job_sequences s
-                              JOIN daybook.jobs h ON h.id = s.holder
-                             WHERE s.org_id = j.org_id AND s.key = j.sequence AND s.holder <> j.id AND h.state IN ('pending', 'leased', 'failed'))))
-   AND NOT EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.job_id = j.id)
-   AND (j.sequence IS NOT NULL OR j.first_ready_at <> j.ready_at)
- ORDER BY j.org_id, j.id
- LIMIT $2`
 
 // The constraints of the table say the same, as long as they are there.
 const auditRows = `

@@ -228,7 +228,7 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	switch {
 	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
-	case k.Name == Jobs.Name && a.Picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
+	case k.keepsAttempt && a.Picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
 		if stmt = completeKept; !placed {
 			stmt = completeKeptByID
 		}

@@ -7,7 +7,9 @@ func newJobs() *Kind {
 	return &Kind{
 		Name: "jobs", table: "daybook.jobs", wake: "daybook.wake_job_queue",
 		lostCode: "JOB_LOCK_TIMEOUT_RECLAIMED", channel: "daybook_jobs", key: 2, oldRows: oldJobs,
-		waits: waits{`SELECT id FROM daybook.job_wait_checks ORDER BY id LIMIT 1`, `SELECT decided, again FROM daybook.check_waits()`},
+		keepsAttempt: true,
+		ownChecks:    []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something that has not ended, or is about to be released", auditWaits}},
+		waits:        waits{`SELECT id FROM daybook.job_wait_checks ORDER BY id LIMIT 1`, `SELECT decided, again FROM daybook.check_waits()`},
 		fields: func(j *Job) []any {
 			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent, &j.Queue)
 		},

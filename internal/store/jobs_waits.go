@@ -46,3 +46,22 @@ func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	err = s.InTx(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, s.kind.waits.decide).Scan(&c.Decided, &c.Again) })
 	return c, Wrap("look for jobs that need not wait any more", err)
 }
+
+// auditWaits finds jobs that wait for nothing. What is on record to be decided may be released at any moment; without a worker it waits for that.
+const auditWaits = `
+SELECT count(*) OVER (), j.org_id, NULL::text, NULL::bigint, format('job %s waits for nothing: retry it (daybook jobs retry %s), and a worker releases it', j.id, j.id)
+  FROM daybook.jobs j
+ WHERE j.state = 'pending' AND j.ready_at = '9999-12-31 00:00:00+00' AND ($1 = '' OR j.org_id = $1)
+   AND NOT EXISTS (SELECT FROM daybook.job_waits w
+                     LEFT JOIN daybook.jobs a ON a.id = w.awaits
+                    WHERE w.job_id = j.id AND w.ended_as IS NULL
+                      AND (a.state IN ('pending', 'leased') OR a.state = 'failed' AND NOT w.any_end OR EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.awaits = w.awaits)))
+   AND NOT (j.sequence IS NOT NULL
+            AND (EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.org_id = j.org_id AND c.sequence = j.sequence)
+                 OR EXISTS (SELECT FROM daybook.job_sequences s
+                              JOIN daybook.jobs h ON h.id = s.holder
+                             WHERE s.org_id = j.org_id AND s.key = j.sequence AND s.holder <> j.id AND h.state IN ('pending', 'leased', 'failed'))))
+   AND NOT EXISTS (SELECT FROM daybook.job_wait_checks c WHERE c.job_id = j.id)
+   AND (j.sequence IS NOT NULL OR j.first_ready_at <> j.ready_at)
+ ORDER BY j.org_id, j.id
+ LIMIT $2`

@@ -31,6 +31,10 @@ type Kind struct {
 	oldRows []OldRows
 	// waits decide what is on record about its jobs that wait (Store.CheckWaits).
 	waits waits
+	// ownChecks are those of an audit that other kinds do not have.
+	ownChecks []Check
+	// keepsAttempt: the row of a completed job has the attempt that completed it, which is not logged.
+	keepsAttempt bool
 
 	statements sync.Map
 }
