@@ -111,6 +111,3 @@ const (
 	Scan         Cause = "scan"
 	Poll         Cause = "poll"
 )
-
-// Causes lists every cause.
-func Causes() []Cause { return []Cause{Notification, Scan, Poll} }
