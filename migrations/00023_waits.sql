@@ -376,6 +376,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
+REVOKE ALL ON FUNCTION daybook.forget_waits FROM PUBLIC; -- the right to execute it is the right to make it a trigger of any table
 CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs
     REFERENCING OLD TABLE AS removed
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();

@@ -172,6 +172,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
+REVOKE ALL ON FUNCTION daybook.forward_accounting_request FROM PUBLIC;
 COMMENT ON FUNCTION daybook.forward_accounting_request IS 'Hands requests of old code for documents that Daybook holds on to it; a trigger of legacy queues';
 
 -- +goose StatementEnd

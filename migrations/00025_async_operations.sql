@@ -354,6 +354,7 @@ BEGIN
     RETURN OLD;
 END
 $$;
+REVOKE ALL ON FUNCTION daybook.keep_adopted_operation FROM PUBLIC;
 COMMENT ON FUNCTION daybook.keep_adopted_operation IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
 -- +goose StatementEnd

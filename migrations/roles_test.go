@@ -103,6 +103,10 @@ func TestRoles(t *testing.T) {
 		"the reader logs an action":         {reader, `INSERT INTO daybook.actions (via, action, actor, outcome) VALUES ('cli', 'a', 'b', 'done')`},
 		"the reader looks at sessions":      {reader, `SELECT hash FROM daybook.console_sessions`},
 		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
+		"the reader enqueues as the owner": {reader, `
+CREATE TEMP TABLE legacy (id text, org_id text, document_id text, version_hint bigint, ready_at timestamptz, state text);
+CREATE TRIGGER forward AFTER INSERT ON legacy FOR EACH ROW EXECUTE FUNCTION daybook.forward_accounting_request('forward');
+INSERT INTO legacy VALUES ('1', 'o', 'other', 1, now(), 'pending')`},
 	} {
 		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)
 		assert.Equal(t, "42501", store.SQLState(err), "%s: %v", name, err)
