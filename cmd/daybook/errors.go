@@ -21,6 +21,7 @@ var (
 		"or run `daybook dev`, which starts one and prints its address")
 	errBadDatabaseURL = failure.New(failure.NoDatabase, "the database's address (DAYBOOK_DATABASE_URL or --database-url) cannot be read: want postgres://user:password@host:5432/database, "+
 		"special characters of the password percent-encoded")
+	errRoleLacksRight      = failure.New(failure.RoleLacksRight, "the database's role lacks a right")
 	errPartlyFailed        = failure.New(failure.PartlyFailed, "not everything was done")
 	errOutOfBalance        = failure.New(failure.OutOfBalance, "debits and credits differ")
 	errTemporalUnavailable = failure.New(failure.TemporalUnavailable, "Temporal cannot be reached")
@@ -80,11 +81,13 @@ func (a *app) report(ctx context.Context, err error, command string) int {
 	case failure.RoleLacksRight:
 		message += "\n" + roleAdvice(command)
 	case failure.Interrupted:
-		message = "interrupted"
+		if !a.json { // a program is told what is left to do
+			message = "interrupted"
+		}
 	}
 	if a.json {
 		encoder := json.NewEncoder(a.stderr)
-		_ = encoder.Encode(map[string]any{"error": map[string]any{"code": class.Code, "message": err.Error(), "exit": class.Exit}})
+		_ = encoder.Encode(map[string]any{"error": map[string]any{"code": class.Code, "message": message, "exit": class.Exit}})
 		return class.Exit
 	}
 	a.say("daybook: %s", message)

@@ -155,6 +155,30 @@ func answerOf(t *testing.T, method, address, token, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
+// A program that runs until a signal ends at once as a role that cannot do its work, before it says that it runs.
+func TestProgramsRefuseAnotherRole(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	for _, program := range []struct {
+		needs role
+		args  []string
+		wrong []role
+	}{
+		{server, []string{"serve", "--listen", "127.0.0.1:0"}, []role{reader, domain, operator, worker}},
+		{worker, []string{"worker"}, []role{reader, domain, operator}},
+	} {
+		for _, wrong := range program.wrong {
+			log := &lines{next: make(chan string, 100)}
+			end := b.as(wrong).begin(log, append(program.args, "--json")...)
+			first := <-log.next
+			assert.Equal(t, failure.ExitFailure, end(), first)
+			assert.Contains(t, first, `"code":"ROLE_LACKS_RIGHT"`, "%s as %s", program.needs, wrong)
+			assert.Contains(t, first, "needs the rights of "+string(program.needs), "as %s", wrong)
+		}
+	}
+}
+
 // A server that is logged in as daybook_server answers, and enqueues for a token; the status is watched by daybook_reader.
 func TestServeAndWatchInTheirRoles(t *testing.T) {
 	t.Parallel()

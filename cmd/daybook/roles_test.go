@@ -183,7 +183,9 @@ func TestARoleThatLacksARight(t *testing.T) {
 		needs, _ := roleOf(strings.Join(args[:2], " "))
 		assert.Contains(t, r.err, "needs the rights of "+string(needs), "%v", args)
 		assert.Less(t, strings.Count(r.err, "\n"), 6, r.err)
-		assert.Contains(t, weak.run("", append(slices.Clone(args), "--json")...).err, `"code":"ROLE_LACKS_RIGHT"`, "%v", args)
+		asJSON := weak.run("", append(slices.Clone(args), "--json")...).err
+		assert.Contains(t, asJSON, `"code":"ROLE_LACKS_RIGHT"`, "%v", args)
+		assert.Contains(t, asJSON, "needs the rights of "+string(needs), "%v", args)
 	}
 }
 

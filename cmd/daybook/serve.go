@@ -108,6 +108,9 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer db.close()
+	if err := requireRight(ctx, db.Pool, "SELECT", "daybook.console_sessions"); err != nil {
+		return err
+	}
 	registry, builtin, err := a.builtinJobs(db.Pool, nil)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"runtime/debug"
 
@@ -83,8 +84,12 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 		return err
 	}
 	defer pool.Close()
-	// A wrong schema, user, password or database is told at once; while the database is unavailable, the worker waits for it.
-	if err := verify(ctx, pool); migrations.Wrong(err) || store.RefusesConnection(err) {
+	// A wrong schema, user, password, database or role is told at once; while the database is unavailable, the worker waits for it.
+	err = verify(ctx, pool)
+	if err == nil {
+		err = requireRight(ctx, pool, "INSERT", "daybook.impacts")
+	}
+	if migrations.Wrong(err) || store.RefusesConnection(err) || errors.Is(err, errRoleLacksRight) {
 		return err
 	}
 	measured, stop, err := a.newMetrics(ctx, workers.MetricsOptions{Pool: pool, Name: options.Name, Service: "daybook-worker", Namespace: temporal.Namespace}, metricsListen)
