@@ -13,6 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/payload"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -45,13 +46,16 @@ var builtinPayloads = []queue.Payload{
 	handlers.PlaidEnrichment{},
 }
 
-// checkBuiltin checks the payload of a built-in type, and warns of every other type: only its own worker knows it.
-func (a *app) checkBuiltin(jobType string, raw json.RawMessage) error {
-	builtin, err := checkBuiltinType(jobType, raw)
-	if !builtin {
+// noteType tells of a type that is not built in, unless a worker that lives has a handler for it, as far as the database is named and says so.
+func (a *app) noteType(ctx context.Context, jobType, queue string) {
+	handled := false
+	if pool, err := a.pool(ctx, 1); err == nil {
+		defer pool.Close()
+		handled, _ = store.HasHandler(ctx, pool, jobType, queue)
+	}
+	if !handled {
 		a.say("Note: %s is none of Daybook's own types. Its jobs wait for a worker of yours that has a handler for it; when no worker has had one for five minutes, those that are due are dead letters (HANDLER_MISSING), until one starts.", jobType)
 	}
-	return err
 }
 
 // checkBuiltinType checks the payload of a built-in type. It reports false for every other type.

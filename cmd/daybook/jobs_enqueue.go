@@ -62,8 +62,9 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 			if err := queue.CheckJob(org, job, o); err != nil {
 				return err
 			}
-			if !o.SkipValidation {
-				if err := a.checkBuiltin(job.Type, raw); err != nil {
+			known := o.SkipValidation
+			if !known {
+				if known, err = checkBuiltinType(job.Type, raw); err != nil {
 					return err
 				}
 			}
@@ -72,6 +73,9 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			if !known {
+				a.noteType(c.Context(), job.Type, o.Queue)
+			}
 			var done queue.EnqueuedJobWithCallback
 			if c.Flags().Changed("callback") || c.Flags().Changed("callback-within") {
 				done, err = queue.EnqueueJobWithCallback(c.Context(), db.Pool, org, job, callback, o)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -116,6 +117,11 @@ func TestBackgroundEnqueueChecksBuiltinTypes(t *testing.T) {
 	r = enqueue("own")
 	assert.Zero(t, r.exit, r.err)
 	assert.Contains(t, r.err, "Note: own is none of Daybook's own types")
+	worker := store.NewQueue(b.Pool, store.Jobs)
+	require.NoError(t, worker.NoteJobWorker(t.Context(), store.JobWorker{ID: "w", Name: "w", Types: []string{"own"}}))
+	assert.NotContains(t, enqueue("own").err, "Note: own", "a worker that lives has a handler for it")
+	require.NoError(t, worker.NoteJobWorkerStopped(t.Context(), "w"))
+	assert.Contains(t, enqueue("own").err, "Note: own")
 }
 
 func TestBackgroundEnqueueWantsAnAttempt(t *testing.T) {

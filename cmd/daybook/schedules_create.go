@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.id = args[0]
-			schedule, err := a.schedule(s)
+			schedule, err := a.schedule(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -91,7 +92,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 }
 
 // schedule checks what the flags say. When a schedule fires is Temporal's to check.
-func (a *app) schedule(s newSchedule) (schedules.Schedule, error) {
+func (a *app) schedule(ctx context.Context, s newSchedule) (schedules.Schedule, error) {
 	if err := s.check(); err != nil {
 		return schedules.Schedule{}, err
 	}
@@ -110,11 +111,15 @@ func (a *app) schedule(s newSchedule) (schedules.Schedule, error) {
 	if err := queue.CheckJob(s.org, payload, queue.JobOptions{Priority: priority, MaxAttempts: s.maxAttempts, Queue: s.queue}); err != nil {
 		return schedules.Schedule{}, err
 	}
+	builtin, err := checkBuiltinType(s.jobType, raw)
+	if !builtin {
+		a.noteType(ctx, s.jobType, s.queue)
+	}
 	return schedules.Schedule{
 		ID: s.id, OrgID: s.org, Payload: payload, Priority: priority, MaxAttempts: s.maxAttempts, Crons: s.crons, Every: s.every, Offset: s.offset,
 		TimeZone: s.timeZone, Jitter: s.jitter, Overlap: schedules.Overlap(s.overlap), CatchUp: s.catchUp, Paused: s.paused, Note: s.note,
 		Queue: s.queue, Fleet: s.fleet,
-	}, a.checkBuiltin(s.jobType, raw)
+	}, err
 }
 
 // put creates the schedule, or replaces the one of this id if the flags say so, and says which.
