@@ -217,7 +217,7 @@ func timedOut(t *registered, err error) error {
 // no reclaims.
 func (t *registered) exhausted(job store.Job) error {
 	if most := t.maxAttempts(job); job.Reclaims > 0 && job.Attempt > most {
-		return Final(WithCode(models.CodeReclaimed, fmt.Errorf("the worker ended in the last of %d attempts", most)))
+		return Final(WithCode(models.CodeReclaimed, fmt.Errorf("the worker ended in the last attempt, of %d", most)))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,7 +104,7 @@ func archiveMoveCommand(a *app) *cobra.Command {
 					}
 				}
 				return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s moved to %s\n", countsText(done.Counts), plural(done.Files, "file", "files"))
+					_, err := fmt.Fprintf(w, "moved to %s: %s\n", plural(done.Files, "file", "files"), countsText(done.Counts))
 					return err
 				})
 			})
@@ -121,12 +120,12 @@ func archiveMoveCommand(a *app) *cobra.Command {
 	return command
 }
 
-// countsText are counts by table, in words.
+// countsText are counts by table.
 func countsText(counts map[string]int64) string {
 	var parts []string
 	for table, n := range counts {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, table))
+			parts = append(parts, fmt.Sprintf("%s: %d", table, n))
 		}
 	}
 	slices.Sort(parts)
@@ -213,7 +212,7 @@ func archiveVerifyCommand(a *app) *cobra.Command {
 							return err
 						}
 					}
-					_, err := fmt.Fprintf(w, "%s with %d lines, %s damaged, %d not on record\n", plural(int64(v.Files), "file", "files"), v.Lines, strconv.Itoa(len(v.Damaged)), len(v.Unrecorded))
+					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n", plural(int64(v.Files), "file", "files"), plural(int64(v.Lines), "line", "lines"), len(v.Damaged), len(v.Unrecorded))
 					return err
 				})
 				if err == nil && len(v.Damaged) > 0 {
@@ -273,8 +272,8 @@ func archiveRestoreCommand(a *app) *cobra.Command {
 					}
 				}
 				return a.emitDone(ended, done.Files == 0, done, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s brought back from %s; %d were left out: they are there, or their key is in use\n",
-						countsText(done.Rows), plural(done.Files, "file", "files"), done.Present)
+					_, err := fmt.Fprintf(w, "brought back from %s: %s; left out, because they are there or their key is in use: %d\n",
+						plural(done.Files, "file", "files"), countsText(done.Rows), done.Present)
 					return err
 				})
 			})

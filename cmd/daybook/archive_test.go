@@ -25,15 +25,15 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "archive")
 	moved := b.run("archive", "move", "--before", "720h", "--archive", dir)
-	assert.Equal(t, "2 jobs, 2 links moved to 1 file\n", moved.out, moved.err)
+	assert.Equal(t, "moved to 1 file: jobs: 2, links: 2\n", moved.out, moved.err)
 	var page archivePage
 	b.json(&page, "archive", "list", "--org", "acme")
 	listed := page.Files
 	require.Len(t, listed, 1)
 	assert.Contains(t, b.run("archive", "list").out, listed[0].Key)
 	assert.Equal(t, "1 file with 2 lines, 0 damaged, 0 not on record\n", b.run("archive", "verify", "--archive", dir).out)
-	assert.Contains(t, b.run("archive", "restore", listed[0].Key, "--archive", dir).out, "2 jobs, 2 links brought back from 1 file; 0 were left out")
-	assert.Contains(t, b.run("archive", "restore", "--all", "--archive", dir).out, "2 were left out")
+	assert.Contains(t, b.run("archive", "restore", listed[0].Key, "--archive", dir).out, "brought back from 1 file: jobs: 2, links: 2; left out, because they are there or their key is in use: 0")
+	assert.Contains(t, b.run("archive", "restore", "--all", "--archive", dir).out, "in use: 2")
 
 	// The archive holds something of the organization: it must be named, or left out on purpose.
 	assert.Equal(t, failure.ExitUsage, b.run("erase", "--org", "acme", "--link", "customer=ada").exit)
@@ -44,7 +44,9 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	require.NoError(t, json.Unmarshal([]byte(done.out), &proof), done.err)
 	assert.Equal(t, map[string]int64{"jobs": 3, "job_links": 3, "actions": proof.Counts["actions"], "archive_files": 1, "archived_jobs": 2, "archived_links": 2}, withActions(proof.Counts))
 	assert.Contains(t, b.run("erasures", "list").out, proof.ID)
-	assert.Contains(t, b.run("erasures", "show", proof.ID, "--link", "customer=ada").out, "request 7")
+	shown := b.run("erasures", "show", proof.ID, "--link", "customer=ada").out
+	assert.Contains(t, shown, "request 7")
+	assert.Contains(t, shown, "archive_files: 1")
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", proof.ID, "--link", "customer=bob").exit)
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", "none").exit)
 	assert.NotContains(t, b.run("actions", "list", "--json").out, "ada", "the command itself leaves no trace of the link")

@@ -130,13 +130,13 @@ func (a *app) showErasure(w io.Writer, e *store.Erasure) error {
 	t.add("began", e.StartedAt.Format(time.RFC3339))
 	t.add("complete", finished)
 	for _, table := range slices.Sorted(maps.Keys(e.Counts)) {
-		t.add("erased", fmt.Sprintf("%d %s", e.Counts[table], table))
+		t.add("erased", fmt.Sprintf("%s: %d", table, e.Counts[table]))
 	}
 	for _, k := range e.Kept {
-		t.add("kept", fmt.Sprintf("%d %s: %s", k.Count, k.What, k.Reason))
+		t.add("kept", fmt.Sprintf("%s: %d, because %s", k.What, k.Count, k.Reason))
 	}
 	if e.OpenJobs > 0 {
-		t.add("being worked", fmt.Sprintf("%d jobs", e.OpenJobs))
+		t.add("being worked", plural(e.OpenJobs, "job", "jobs"))
 	}
 	return a.print(w, t)
 }

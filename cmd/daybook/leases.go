@@ -76,7 +76,8 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 			}
 			return a.emit(map[string]any{"queues": all}, func(w io.Writer) error {
 				for _, one := range all {
-					if _, err := fmt.Fprintf(w, "%s: %d leases released, %d jobs charged with an attempt, %d failed\n", one.Queue, one.Released, one.Charged, one.Failed); err != nil {
+					if _, err := fmt.Fprintf(w, "%s: %s released, %s charged with an attempt, %d failed\n", one.Queue,
+						plural(int64(one.Released), "lease", "leases"), plural(int64(one.Charged), "job", "jobs"), one.Failed); err != nil {
 						return err
 					}
 				}

@@ -157,8 +157,12 @@ func configureWorkflow(ctx context.Context, c client.Client, s health.WorkflowSt
 	if err != nil {
 		return workflowChange{}, gone(s, err)
 	}
-	done := change(s, "configured", fmt.Sprintf("batches of %d, %d s between polls, %d lanes, from the next turn on.", now.BatchSize, now.PollIntervalSeconds, now.Concurrency))
-	return done, nil
+	return change(s, "configured", settingsText(now)+", from the next turn on."), nil
+}
+
+// settingsText are a workflow's settings in words.
+func settingsText(s workflows.Settings) string {
+	return fmt.Sprintf("batches of %d, %d s between polls, %s", s.BatchSize, s.PollIntervalSeconds, plural(int64(s.Concurrency), "lane", "lanes"))
 }
 
 func workflowCancelCommand(a *app) *cobra.Command {

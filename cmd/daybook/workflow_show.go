@@ -61,12 +61,12 @@ func (a *app) printWorkflow(w io.Writer, s health.WorkflowState) error {
 		add("run", "%s, since %s", s.RunID, optionalTime(s.StartedAt))
 	}
 	if s.Settings != nil {
-		add("settings", "batches of %d, %d s between polls, %d lanes", s.Settings.BatchSize, s.Settings.PollIntervalSeconds, s.Settings.Concurrency)
+		add("settings", "%s", settingsText(*s.Settings))
 	}
 	if q := s.Status; q != nil {
 		add("lanes", "%d at work", q.Lanes)
 		n := q.Counts
-		add("done", "in %d turns since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d given back", n.Turns, formatTime(q.StartedAt), n.Completed, n.Retried,
+		add("done", "in %s since %s: %d completed, %d retried, %d rescheduled, %d failed, %d cancelled, %d lost, %d given back", plural(n.Turns, "turn", "turns"), formatTime(q.StartedAt), n.Completed, n.Retried,
 			n.Rescheduled, n.Failed, n.Cancelled, n.Lost, n.Released)
 		if t := q.LastTurn; t != nil {
 			add("last turn", "lane %d, %s: %d leased, %d completed", t.Lane, formatTime(t.At), t.Report.Leased, t.Report.Completed)

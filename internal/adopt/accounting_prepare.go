@@ -46,7 +46,7 @@ CREATE TRIGGER %s AFTER INSERT ON %s FOR EACH ROW WHEN (NEW.state = 'pending')
 	}
 	read, err := a.readLater(ctx)
 	if read > 0 {
-		notes = append(notes, fmt.Sprintf("the entries of %d documents that were posted elsewhere without any on record are on record now", read))
+		notes = append(notes, fmt.Sprintf("documents posted elsewhere whose entries are on record now, and were not: %d", read))
 	}
 	return notes, err
 }

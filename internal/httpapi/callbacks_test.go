@@ -69,7 +69,7 @@ func TestCallbacksBeyondTheRate(t *testing.T) {
 		}
 	}
 	tooMany(t, last)
-	assert.Contains(t, string(last.body), "60 callbacks with a wrong token a minute")
+	assert.Contains(t, string(last.body), "more callbacks with a wrong token than this address may have, 60 a minute")
 	require.Eventually(t, func() bool {
 		return b.send("", http.MethodPost, "/api/callbacks/right", object{}).status == http.StatusOK
 	}, time.Minute, 100*time.Millisecond)
