@@ -30,14 +30,29 @@ func migrateUpCommand(a *app) *cobra.Command {
 				return err
 			}
 			err := migrations.Up(c.Context(), a.databaseURL)
-			if err == nil && roles {
+			switch {
+			case err == nil && roles:
 				err = migrations.Roles(c.Context(), a.databaseURL)
+			case err == nil:
+				a.noteRoles(c.Context())
 			}
 			return a.migrated(c.Context(), err)
 		},
 	}
 	command.Flags().BoolVar(&roles, "roles", false, "make the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and daybook_server, and grant them what they need")
 	return command
+}
+
+// noteRoles tells that the roles of this database have not what the migrations have made.
+func (a *app) noteRoles(ctx context.Context) {
+	pool, err := a.pool(ctx, 1)
+	if err != nil {
+		return
+	}
+	defer pool.Close()
+	if lacks, err := migrations.VerifyRoles(ctx, pool); err == nil && len(lacks) > 0 {
+		a.say("Daybook's roles lack rights, as on what is new: run `daybook migrate up --roles`.")
+	}
 }
 
 func migrateDownCommand(a *app) *cobra.Command {

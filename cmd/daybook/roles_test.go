@@ -189,6 +189,18 @@ func TestARoleThatLacksARight(t *testing.T) {
 	}
 }
 
+// Tables that a release brings are no role's until the roles are given them: the one who migrates is told.
+func TestMigrateUpTellsOfRolesThatLackRights(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	assert.NotContains(t, b.run("migrate", "up").err, "--roles", "no role is used here")
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	assert.NotContains(t, b.run("migrate", "up").err, "--roles")
+	b.ok("migrate", "down")
+	assert.Contains(t, b.run("migrate", "up").err, "run `daybook migrate up --roles`")
+	assert.NotContains(t, b.run("migrate", "up", "--roles").err, "--roles")
+}
+
 // An application that connects as daybook_domain reaches its own documents, and people find Daybook's queue as the operators' queries are printed.
 func TestSearchPathsOfTheRoles(t *testing.T) {
 	t.Parallel()
