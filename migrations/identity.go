@@ -79,12 +79,12 @@ func texts() ([]text, error) {
 }
 
 // up applies what is missing, and notes by which texts.
-func up(ctx context.Context, conn *sql.Conn, p *goose.Provider) error {
+func up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
 	steps, err := p.Status(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, createTexts); err != nil {
+	if _, err := db.ExecContext(ctx, createTexts); err != nil {
 		return fmt.Errorf("make the table of texts: %w", err)
 	}
 	list, err := texts()
@@ -97,7 +97,7 @@ INSERT INTO daybook.schema_texts AS t (version, sha256) VALUES ($1, $2)
 ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, objects = NULL WHERE t.sha256 <> excluded.sha256`
 		if i < len(steps) && steps[i].State == goose.StateApplied {
 			var have sql.NullString
-			err := conn.QueryRowContext(ctx, `SELECT max(sha256) FROM daybook.schema_texts WHERE version = $1`, t.version).Scan(&have)
+			err := db.QueryRowContext(ctx, `SELECT max(sha256) FROM daybook.schema_texts WHERE version = $1`, t.version).Scan(&have)
 			if err != nil {
 				return fmt.Errorf("read the text of migration %d: %w", t.version, err)
 			}
@@ -106,7 +106,7 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, objects = NULL WHE
 			}
 			continue
 		}
-		if _, err := conn.ExecContext(ctx, note, t.version, t.sha256); err != nil {
+		if _, err := db.ExecContext(ctx, note, t.version, t.sha256); err != nil {
 			return fmt.Errorf("note the text of migration %d: %w", t.version, err)
 		}
 	}
@@ -117,7 +117,7 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, objects = NULL WHE
 	const whole = `
 UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY object) FROM (` + objectsQuery + `) o)
  WHERE version = $1 AND ($2 OR objects IS NULL)`
-	if _, err := conn.ExecContext(ctx, whole, list[len(list)-1].version, len(applied) > 0); err != nil {
+	if _, err := db.ExecContext(ctx, whole, list[len(list)-1].version, len(applied) > 0); err != nil {
 		return fmt.Errorf("note what the schema has: %w", err)
 	}
 	return nil

@@ -37,6 +37,9 @@ var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer th
 // verifyLimit is how long Verify waits for the database.
 const verifyLimit = 5 * time.Second
 
+// errLockLost means that the session was ended that held the migration lock. What it had not committed is rolled back.
+var errLockLost = failure.New(failure.DatabaseUnavailable, "the session that migrates was ended: run the command again")
+
 // ErrNoAnswer means that the database did not say in time which schema it has: another session may have locked the tables that do.
 var ErrNoAnswer = failure.New(failure.DatabaseUnavailable, "the database did not say within "+verifyLimit.String()+" which schema it has")
 
@@ -50,12 +53,12 @@ type Step struct {
 // Up applies every migration that is missing. Concurrent calls wait for each other; a second call does nothing. It returns
 // ErrDifferent, and applies nothing, when an applied migration has another text than this build's.
 func Up(ctx context.Context, databaseURL string) error {
-	return withProvider(ctx, databaseURL, func(conn *sql.Conn, p *goose.Provider) error { return up(ctx, conn, p) })
+	return withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return up(ctx, db, p) })
 }
 
 // Down takes the newest applied migration back, with the data in its tables; with all it takes every one back.
 func Down(ctx context.Context, databaseURL string, all bool) error {
-	return withProvider(ctx, databaseURL, func(_ *sql.Conn, p *goose.Provider) error {
+	return withProvider(ctx, databaseURL, func(_ *sql.DB, p *goose.Provider) error {
 		if all {
 			_, err := p.DownTo(ctx, 0)
 			return err
@@ -164,25 +167,31 @@ func newest() (int64, error) {
 	return last, err
 }
 
-// withProvider runs f while it holds the migration lock on a connection of its own.
-func withProvider(ctx context.Context, databaseURL string, f func(*sql.Conn, *goose.Provider) error) (err error) {
+// withProvider runs f while it holds the migration lock. There is one session: when it is ended, so is what it was doing, before another call has the lock.
+func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goose.Provider) error) (err error) {
 	// The address is the worker's, which may carry settings of its pool (pool_max_conns …).
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("database address: %w", err)
 	}
-	db := stdlib.OpenDB(*config.ConnConfig)
+	connected := false
+	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionBeforeConnect(func(context.Context, *pgx.ConnConfig) error {
+		if connected {
+			return errLockLost
+		}
+		connected = true
+		return nil
+	}))
+	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	conn, err := db.Conn(ctx)
-	if err != nil {
+	if err := db.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer func() { err = errors.Join(err, closeConn(conn)) }()
-	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(lockKey)); err != nil {
+	if _, err := db.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(lockKey)); err != nil {
 		return fmt.Errorf("take the migration lock: %w", err)
 	}
-	if _, err := conn.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {
+	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {
 		return fmt.Errorf("create schema daybook: %w", err)
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
@@ -190,16 +199,8 @@ func withProvider(ctx context.Context, databaseURL string, f func(*sql.Conn, *go
 	if err != nil {
 		return err
 	}
-	if err := f(conn, p); err != nil {
+	if err := f(db, p); err != nil {
 		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
-}
-
-// closeConn closes the connection that holds the lock; the lock goes with its session.
-func closeConn(conn *sql.Conn) error {
-	if err := conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
-		return err
 	}
 	return nil
 }

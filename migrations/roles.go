@@ -25,7 +25,8 @@ func Roles(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
 	defer pool.Close()
-	if _, err := pool.Exec(ctx, rolesSQL); err != nil {
+	// It is one transaction, beside which none migrates and none grants.
+	if _, err := pool.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d);\n", int64(lockKey))+rolesSQL); err != nil {
 		return fmt.Errorf("make the roles: %w", err)
 	}
 	return nil

@@ -14,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
@@ -169,6 +171,58 @@ func TestConcurrentUp(t *testing.T) {
 	const locks = `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = $1`
 	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, locks, db.Name) == 0 }, 10*time.Second, 10*time.Millisecond,
 		"migration locks that are still held")
+}
+
+// A migration whose session is ended does not go on beside the one that waited for it.
+func TestUpWhoseSessionIsEnded(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.schema_migrations IN SHARE MODE`) // what is applied is not noted
+	require.NoError(t, err)
+	up := func() chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- migrations.Up(t.Context(), db.URL) }()
+		return ended
+	}
+	// waits waits for a session that waits for a lock of this kind, or of any other, and is not the one of that id.
+	waits := func(kind string, other int) (pid int) {
+		require.Eventually(t, func() bool {
+			const q = `SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock' AND (wait_event = 'advisory') = ($2 = 'advisory') AND pid <> $3`
+			pid = fixture.Count(t, db.Pool, q, db.Name, kind, other)
+			return pid > 0
+		}, time.Minute, 10*time.Millisecond)
+		return pid
+	}
+	first := up()
+	applies := waits("", 0)
+	second := up()
+	waits("advisory", 0)
+	const end = `
+SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = $1 AND l.locktype = 'advisory' AND l.granted`
+	_, err = db.Pool.Exec(t.Context(), end, db.Name)
+	require.NoError(t, err)
+	waits("", applies)
+	require.NoError(t, tx.Rollback(t.Context()))
+
+	require.NoError(t, <-second)
+	err = <-first
+	require.Error(t, err)
+	assert.Equal(t, failure.DatabaseUnavailable, store.Failure(err), err)
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+}
+
+// They may give the roles their rights as well.
+func TestConcurrentRoles(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error { return migrations.Roles(t.Context(), db.URL) })
+	}
+	require.NoError(t, g.Wait())
 }
 
 func TestStatusOfAnEmptyDatabase(t *testing.T) {
