@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/ledger"
@@ -46,9 +47,14 @@ type leftovers struct {
 	unnamed string
 }
 
+// tellLimit bounds what a worker asks to say what it leaves: it works without.
+const tellLimit = 30 * time.Second
+
 // tell logs which jobs that are due this worker leaves, when that has changed, and which of its names no organization is on
 // record with: that is seldom meant.
 func (l *leftovers) tell(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tellLimit)
+	defer cancel()
 	left, err := l.store.Left(ctx)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package workers_test
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -56,4 +58,31 @@ func TestStoppedWorkerHasNoHandler(t *testing.T) {
 	b.exec(`INSERT INTO daybook.jobs (org_id, type, payload, ready_at) SELECT $1, t, '{}', now() - interval '2 minutes' FROM unnest('{errand,mail}'::text[]) t`, org)
 	assert.Equal(t, []health.Code{health.HandlerMissing}, b.codes("errand"))
 	assert.Equal(t, []health.Code{health.OldestDue}, b.codes("mail"), "the other one runs")
+}
+
+// A worker that cannot be put on record says which table is locked, and by whom, and goes on when it is not.
+func TestStartSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.job_workers`)
+	require.NoError(t, err)
+	read, write := io.Pipe()
+	w, err := workers.NewJobs(workers.JobsOptions{
+		Client: b.client, Pool: b.Pool, Registry: errands(), Name: "waits", Log: slog.New(slog.NewTextHandler(write, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	require.NoError(t, err)
+	t.Cleanup(w.Close)
+	b.runWorker(w)
+	line, err := bufio.NewReader(read).ReadString('\n')
+	require.NoError(t, err)
+	assert.Contains(t, line, "the worker waits for the database before its first job")
+	assert.Contains(t, line, "has locked daybook.job_workers")
+	go func() { _, _ = io.Copy(io.Discard, read) }()
+	t.Cleanup(func() { _ = write.Close() })
+	require.NoError(t, tx.Rollback(t.Context()))
+	b.eventually("it is on record", 20*time.Second, func() bool {
+		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_workers WHERE name = 'waits'`) == 1
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/queue"
@@ -217,18 +218,47 @@ func (w *Worker) awaitDatabase(ctx context.Context) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		err := verify(ctx)
 		if err == nil && w.tend != nil {
-			err = w.tend(ctx)
+			err = w.tendFirst(ctx)
 		}
 		if !store.IsTransient(err) && !errors.Is(err, migrations.ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}
-		w.log.Warn("the database cannot be used yet; trying again", "error", err, "in", pause.String())
+		w.log.Warn("the database cannot be used yet; trying again", append(w.locked(ctx, err), "error", err, "in", pause.String())...)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(pause):
 		}
 	}
+}
+
+// slowStart is after which time a worker that waits for the database before its first job says so.
+const slowStart = 5 * time.Second
+
+// tendFirst tends the queue before the first job. It says what keeps it waiting; each statement gives up by itself.
+func (w *Worker) tendFirst(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- w.tend(ctx) }()
+	for pause := slowStart; ; pause *= 2 {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(pause):
+			w.log.Warn("the worker waits for the database before its first job", w.locked(ctx, context.DeadlineExceeded)...)
+		}
+	}
+}
+
+// locked is for the log: which tables are locked, and by whom, if err says that the database did not answer in time.
+func (w *Worker) locked(ctx context.Context, err error) []any {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	var says []string
+	for _, f := range health.Locks(ctx, w.pool) {
+		says = append(says, f.Says)
+	}
+	return []any{"locked", says}
 }
 
 // verifySchema says whether the schema is the one that this program was made for, and whole.

@@ -38,6 +38,8 @@ func (s *Store) Join(ctx context.Context) error {
 	if s.kind.fleet.Load() != noFleet {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	id, err := FleetOf(ctx, s.pool, s.kind.fleetName)
 	if err == nil {
 		s.kind.fleet.Store(int32(id))

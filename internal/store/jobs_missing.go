@@ -143,15 +143,17 @@ SELECT f.id, r.result
 	total, last := 0, ""
 	for {
 		n, returned := 0, 0
-		err := s.InTx(ctx, func(tx pgx.Tx) error {
+		within, cancel := context.WithTimeout(ctx, statementLimit)
+		err := s.InTx(within, func(tx pgx.Tx) error {
 			var result string
-			return Each(ctx, tx, []any{&last, &result}, func() error {
+			return Each(within, tx, []any{&last, &result}, func() error {
 				if n++; result != "unchanged" {
 					returned++
 				}
 				return nil
 			}, stmt, types, last, s.kind.fleetID())
 		})
+		cancel()
 		if err == nil {
 			total += returned
 		}
