@@ -122,7 +122,7 @@ func (a *app) record(ctx context.Context, taken *actions.Taken, err error) {
 	defer cancel()
 	pool, noted := a.pool(ctx, 1)
 	if noted == nil {
-		defer pool.Close()
+		defer closePool(pool)
 		noted = taken.End(ctx, pool, err)
 	}
 	if noted != nil && err == nil { // an error that is told already is most often the same

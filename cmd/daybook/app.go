@@ -118,7 +118,22 @@ type database struct {
 // close ends the listing and the pool.
 func (d *database) close() {
 	_ = d.Listing.Close()
-	d.Pool.Close()
+	closePool(d.Pool)
+}
+
+// closeLimit is how long a command waits in the end until its sessions have ended. A server that stands still ends none, and the driver waits for it for 15 seconds.
+const closeLimit = 2 * time.Second
+
+func closePool(pool *pgxpool.Pool) {
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeLimit):
+	}
 }
 
 // open connects to the database and checks that its schema is the one of this program. conns is the size of the pool.
@@ -131,12 +146,12 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 		err = a.knowsOrganization(ctx, pool)
 	}
 	if err != nil {
-		pool.Close()
+		closePool(pool)
 		return nil, err
 	}
 	listing, err := listing.New(pool)
 	if err != nil {
-		pool.Close()
+		closePool(pool)
 		return nil, err
 	}
 	return &database{Pool: pool, Listing: listing}, nil

@@ -113,7 +113,7 @@ func (a *app) fromDatabase(read func(ctx context.Context, q store.Querier, begun
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		defer pool.Close()
+		defer closePool(pool)
 		names, err := read(ctx, pool, begun)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError

@@ -102,7 +102,7 @@ func (d *demo) refuseUsedDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
+	defer closePool(pool)
 	empty, err := store.IsEmpty(ctx, pool)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) (health.Report, error
 		return health.Report{}, usagef("--snapshot-age %s: want 0 or more", f.snapshotAge)
 	}
 	if o.Pool, o.PoolError = a.pool(ctx, 2); o.Pool != nil {
-		defer o.Pool.Close()
+		defer closePool(o.Pool)
 		if err := a.knowsOrganization(ctx, o.Pool); err != nil {
 			return health.Report{}, err
 		}

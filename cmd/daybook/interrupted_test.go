@@ -116,3 +116,24 @@ func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 		assert.Equal(t, command == "down", strings.Contains(r.err, "Each call undoes one migration"), r.err)
 	}
 }
+
+// A session that does not end, as that of a server that stands still, does not keep a command.
+func TestCloseWaitsForNoSession(t *testing.T) {
+	t.Parallel()
+	a := &app{databaseURL: setup(t).URL}
+	db, err := a.open(t.Context(), 1)
+	require.NoError(t, err)
+	conn, err := db.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	closed := make(chan struct{})
+	go func() {
+		db.close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for the session")
+	}
+}

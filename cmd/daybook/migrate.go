@@ -91,7 +91,7 @@ func migrateStatusCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer pool.Close()
+			defer closePool(pool)
 			wrong := verify(c.Context(), pool)
 			if errors.Is(wrong, migrations.ErrNoAnswer) {
 				return wrong

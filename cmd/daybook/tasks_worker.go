@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -44,13 +45,17 @@ func (a *app) tasksWorker(options workers.AccountingOptions) (w *workers.Worker,
 	return w, release, err
 }
 
+// tasksVerifyLimit bounds the question whether the address of tasks is right. The worker itself waits for a database that does not answer.
+const tasksVerifyLimit = 5 * time.Second
+
 // tasksPool returns the pool of the worker of tasks: one of its own, if the environment names it, or else the worker's. A wrong user, password or
 // database is told at once.
-func (a *app) tasksPool(worker *pgxpool.Pool) (pool *pgxpool.Pool, closePool func(), err error) {
+func (a *app) tasksPool(worker *pgxpool.Pool) (pool *pgxpool.Pool, release func(), err error) {
 	if a.environment.TasksDatabaseURL == "" {
 		return worker, func() {}, nil
 	}
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), tasksVerifyLimit)
+	defer cancel()
 	pool, err = poolOf(ctx, a.environment.TasksDatabaseURL, tasksConns)
 	if errors.Is(err, errBadDatabaseURL) {
 		return nil, nil, usagef("DAYBOOK_TASKS_DATABASE_URL is not an address of a database: it is like postgres://worker_service_user:password@host:5432/database")
@@ -59,8 +64,8 @@ func (a *app) tasksPool(worker *pgxpool.Pool) (pool *pgxpool.Pool, closePool fun
 		return nil, nil, err
 	}
 	if err := store.VerifyTasks(ctx, pool); store.RefusesConnection(err) || store.IsForbidden(err) {
-		pool.Close()
+		closePool(pool)
 		return nil, nil, fmt.Errorf("DAYBOOK_TASKS_DATABASE_URL: %w", err)
 	}
-	return pool, pool.Close, nil
+	return pool, func() { closePool(pool) }, nil
 }

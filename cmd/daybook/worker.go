@@ -83,7 +83,7 @@ func (a *app) work(ctx context.Context, temporal client.Options, options workers
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
+	defer closePool(pool)
 	// A wrong schema, user, password, database or role is told at once; while the database is unavailable, the worker waits for it.
 	err = verify(ctx, pool)
 	if err == nil {
