@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -98,8 +99,11 @@ func (a *app) export(ctx context.Context, filter ledgerdb.ExportFilter, options 
 	return nil
 }
 
+// unfinishedFor is for how long a file that is being written may not have changed. After that its run was killed.
+const unfinishedFor = 24 * time.Hour
+
 // writeFile writes a file beside the one that is wanted, readable by its owner, and puts it in that one's place when it is
-// complete. What is there and is no file, such as a pipe or /dev/null, is written to.
+// complete. What is there and is no file, such as a pipe or /dev/null, is written to. What runs have left that were killed is removed.
 func writeFile(path string, write func(io.Writer) error) error {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -108,9 +112,16 @@ func writeFile(path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	beside := "." + filepath.Base(path) + ".*.unfinished"
+	f, err := os.CreateTemp(filepath.Dir(path), beside)
 	if err != nil {
 		return err
+	}
+	others, _ := filepath.Glob(filepath.Join(filepath.Dir(path), beside)) // a name that is no pattern has none that are found
+	for _, name := range others {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > unfinishedFor {
+			_ = os.Remove(name)
+		}
 	}
 	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
