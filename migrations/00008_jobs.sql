@@ -172,8 +172,8 @@ CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'lease
 -- The caps of organizations, and the limits of types over all workers.
 CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE state = 'leased' AND capped;
 CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE state = 'leased' AND counted;
--- Named queues: how many of a queue's jobs are leased, and how many are in each state. A job without a queue has no entry.
-CREATE INDEX jobs_queue ON daybook.jobs (queue, state) WHERE queue IS NOT NULL;
+-- Named queues: how many of a queue's jobs are leased, how many are in each state, and which are to move to another fleet. A job without a queue has no entry.
+CREATE INDEX jobs_queue ON daybook.jobs (queue, state, fleet) WHERE queue IS NOT NULL;
 -- Dead letters, newest first, of all organizations and of one; and by what they failed of: those that return when their cause is gone, and
 -- groups of them with the newest and the oldest of each.
 CREATE INDEX jobs_failed ON daybook.jobs (finished_at DESC, id) WHERE state = 'failed';

@@ -108,26 +108,32 @@ BEGIN
 END
 $$;
 
--- Moves the open jobs of a queue to the fleet that works it, and wakes that.
-CREATE FUNCTION daybook.move_queue(queue text) RETURNS bigint
+-- Moves up to batch open jobs of a queue to the fleet that works it, and wakes that. Returns false when others are left, because they are more or a row is locked.
+CREATE FUNCTION daybook.move_queue(queue text, batch integer DEFAULT 1000) RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
 DECLARE
-    target CONSTANT smallint := daybook.queue_fleet(move_queue.queue);
-    moved  bigint;
+    target smallint;
+    others smallint[];
 BEGIN
+    SELECT u.fleet, ARRAY(SELECT f.id FROM daybook.fleets f WHERE f.id <> u.fleet) INTO target, others FROM daybook.queues u WHERE u.name = move_queue.queue;
     UPDATE daybook.jobs j
        SET fleet = target
-     WHERE j.queue = move_queue.queue AND j.state IN ('pending', 'leased', 'failed') AND j.fleet <> target;
-    GET DIAGNOSTICS moved = ROW_COUNT;
-    IF moved > 0 THEN
+     WHERE j.id = ANY (ARRAY(SELECT o.id
+                               FROM daybook.jobs o
+                              WHERE o.queue = move_queue.queue AND o.state IN ('pending', 'leased', 'failed') AND o.fleet = ANY (others)
+                              LIMIT batch
+                                FOR NO KEY UPDATE SKIP LOCKED));
+    IF FOUND THEN
         PERFORM daybook.wake_job_queue(target);
     END IF;
-    RETURN moved;
+    RETURN NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.queue = move_queue.queue AND o.state IN ('pending', 'leased', 'failed') AND o.fleet = ANY (others));
 END
 $$;
 
--- Makes a queue, or gives it these settings: what is null is at its default. A pause stays. Open jobs go to the fleet that is named.
+-- Makes a queue, or gives it these settings: what is null is at its default. A pause stays. Open jobs go to the fleet that is named: 1,000 at once, the others
+-- by way of check_waits, so that the change holds few rows.
 CREATE FUNCTION daybook.set_queue(
     name         text,
     fleet        text DEFAULT NULL,
@@ -174,7 +180,9 @@ BEGIN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
         RETURN made;
     END IF;
-    PERFORM daybook.move_queue(made.name);
+    IF NOT daybook.move_queue(made.name) THEN
+        INSERT INTO daybook.job_wait_checks (queue) VALUES (made.name);
+    END IF;
     PERFORM daybook.wake_job_queue(made.fleet);
     RETURN made;
 END

@@ -43,7 +43,7 @@ COMMENT ON COLUMN daybook.job_sequences.holder IS 'The job whose turn it is: the
 -- The order of a sequence is that of its jobs' ids, which is that of their creation.
 CREATE INDEX jobs_sequence ON daybook.jobs (org_id, sequence, id) WHERE sequence IS NOT NULL AND state IN ('pending', 'leased', 'failed');
 
--- What a worker has to decide: whose turn it is in a sequence, what waits for a job, or whether a job may be due.
+-- What a worker has to decide: whose turn it is in a sequence, what waits for a job, whether a job may be due, or which jobs of a queue are still in another fleet's hands.
 CREATE TABLE daybook.job_wait_checks (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -51,7 +51,8 @@ CREATE TABLE daybook.job_wait_checks (
     sequence   text COLLATE "C",
     awaits     text COLLATE "C",
     job_id     text COLLATE "C",
-    CHECK (num_nonnulls(sequence, awaits, job_id) = 1 AND (sequence IS NULL) = (org_id IS NULL))
+    queue      text COLLATE "C",
+    CHECK (num_nonnulls(sequence, awaits, job_id, queue) = 1 AND (sequence IS NULL) = (org_id IS NULL))
 );
 
 -- Callbacks that jobs have asked for. The token is a secret of the other side: only its SHA-256 is here.
@@ -308,24 +309,25 @@ BEGIN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c
              WHERE c.id IN (SELECT t.id FROM daybook.job_wait_checks t ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
         )
-        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id
+        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
+            WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue);
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION daybook.check_waits IS 'Releases jobs that wait for nothing any more, where the transaction that ended the last of it could not. Workers call it';
+COMMENT ON FUNCTION daybook.check_waits IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
 
 -- However a job ends, what waits for it learns of that in the same transaction: a few jobs at once, the others by way of check_waits. A
 -- transaction of another isolation level does not see what was committed after it began, and leaves all to check_waits.

@@ -836,19 +836,20 @@ BEGIN
         WITH taken AS (
             DELETE FROM daybook.job_wait_checks c
              WHERE c.id IN (SELECT t.id FROM daybook.job_wait_checks t ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED)
-            RETURNING c.org_id, c.sequence, c.awaits, c.job_id
+            RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
         )
-        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id
+        SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue
     LOOP
         done := CASE
             WHEN asked.sequence IS NOT NULL THEN daybook.check_sequence(asked.org_id, asked.sequence)
             WHEN asked.awaits IS NOT NULL THEN daybook.check_awaited(asked.awaits, batch)
+            WHEN asked.queue IS NOT NULL THEN daybook.move_queue(asked.queue)
             ELSE daybook.check_waiting_job(asked.job_id) END;
         IF done THEN
             decided := decided + 1;
         ELSE
             again := again + 1;
-            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id);
+            INSERT INTO daybook.job_wait_checks (org_id, sequence, awaits, job_id, queue) VALUES (asked.org_id, asked.sequence, asked.awaits, asked.job_id, asked.queue);
         END IF;
     END LOOP;
 END
@@ -856,7 +857,7 @@ $$;
 
 -- Name: FUNCTION check_waits(batch integer, OUT decided integer, OUT again integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.check_waits(batch integer, OUT decided integer, OUT again integer) IS 'Releases jobs that wait for nothing any more, where the transaction that ended the last of it could not. Workers call it';
+COMMENT ON FUNCTION daybook.check_waits(batch integer, OUT decided integer, OUT again integer) IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
 
 -- Name: claim_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2333,23 +2334,30 @@ BEGIN
 END
 $$;
 
--- Name: move_queue(text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.move_queue(queue text) RETURNS bigint
+CREATE FUNCTION daybook.move_queue(queue text, batch integer DEFAULT 1000) RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
     AS $$
 DECLARE
-    target CONSTANT smallint := daybook.queue_fleet(move_queue.queue);
-    moved  bigint;
+    target smallint;
+    others smallint[];
 BEGIN
+    SELECT u.fleet, ARRAY(SELECT f.id FROM daybook.fleets f WHERE f.id <> u.fleet) INTO target, others FROM daybook.queues u WHERE u.name = move_queue.queue;
     UPDATE daybook.jobs j
        SET fleet = target
-     WHERE j.queue = move_queue.queue AND j.state IN ('pending', 'leased', 'failed') AND j.fleet <> target;
-    GET DIAGNOSTICS moved = ROW_COUNT;
-    IF moved > 0 THEN
+     WHERE j.id = ANY (ARRAY(SELECT o.id
+                               FROM daybook.jobs o
+                              WHERE o.queue = move_queue.queue AND o.state IN ('pending', 'leased', 'failed') AND o.fleet = ANY (others)
+                              LIMIT batch
+                                FOR NO KEY UPDATE SKIP LOCKED));
+    IF FOUND THEN
         PERFORM daybook.wake_job_queue(target);
     END IF;
-    RETURN moved;
+    RETURN NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.queue = move_queue.queue AND o.state IN ('pending', 'leased', 'failed') AND o.fleet = ANY (others));
 END
 $$;
 
@@ -3148,7 +3156,9 @@ BEGIN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
         RETURN made;
     END IF;
-    PERFORM daybook.move_queue(made.name);
+    IF NOT daybook.move_queue(made.name) THEN
+        INSERT INTO daybook.job_wait_checks (queue) VALUES (made.name);
+    END IF;
     PERFORM daybook.wake_job_queue(made.fleet);
     RETURN made;
 END
@@ -5716,7 +5726,8 @@ CREATE TABLE daybook.job_wait_checks (
     sequence text COLLATE pg_catalog."C",
     awaits text COLLATE pg_catalog."C",
     job_id text COLLATE pg_catalog."C",
-    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id) = 1) AND ((sequence IS NULL) = (org_id IS NULL))))
+    queue text COLLATE pg_catalog."C",
+    CONSTRAINT job_wait_checks_check CHECK (((num_nonnulls(sequence, awaits, job_id, queue) = 1) AND ((sequence IS NULL) = (org_id IS NULL))))
 );
 
 -- Name: job_wait_checks_id_seq; Type: SEQUENCE; Schema: daybook; Owner: -
@@ -6693,7 +6704,7 @@ CREATE UNIQUE INDEX jobs_key ON daybook.jobs USING btree (idempotency_key, org_i
 
 -- Name: jobs_queue; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_queue ON daybook.jobs USING btree (queue, state) WHERE (queue IS NOT NULL);
+CREATE INDEX jobs_queue ON daybook.jobs USING btree (queue, state, fleet) WHERE (queue IS NOT NULL);
 
 -- Name: jobs_ready; Type: INDEX; Schema: daybook; Owner: -
 

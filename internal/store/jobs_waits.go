@@ -28,8 +28,8 @@ func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, er
 // waits are two statements: probe finds something only when there is something to decide, decide decides a bounded part of it, and counts as CheckedWaits does.
 type waits struct{ probe, decide string }
 
-// CheckWaits decides a bounded part of what is on record about background jobs that wait for their turn, for other jobs or for a callback, and about failed
-// accounting jobs that are to be pending again (ReturnFailed).
+// CheckWaits decides a bounded part of what is on record about background jobs that wait for their turn, for other jobs or for a callback, or that are to move to
+// their queue's fleet, and about failed accounting jobs that are to be pending again (ReturnFailed).
 //
 // A busy worker calls it every 50 ms, because a busy queue is not notified. So it first asks, in one round trip and without a transaction block, whether
 // there is anything; by the primary key, because the table may have many dead rows.

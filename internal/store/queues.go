@@ -35,8 +35,8 @@ type NamedQueue struct {
 	Workers int `json:"workers"`
 }
 
-// SetQueue makes a named queue, or gives it these settings; its pause and its counts are not among them. Open jobs go to the fleet that is named. It returns
-// ErrInvalid for settings that cannot be.
+// SetQueue makes a named queue, or gives it these settings; its pause and its counts are not among them. Open jobs go to the fleet that is named: 1,000 at once, the
+// others by way of CheckWaits. It returns ErrInvalid for settings that cannot be.
 func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
 	const stmt = `
 SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
@@ -58,14 +58,17 @@ func DeleteQueue(ctx context.Context, q Querier, name string) error {
 	return err
 }
 
-// GatherQueues brings the open jobs of the fleet's queues to the fleet that were enqueued while their queue came to it. A queue that was not changed in the last
-// hour has none.
+// GatherQueues puts on record, for CheckWaits, the fleet's queues with open jobs that were enqueued for another fleet while their queue came to it. A queue that
+// was not changed in the last hour has none.
 func (s *Store) GatherQueues(ctx context.Context) error {
 	const stmt = `
-SELECT daybook.move_queue(u.name)::text
+INSERT INTO daybook.job_wait_checks (queue)
+SELECT u.name
   FROM daybook.queues u
  WHERE u.fleet = $1 AND u.updated_at > statement_timestamp() - interval '1 hour'
-   AND EXISTS (SELECT FROM daybook.jobs j WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed') AND j.fleet <> u.fleet)`
+   AND EXISTS (SELECT FROM daybook.jobs j
+                WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed') AND j.fleet = ANY (ARRAY(SELECT f.id FROM daybook.fleets f WHERE f.id <> $1)))
+RETURNING daybook.wake_job_queue($1)::text`
 	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, s.kind.fleetID())
 	return Wrap("gather the jobs of queues", err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -181,7 +182,44 @@ func TestJobsAreGathered(t *testing.T) {
 	s := store.NewQueue(b.Pool, store.JobsOf("shop"))
 	require.NoError(t, s.Join(t.Context()))
 	require.NoError(t, s.GatherQueues(t.Context()))
+	_, err := s.CheckWaits(t.Context())
+	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"orders": 1}, leaseAll(t, s, b.turn("run/0/1"), newQueues(), 10))
+}
+
+// TestManyJobsMoveInBatches: however many open jobs a queue has, its change of fleet holds few of them, and a batch reads those that it moves. Workers move the
+// others, and those that were locked.
+func TestManyJobsMoveInBatches(t *testing.T) {
+	t.Parallel()
+	const jobs, atOnce = 2500, 1000
+	b := setup(t)
+	b.setQueue(store.NamedQueue{Name: "orders"})
+	b.inQueue("o", "orders", jobs)
+	moved := func() int { return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE fleet <> 0`) }
+	s := store.NewQueue(b.Pool, store.Jobs)
+	b.setQueue(store.NamedQueue{Name: "orders", Fleet: "shop"})
+	require.Equal(t, atOnce, moved(), "at once")
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE fleet = 0 ORDER BY id LIMIT 1 FOR UPDATE`)
+	require.NoError(t, err)
+	for _, want := range []int{2 * atOnce, jobs - 1, jobs - 1} {
+		checked, err := s.CheckWaits(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, store.CheckedWaits{Again: 1}, checked)
+		assert.Equal(t, want, moved())
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	checked, err := s.CheckWaits(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, store.CheckedWaits{Decided: 1}, checked)
+	assert.Equal(t, jobs, moved())
+	require.NoError(t, store.SetQueue(t.Context(), b.Pool, store.NamedQueue{Name: "orders"}))
+	b.exec(`UPDATE daybook.jobs SET state = 'cancelled', finished_at = clock_timestamp() WHERE state = 'pending'`)
+	require.NoError(t, store.DeleteQueue(t.Context(), b.Pool, "orders"))
+	checked, err = s.CheckWaits(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, store.CheckedWaits{Decided: 1}, checked, "of a queue that is deleted nothing is left to do")
 }
 
 // TestQueueIsLeasedUpToItsLimit: over all workers, organizations and types together.
