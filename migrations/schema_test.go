@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -269,7 +270,18 @@ func TestVerifySaysWhatToRun(t *testing.T) {
 	require.NoError(t, migrations.Down(t.Context(), db.URL, false))
 	err := migrations.Verify(t.Context(), db.Pool)
 	require.ErrorIs(t, err, migrations.ErrPending)
+	require.NotErrorIs(t, err, migrations.ErrNoAnswer)
 	require.ErrorContains(t, err, "daybook migrate up")
+}
+
+// A caller that has ended is no database that does not answer.
+func TestVerifyOfACallerThatHasEnded(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := migrations.Verify(ended, pgtest.New(t).Pool)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, migrations.ErrNoAnswer)
 }
 
 // The same address opens the worker's pool, so it may carry the pool's settings.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -106,9 +107,18 @@ func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
 	b := setup(t)
 	b.apply("one")
 	b.storeRules("two")
-	b.fail(models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount, models.CodeUnbalanced, models.CodeDocumentInvalid)
+	b.fail(models.CodeUnbalanced, models.CodeDocumentInvalid, models.CodeNoMatchingRule, models.CodeAmbiguousRule, models.CodeUnknownAccount)
+	b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, last_error_code, last_error, updated_at)
+SELECT 'another', document_id, 1, state, finished_at, 1, last_error_code, last_error, created_at - interval '2 hours' FROM daybook.accounting_work_queue`)
+	b.exec(`
+UPDATE daybook.accounting_work_queue
+   SET ready_at = ready_at - interval '1 hour', first_ready_at = first_ready_at - interval '1 hour', updated_at = updated_at - interval '1 hour', not_ready_count = 3`)
 	before := b.config().ConfigVersion
+	began, err := store.Now(t.Context(), b.Pool)
+	require.NoError(t, err)
 	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: 3}, b.activate(2))
+	assert.Equal(t, 5, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE org_id = 'another' AND state = 'failed'`))
 	assert.Equal(t, before+1, b.config().ConfigVersion, "what was judged before is judged again")
 	for code, want := range map[models.ErrorCode]models.JobState{
 		models.CodeNoMatchingRule: models.JobPending, models.CodeAmbiguousRule: models.JobPending, models.CodeUnknownAccount: models.JobPending,
@@ -117,7 +127,11 @@ func TestActivationReturnsWhatFailedForTheRules(t *testing.T) {
 		job := fixture.Job(t, b.Pool, org, string(code))
 		assert.Equal(t, want, job.State, code)
 		if want == models.JobPending {
-			assert.Zero(t, job.RunCount, code)
+			assert.Zero(t, job.RunCount+job.NotReadyCount, code)
+			assert.EqualValues(t, 1, job.Generation, code)
+			for _, at := range []time.Time{job.ReadyAt, job.FirstReadyAt, job.UpdatedAt} {
+				assert.False(t, at.Before(began), code)
+			}
 		}
 	}
 	assert.Equal(t, ledgerdb.Activated{Version: 2}, b.activate(2), "active already")
@@ -138,6 +152,11 @@ SELECT $1, g::text, 1, 'failed', 1, now(), 'no rule', CASE WHEN g % 2 = 0 THEN '
 	count := func(state models.JobState) int {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = $1 AND run_count = CASE $1 WHEN 'pending' THEN 0 ELSE 1 END`, string(state))
 	}
+	another, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = another.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = another.Exec(t.Context(), `SELECT FROM daybook.accounting_work_queue WHERE document_id = $1 FOR UPDATE`, strconv.Itoa(jobs))
+	require.NoError(t, err)
 	assert.Equal(t, ledgerdb.Activated{Version: 2, Changed: true, Returned: jobs}, b.activate(2))
 	assert.Equal(t, atOnce, count(models.JobPending), "at once")
 	// One that fails anew is none of those that failed before.
@@ -153,8 +172,8 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', run_count = 1, finish
 			break
 		}
 	}
-	assert.Equal(t, jobs-1, count(models.JobPending))
-	assert.Equal(t, 2, count(models.JobFailed))
+	assert.Equal(t, jobs-2, count(models.JobPending))
+	assert.Equal(t, 3, count(models.JobFailed), "one of them is being changed by another transaction")
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_returns`))
 }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -18,28 +19,34 @@ func TestLostAnswerToACommit(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`CREATE TABLE public.effects AS SELECT 'before' AS name`)
-	b.exec(`CREATE FUNCTION public.hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$`)
+	b.exec(`CREATE FUNCTION public.hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(7), 1 / (NEW.name <> 'refused')::integer; RETURN NULL; END $$`)
 	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON public.effects DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.hang()`)
 	line := b.Line(t)
-	insert := func(stmt string) <-chan error {
-		ended := make(chan error, 1)
-		go func() {
-			ended <- store.Begin(t.Context(), line.Pool, func(tx pgx.Tx) error {
-				_, err := tx.Exec(t.Context(), stmt)
-				return err
-			})
-		}()
-		return ended
+	insert := func(stmt string) func(tx pgx.Tx) error {
+		return func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), stmt)
+			return err
+		}
 	}
-	err := <-insert(`INSERT INTO public.nothing VALUES (1)`)
-	require.Error(t, err)
-	assert.NotContains(t, err.Error(), "may have succeeded")
+	for name, f := range map[string]func(tx pgx.Tx) error{
+		"a statement fails":           insert(`INSERT INTO public.nothing VALUES (1)`),
+		"a failed one is passed over": func(tx pgx.Tx) error { _ = insert(`INSERT INTO public.nothing VALUES (1)`)(tx); return nil },
+		"something else fails":        func(pgx.Tx) error { return io.EOF },
+		"the commit refuses":          insert(`INSERT INTO public.effects VALUES ('refused')`),
+	} {
+		err := store.Begin(t.Context(), line.Pool, f)
+		require.Error(t, err, name)
+		assert.NotContains(t, err.Error(), "may have succeeded", name)
+	}
 
 	holder, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = holder.Exec(t.Context(), `SELECT pg_advisory_xact_lock(7)`)
 	require.NoError(t, err)
-	ended := insert(`INSERT INTO public.effects VALUES ('kept')`)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- store.Begin(t.Context(), line.Pool, insert(`INSERT INTO public.effects VALUES ('kept')`))
+	}()
 	committing := func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 1
 	}
