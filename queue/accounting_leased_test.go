@@ -52,9 +52,15 @@ func TestCompletionServesWhatWasAskedMeanwhile(t *testing.T) {
 				_, err := ask(t.Context(), b.Pool)
 				require.NoError(t, err)
 			}
+			ended := b.clock()
 			b.endAttempt(turn, before.ID, models.OutcomeCompleted, "", 0)
 
 			after := b.job()
+			if after.State == models.JobPending {
+				assert.False(t, after.ReadyAt.Before(ended), "ready_at")
+				assert.False(t, after.FirstReadyAt.Before(ended), "first_ready_at")
+				assert.WithinDuration(t, after.ReadyAt, after.FirstReadyAt, time.Second, "it is the time of the request")
+			}
 			assert.Equal(t, c.state, after.State)
 			assert.Equal(t, c.version, after.VersionHint)
 			assert.Equal(t, c.attempts, after.RunCount, "run_count")

@@ -125,6 +125,7 @@ func otherFence(b *bundle) {
 		}
 	}
 	after := b.read(j.ID)
+	assert.Greater(b.t, after.Age, 3000.0, "it is not renewed")
 	before.Age, after.Age, before.Due, after.Due = 0, 0, 0, 0
 	assert.Equal(b.t, before, after)
 	assert.Empty(b.t, b.log(j.ID))
@@ -252,6 +253,7 @@ func waitsAndBegins(b *bundle) {
 	}
 	_, err := b.complete(turn, done, jobs[2])
 	require.NoError(b.t, err)
+	require.NoError(b.t, b.expire(ctx, turn.ID))
 	var begun store.Begun
 	b.locking(func() {
 		begun, err = b.kind.BeginWaiting(ctx, turn, ids(jobs))
@@ -263,6 +265,7 @@ func waitsAndBegins(b *bundle) {
 		assert.Equal(b.t, models.JobCancelled, b.read(jobs[1].ID).State)
 	}
 	assert.True(b.t, b.read(jobs[0].ID).Working)
+	assert.Less(b.t, b.read(jobs[0].ID).Age, 60.0, "its lease is young")
 	assert.False(b.t, b.read(jobs[3].ID).Working)
 }
 
