@@ -19,12 +19,11 @@ func entriesCommand(a *app) *cobra.Command {
 	var page pageFlags
 	command := &cobra.Command{
 		Use:   "entries --org ORG",
-		Short: "List posted entries, the newest impact first",
+		Short: "List posted entries, the latest posting date first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var after listing.EntryPlace
-			more, err := page.read(&after)
-			if err != nil {
+			if _, err := page.read(&after); err != nil {
 				return err
 			}
 			db, err := a.open(c.Context(), 1)
@@ -35,7 +34,7 @@ func entriesCommand(a *app) *cobra.Command {
 			if _, err := db.Organization(c.Context(), filter.OrgID); err != nil {
 				return err
 			}
-			list, err := readEntries(c.Context(), db, filter, page, more, after)
+			list, err := readEntries(c.Context(), db, filter, page, after)
 			if err != nil {
 				return err
 			}
@@ -60,16 +59,10 @@ type entriesPage struct {
 	Next    string               `json:"next_cursor,omitempty"`
 }
 
-func readEntries(ctx context.Context, db *database, f listing.EntryFilter, page pageFlags, more bool, after listing.EntryPlace) (list entriesPage, err error) {
+func readEntries(ctx context.Context, db *database, f listing.EntryFilter, page pageFlags, after listing.EntryPlace) (list entriesPage, err error) {
 	f.Limit = page.limit + 1
-	if more {
-		list.Entries, err = db.EntriesAfter(ctx, f, after)
-	} else {
-		list.Entries, err = db.Entries(ctx, f)
-	}
-	list.Entries, list.Next = cursor.Page(page.limit, list.Entries, func(l ledgerdb.EntryLine) any {
-		return listing.EntryPlace{ImpactID: l.ImpactID, LineNo: l.LineNo}
-	})
+	list.Entries, err = db.Entries(ctx, f, after)
+	list.Entries, list.Next = cursor.Page(page.limit, list.Entries, func(l ledgerdb.EntryLine) any { return listing.Place(&l) })
 	return list, err
 }
 

@@ -35,13 +35,13 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 	if f.From, f.To, err = spanParameters(r); err != nil {
 		return nil, err
 	}
-	var place listing.DatedPlace
+	var place listing.EntryPlace
 	if after := r.FormValue("after"); after != "" {
 		if place, err = readPlace(after); err != nil {
 			return nil, err
 		}
 	}
-	found, err := c.Listing.EntriesByDate(ctx, f, place)
+	found, err := c.Listing.Entries(ctx, f, place)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 }
 
 // readPlace reads the place after which a list of entries goes on, as its address has it.
-func readPlace(text string) (listing.DatedPlace, error) {
-	var place listing.DatedPlace
+func readPlace(text string) (listing.EntryPlace, error) {
+	var place listing.EntryPlace
 	day, line, _ := strings.Cut(text, ".")
 	_, err := fmt.Sscanf(line, "%d.%d", &place.ImpactID, &place.LineNo)
 	if err == nil {

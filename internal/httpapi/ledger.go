@@ -112,7 +112,7 @@ func (s *server) ledger() {
 	}, s.getDocument, http.StatusNotFound)
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "listEntries", Method: http.MethodGet, Path: "/api/entries", Tags: []string{tagLedger},
-		Summary: "List an organization's entries, the newest impact first",
+		Summary: "List an organization's entries, the latest posting date first",
 	}, s.listEntries, http.StatusNotFound)
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getTrialBalance", Method: http.MethodGet, Path: "/api/trial-balance", Tags: []string{tagLedger},
@@ -257,28 +257,20 @@ type listEntriesOutput struct {
 
 func (s *server) listEntries(ctx context.Context, in *listEntriesInput) (*listEntriesOutput, error) {
 	var after listing.EntryPlace
-	more, err := in.decode(&after)
-	if err != nil {
+	if _, err := in.decode(&after); err != nil {
 		return nil, err
 	}
+	var err error
 	f := listing.EntryFilter{DocumentID: in.DocumentID, Account: in.Account, Limit: in.Limit + 1}
 	if f.OrgID, err = s.organization(ctx, in.OrgID); err != nil {
 		return nil, err
 	}
-	read := s.Listing.Entries
-	if more {
-		read = func(ctx context.Context, f listing.EntryFilter) ([]ledgerdb.EntryLine, error) {
-			return s.Listing.EntriesAfter(ctx, f, after)
-		}
-	}
-	lines, err := read(ctx, f)
+	lines, err := s.Listing.Entries(ctx, f, after)
 	if err != nil {
 		return nil, err
 	}
 	out := &listEntriesOutput{}
-	lines, out.Body.NextCursor = page(in.PageInput, lines, func(l ledgerdb.EntryLine) any {
-		return listing.EntryPlace{ImpactID: l.ImpactID, LineNo: l.LineNo}
-	})
+	lines, out.Body.NextCursor = page(in.PageInput, lines, func(l ledgerdb.EntryLine) any { return listing.Place(&l) })
 	out.Body.Entries = convert(lines, entry)
 	return out, nil
 }

@@ -246,7 +246,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List an organization's entries, the newest impact first
+         * List an organization's entries, the latest posting date first
          * @description Scope: `read`.
          */
         get: operations["listEntries"];

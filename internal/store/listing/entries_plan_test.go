@@ -1,6 +1,7 @@
 package listing_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -66,6 +67,14 @@ func TestAPageOfEntriesReadsAPart(t *testing.T) {
 		) INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id)
 		SELECT g, l, 'o' || g % 3, CASE l WHEN 1 THEN 'a' || g % 50 ELSE 'all' END, CASE l WHEN 1 THEN 'debit' ELSE 'credit' END::daybook.entry_side, 100, 'EUR', ''
 		  FROM generate_series(1, 6000) g, generate_series(1, 2) l`,
+		`INSERT INTO daybook.organizations (id, name) VALUES ('old', '')`,
+		`INSERT INTO daybook.accounts (org_id, code, name, type) VALUES ('old', 'all', '', 'asset')`,
+		`WITH i AS (
+		INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, document_date, posting_date, entry_count, job_id, attempt)
+		SELECT -g, 'old', 'd' || g, 1, 1, 'post', '2020-01-01', '2020-01-01', 2, 'j', 1 FROM generate_series(1, 200) g
+		) INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id)
+		SELECT -g, l, 'old', 'all', CASE l WHEN 1 THEN 'debit' ELSE 'credit' END::daybook.entry_side, 100, 'EUR', ''
+		  FROM generate_series(1, 200) g, generate_series(1, 2) l`,
 		`ANALYZE daybook.entries, daybook.impacts`,
 	} {
 		_, err := db.Pool.Exec(t.Context(), stmt)
@@ -85,9 +94,10 @@ func TestAPageOfEntriesReadsAPart(t *testing.T) {
 	for name, f := range map[string]listing.EntryFilter{
 		"all": {}, "a document": {DocumentID: "d3000"}, "an account that few post to": {Account: "a9"}, "a currency": {Currency: "EUR"},
 		"three days": {From: from, To: to}, "three days of an account": {From: from, To: to, Account: "all"},
+		"an organization that others have posted after": {OrgID: "old"},
 	} {
-		f.OrgID, f.Limit = "o0", 50
-		found, err := l.EntriesByDate(t.Context(), f, listing.DatedPlace{})
+		f.OrgID, f.Limit = cmp.Or(f.OrgID, "o0"), 50
+		found, err := l.Entries(t.Context(), f, listing.EntryPlace{})
 		require.NoError(t, err, name)
 		assert.NotEmpty(t, found, name)
 		assert.LessOrEqual(t, len(found), 50, name)

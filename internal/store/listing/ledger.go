@@ -13,18 +13,6 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// EntryPlace is where a list of entries goes on: after this line.
-type EntryPlace struct {
-	ImpactID int64
-	LineNo   int
-}
-
-// EntriesAfter lists entries in the order of Entries, from a place on.
-func (l *Listing) EntriesAfter(ctx context.Context, f EntryFilter, after EntryPlace) ([]ledgerdb.EntryLine, error) {
-	q := l.entries(ctx, f).Where("(e.impact_id < ? OR (e.impact_id = ? AND e.line_no > ?))", after.ImpactID, after.ImpactID, after.LineNo)
-	return find[ledgerdb.EntryLine]("list entries", q)
-}
-
 // Impacts lists the chain of a document's impacts.
 func (l *Listing) Impacts(ctx context.Context, org, document string) ([]models.Impact, error) {
 	return find[models.Impact]("list impacts", l.db.WithContext(ctx).Where("org_id = ? AND document_id = ?", org, document).Order("seq"))
@@ -48,20 +36,21 @@ type EntryFilter struct {
 	Limit int
 }
 
-// Entries lists entries, the last posted impact first, the lines of an impact in their order.
-func (l *Listing) Entries(ctx context.Context, f EntryFilter) ([]ledgerdb.EntryLine, error) {
-	return find[ledgerdb.EntryLine]("list entries", l.entries(ctx, f))
+// EntryPlace is where a list of entries goes on: after this line.
+type EntryPlace struct {
+	Day      models.Date
+	ImpactID int64
+	LineNo   int
 }
 
-// DatedPlace is where a list of EntriesByDate goes on: after this line.
-type DatedPlace struct {
-	Day models.Date
-	EntryPlace
+// Place is the line's.
+func Place(l *ledgerdb.EntryLine) EntryPlace {
+	return EntryPlace{Day: l.PostingDate, ImpactID: l.ImpactID, LineNo: l.LineNo}
 }
 
-// EntriesByDate lists entries from a place on, those with the latest posting date first, the last posted impact of a day first; the zero place:
-// from the beginning. An index has this order, so that a page reads few entries of any span of days.
-func (l *Listing) EntriesByDate(ctx context.Context, f EntryFilter, after DatedPlace) ([]ledgerdb.EntryLine, error) {
+// Entries lists entries from a place on, those with the latest posting date first, the last posted impact of a day first; the zero place:
+// from the beginning. An index has this order, so that a page reads few entries of any span of days, and none of other organizations.
+func (l *Listing) Entries(ctx context.Context, f EntryFilter, after EntryPlace) ([]ledgerdb.EntryLine, error) {
 	q := l.entriesOf(ctx, f).Where("i.org_id = ?", f.OrgID).Order("i.posting_date DESC, i.id DESC, e.line_no")
 	if f.Account != "" {
 		// Beside an account this leads to an index; alone it would only lead to all entries of the organization.
@@ -71,10 +60,6 @@ func (l *Listing) EntriesByDate(ctx context.Context, f EntryFilter, after DatedP
 		q = q.Where("(i.posting_date, i.id) <= (?, ?) AND ((i.posting_date, i.id) < (?, ?) OR e.line_no > ?)", after.Day, after.ImpactID, after.Day, after.ImpactID, after.LineNo)
 	}
 	return find[ledgerdb.EntryLine]("list entries", q)
-}
-
-func (l *Listing) entries(ctx context.Context, f EntryFilter) *gorm.DB {
-	return l.entriesOf(ctx, f).Where("e.org_id = ?", f.OrgID).Order("e.impact_id DESC, e.line_no")
 }
 
 func (l *Listing) entriesOf(ctx context.Context, f EntryFilter) *gorm.DB {
