@@ -82,7 +82,7 @@ UPDATE daybook.jobs SET state = 'failed', last_error = 'no', last_error_code = '
 	b.json(&raw, "status")
 	for _, q := range raw.Queues {
 		keys := slices.Sorted(maps.Keys(q))
-		assert.Equal(t, []string{"at", "counts", "due", "failedByCode", "kind", "oldestDue", "oldestPending", "staleLeases", "waiting"}, keys)
+		assert.Equal(t, []string{"at", "counts", "due", "estimated", "failedByCode", "kind", "oldestDue", "oldestPending", "staleLeases", "waiting"}, keys)
 	}
 	text := b.ok("status")
 	assert.Regexp(t, `(?m)^accounting +0 +0 +0 +0 +0 +0 +0 +0$`, text)

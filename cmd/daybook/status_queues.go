@@ -21,7 +21,13 @@ func (a *app) printQueues(w io.Writer, queues []store.QueueStatus, paused []stor
 	t.right = []int{1, 2, 3, 4, 5, 6, 7, 8}
 	var waits []string
 	for _, s := range queues {
-		count := func(state models.JobState) string { return strconv.FormatInt(s.Counts[state], 10) }
+		count := func(state models.JobState) string {
+			n := strconv.FormatInt(s.Counts[state], 10)
+			if slices.Contains(s.Estimated, state) {
+				return "≈" + n
+			}
+			return n
+		}
 		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), strconv.FormatInt(s.Waiting, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
 			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
 		if o := s.OldestDue; o != nil {

@@ -38,6 +38,7 @@ type QueueStats struct {
 	Kind           string           `json:"kind" doc:"The queue's: accounting, jobs or tasks"`
 	At             time.Time        `json:"at" doc:"The database's clock"`
 	Counts         map[string]int64 `json:"counts" doc:"Jobs, or tasks, by state. A task that was completed after an error counts as failed"`
+	Estimated      []string         `json:"estimated" doc:"States whose counts are estimates: completed and cancelled, of all organizations, where the table is large"`
 	Due            int64            `json:"due" doc:"Pending jobs whose time has come"`
 	Waiting        int64            `json:"waiting" doc:"Pending jobs that wait for their turn in a sequence or for other jobs; they are not due"`
 	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes"`
@@ -49,7 +50,7 @@ type QueueStats struct {
 }
 
 func queueStats(s *store.QueueStatus) QueueStats {
-	out := QueueStats{Kind: s.Kind, At: s.At, Counts: named(s.Counts), Due: s.Due, Waiting: s.Waiting, StaleLeases: s.StaleLeases, FailedByCode: named(s.FailedByCode)}
+	out := QueueStats{Kind: s.Kind, At: s.At, Counts: named(s.Counts), Estimated: store.Texts(s.Estimated), Due: s.Due, Waiting: s.Waiting, StaleLeases: s.StaleLeases, FailedByCode: named(s.FailedByCode)}
 	if o := s.OldestPending; o != nil {
 		out.OldestSeconds, out.OldestJob, out.OldestDocument, out.OldestType = o.AgeSeconds, o.JobID, o.DocumentID, o.Type
 	}

@@ -1640,6 +1640,8 @@ export interface components {
              * @description Pending jobs whose time has come
              */
             due: number;
+            /** @description States whose counts are estimates: completed and cancelled, of all organizations, where the table is large */
+            estimated: string[];
             /** @description Failed jobs by their last error's code */
             failedByCode: {
                 [key: string]: number;
