@@ -285,7 +285,7 @@ BEGIN
     PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
     UPDATE daybook.jobs j
        SET ready_at = clock_timestamp(), first_ready_at = least(j.first_ready_at, clock_timestamp()), updated_at = clock_timestamp()
-     WHERE j.id = check_waiting_job.job_id AND j.state = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
+     WHERE j.id = check_waiting_job.job_id AND j.state::text = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
        AND EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = j.id AND c.called_at IS NOT NULL AND NOT c.seen);
     IF FOUND THEN
         PERFORM daybook.wake_job_queue();

@@ -5,6 +5,9 @@
 -- last_attempted_at, from which leases are counted that expire after 10 seconds, is 290 seconds ahead of the claim. So workers of Daybook end
 -- an expired claim as they end any lease, and reset_stuck_async_operations does it where no worker runs.
 --
+-- Statements that name a job by its id ask for the state as text: otherwise they could read an index of all that are leased or pending, of which statistics that
+-- are older than the claims expect few.
+--
 -- SQLSTATEs: DB010 the request is invalid, DB011 there is no such job, DB031 the job is not the caller's any more.
 
 -- +goose Up
@@ -60,7 +63,7 @@ DECLARE
     mine  bigint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state = 'pending' AND j.ready_at <= clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp()
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -103,7 +106,7 @@ AS $$
 BEGIN
     UPDATE daybook.jobs j
        SET last_attempted_at = clock_timestamp() + daybook.async_operation_lease(), updated_at = clock_timestamp()
-     WHERE j.id = p_operation_id::text AND j.state = 'leased' AND daybook.is_async_operation_claim(j.turn_id)
+     WHERE j.id = p_operation_id::text AND j.state::text = 'leased' AND daybook.is_async_operation_claim(j.turn_id)
        AND j.fence = coalesce(p_fence, j.fence);
     RETURN FOUND;
 END
@@ -163,7 +166,7 @@ CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint
     LANGUAGE sql
 AS $$
     SELECT j FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state = 'leased' AND daybook.is_async_operation_claim(j.turn_id) AND j.fence = coalesce(p_fence, j.fence)
+     WHERE j.id = p_operation_id::text AND j.state::text = 'leased' AND daybook.is_async_operation_claim(j.turn_id) AND j.fence = coalesce(p_fence, j.fence)
        FOR NO KEY UPDATE
 $$;
 

@@ -807,7 +807,7 @@ BEGIN
     PERFORM daybook.release_jobs(ARRAY[check_waiting_job.job_id]);
     UPDATE daybook.jobs j
        SET ready_at = clock_timestamp(), first_ready_at = least(j.first_ready_at, clock_timestamp()), updated_at = clock_timestamp()
-     WHERE j.id = check_waiting_job.job_id AND j.state = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
+     WHERE j.id = check_waiting_job.job_id AND j.state::text = 'pending' AND j.last_error_code = 'AWAITING_CALLBACK' AND j.ready_at > clock_timestamp()
        AND EXISTS (SELECT FROM daybook.job_callbacks c WHERE c.job_id = j.id AND c.called_at IS NOT NULL AND NOT c.seen);
     IF FOUND THEN
         PERFORM daybook.wake_job_queue();
@@ -1784,7 +1784,7 @@ CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint
     LANGUAGE sql
     AS $$
     SELECT j FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state = 'leased' AND daybook.is_async_operation_claim(j.turn_id) AND j.fence = coalesce(p_fence, j.fence)
+     WHERE j.id = p_operation_id::text AND j.state::text = 'leased' AND daybook.is_async_operation_claim(j.turn_id) AND j.fence = coalesce(p_fence, j.fence)
        FOR NO KEY UPDATE
 $$;
 
@@ -2140,7 +2140,7 @@ DECLARE
     mine  bigint;
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
-     WHERE j.id = p_operation_id::text AND j.state = 'pending' AND j.ready_at <= clock_timestamp()
+     WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp()
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -2624,7 +2624,7 @@ CREATE FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigin
 BEGIN
     UPDATE daybook.jobs j
        SET last_attempted_at = clock_timestamp() + daybook.async_operation_lease(), updated_at = clock_timestamp()
-     WHERE j.id = p_operation_id::text AND j.state = 'leased' AND daybook.is_async_operation_claim(j.turn_id)
+     WHERE j.id = p_operation_id::text AND j.state::text = 'leased' AND daybook.is_async_operation_claim(j.turn_id)
        AND j.fence = coalesce(p_fence, j.fence);
     RETURN FOUND;
 END
