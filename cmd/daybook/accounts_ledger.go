@@ -45,7 +45,7 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 				return err
 			}
 			var after ledgerdb.LedgerPlace
-			if _, err = page.read(&after); err != nil {
+			if err = page.read(&after); err != nil {
 				return err
 			}
 			filter.Account = args[0]

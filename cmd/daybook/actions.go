@@ -44,7 +44,7 @@ func actionsListCommand(a *app) *cobra.Command {
 			if f.Outcome, err = oneOf("--outcome", actions.Outcome(outcome), actions.Outcomes()); err != nil {
 				return err
 			}
-			if _, err := page.read(&f.Before); err != nil {
+			if err := page.read(&f.Before); err != nil {
 				return err
 			}
 			f.Limit = page.limit + 1

@@ -150,7 +150,7 @@ func archiveListCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var after store.ArchivePlace
-			if _, err := page.read(&after); err != nil {
+			if err := page.read(&after); err != nil {
 				return err
 			}
 			db, err := a.open(c.Context(), 1)

@@ -23,7 +23,7 @@ func entriesCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var after listing.EntryPlace
-			if _, err := page.read(&after); err != nil {
+			if err := page.read(&after); err != nil {
 				return err
 			}
 			db, err := a.open(c.Context(), 1)

@@ -34,7 +34,7 @@ func organizationsListCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var last string
-			if _, err := page.read(&last); err != nil {
+			if err := page.read(&last); err != nil {
 				return err
 			}
 			db, err := a.open(c.Context(), 1)

@@ -28,21 +28,21 @@ func (p *pageFlags) check() error {
 	return nil
 }
 
-// read checks the flags and reads the place of the cursor. It reports whether there is one.
-func (p *pageFlags) read(place any) (bool, error) {
+// read checks the flags and reads the place of the cursor.
+func (p *pageFlags) read(place any) error {
 	if err := p.check(); err != nil || p.cursor == "" {
-		return false, err
+		return err
 	}
 	if err := cursor.Read(p.cursor, place); err != nil {
-		return false, tagged(store.ErrInvalid, "the cursor is not one of this list: leave it out to begin anew")
+		return tagged(store.ErrInvalid, "the cursor is not one of this list: leave it out to begin anew")
 	}
-	return true, nil
+	return nil
 }
 
 // history reads the flags of a page of attempts, the newest first.
 func (p *pageFlags) history() (listing.HistoryPage, error) {
 	h := listing.HistoryPage{Limit: p.limit}
-	_, err := p.read(&h.Before)
+	err := p.read(&h.Before)
 	return h, err
 }
 

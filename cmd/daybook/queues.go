@@ -81,7 +81,7 @@ func queuesListCommand(a *app) *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var p store.QueuesPage
-			if _, err := page.read(&p.After); err != nil {
+			if err := page.read(&p.After); err != nil {
 				return err
 			}
 			p.Limit = page.limit + 1

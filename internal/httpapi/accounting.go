@@ -120,7 +120,7 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 		return nil, err
 	}
 	var after string
-	if _, err := in.decode(&after); err != nil {
+	if err := in.decode(&after); err != nil {
 		return nil, err
 	}
 	f := listing.AccountingJobFilter{OrgID: org, State: models.JobState(in.State), Code: models.ErrorCode(in.Code), Since: in.Since, Until: in.Until, Limit: in.Limit + 1}
@@ -153,7 +153,7 @@ func (s *server) getAccountingJob(ctx context.Context, in *getAccountingJobInput
 		return nil, err
 	}
 	h := listing.HistoryPage{Limit: in.Limit + 1}
-	if _, err := in.decode(&h.Before); err != nil {
+	if err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
 	job, err := s.Listing.AccountingJob(ctx, org, in.DocumentID)

@@ -64,7 +64,7 @@ func (s *server) listActions(ctx context.Context, in *listActionsInput) (*listAc
 		OrgID: org, Via: actions.Via(in.Via), Action: in.Action, Actor: in.Actor, Subject: in.Subject, Outcome: actions.Outcome(in.Outcome),
 		Since: in.Since, Until: in.Until, Limit: in.Limit + 1,
 	}
-	if _, err := in.decode(&f.Before); err != nil {
+	if err := in.decode(&f.Before); err != nil {
 		return nil, err
 	}
 	list, err := actions.List(ctx, s.pool, f)

@@ -8,15 +8,15 @@ type PageInput struct {
 	Cursor string `query:"cursor" maxLength:"2000" doc:"nextCursor of the page before; the other parameters must be the same"`
 }
 
-// decode decodes the cursor, the place where the page before ended, into place. It reports whether the request has a cursor.
-func (p PageInput) decode(place any) (bool, error) {
+// decode decodes the cursor, the place where the page before ended, into place.
+func (p PageInput) decode(place any) error {
 	if p.Cursor == "" {
-		return false, nil
+		return nil
 	}
 	if err := cursor.Read(p.Cursor, place); err != nil {
-		return false, invalid("query.cursor", "the cursor is not one of this server's: take nextCursor as it is, or begin without one")
+		return invalid("query.cursor", "the cursor is not one of this server's: take nextCursor as it is, or begin without one")
 	}
-	return true, nil
+	return nil
 }
 
 // page cuts the row off that was read beyond the limit, and returns the cursor of the next page if there was one.

@@ -255,7 +255,7 @@ type getJobInput struct {
 
 func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
 	h := listing.HistoryPage{Limit: in.Limit}
-	if _, err := in.decode(&h.Before); err != nil {
+	if err := in.decode(&h.Before); err != nil {
 		return nil, err
 	}
 	d, err := s.Listing.Job(ctx, text(caller(ctx).OrgID), in.ID, h)

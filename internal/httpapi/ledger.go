@@ -147,7 +147,7 @@ type listDocumentsOutput struct {
 
 func (s *server) listDocuments(ctx context.Context, in *listDocumentsInput) (*listDocumentsOutput, error) {
 	q := ledgerdb.DocumentQuery{Type: models.DocumentType(in.Type), Limit: in.Limit}
-	if _, err := in.decode(&q.After); err != nil {
+	if err := in.decode(&q.After); err != nil {
 		return nil, err
 	}
 	var err error
@@ -257,7 +257,7 @@ type listEntriesOutput struct {
 
 func (s *server) listEntries(ctx context.Context, in *listEntriesInput) (*listEntriesOutput, error) {
 	var after listing.EntryPlace
-	if _, err := in.decode(&after); err != nil {
+	if err := in.decode(&after); err != nil {
 		return nil, err
 	}
 	var err error

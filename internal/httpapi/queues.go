@@ -133,7 +133,7 @@ func (s *server) listQueues(ctx context.Context, in *listQueuesInput) (*listQueu
 	if in.Fleet != "" {
 		p.Fleet = &in.Fleet
 	}
-	if _, err := in.decode(&p.After); err != nil {
+	if err := in.decode(&p.After); err != nil {
 		return nil, err
 	}
 	list, err := store.NamedQueues(ctx, s.pool, p)
