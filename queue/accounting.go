@@ -34,7 +34,7 @@ type AccountingJob struct {
 // EnqueueAccountingJob asks for a document version to be posted. There is one job per document: a newer version replaces an
 // older one, never the reverse. A request that comes while the job runs is not lost: the job is worked again.
 //
-// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion, ErrInvalidPriority.
+// Errors: ErrEmptyID, ErrIDTooLong, ErrInvalidText, ErrInvalidTime, ErrNegativeVersion, ErrInvalidPriority, ErrInvalid (a version above 2⁶² - 1).
 func EnqueueAccountingJob(ctx context.Context, q Querier, j AccountingJob) (Response, error) {
 	if err := errors.Join(check(q), j.check()); err != nil {
 		return Response{}, err
@@ -122,8 +122,8 @@ func MarkAccountingJobPending(ctx context.Context, q Querier, p PendingAccountin
 	if err := errors.Join(check(q), checkIDs(p.OrgID, p.DocumentID)); err != nil {
 		return Response{}, err
 	}
-	if p.Version < 0 {
-		return Response{}, ErrNegativeVersion
+	if err := checkVersion(p.Version); err != nil {
+		return Response{}, err
 	}
 	if p.Delay < 0 {
 		return Response{}, ErrNegativeDelay
@@ -209,11 +209,21 @@ func markDocument(ctx context.Context, q Querier, d Document, mark func() (store
 }
 
 func (j AccountingJob) check() error {
-	switch {
-	case j.Version < 0:
-		return ErrNegativeVersion
-	case !validPriority(j.Priority):
+	if !validPriority(j.Priority) {
 		return ErrInvalidPriority
 	}
-	return cmp.Or(checkTime(j.ReadyAt), checkIDs(j.OrgID, j.DocumentID))
+	return cmp.Or(checkVersion(j.Version), checkTime(j.ReadyAt), checkIDs(j.OrgID, j.DocumentID))
+}
+
+// maxVersion is the highest version that a request may name: a document's own versions go on from the highest one that was asked for.
+const maxVersion = 1<<62 - 1
+
+func checkVersion(version int64) error {
+	switch {
+	case version < 0:
+		return ErrNegativeVersion
+	case version > maxVersion:
+		return fmt.Errorf("%w: version %d is above %d, and leaves no room for those that follow", ErrInvalid, version, int64(maxVersion))
+	}
+	return nil
 }

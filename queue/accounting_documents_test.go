@@ -104,6 +104,26 @@ func TestMarkingADocumentThatIsNotThere(t *testing.T) {
 	assert.Zero(t, b.jobs())
 }
 
+// TestTheHighestVersionLeavesRoom asks for the highest version that a request may name, before its document is written: the document can still be written,
+// marked and deleted, and the next version is above it.
+func TestTheHighestVersionLeavesRoom(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const highest = 1<<62 - 1
+	j := queue.AccountingJob{OrgID: org, DocumentID: doc, Version: highest + 1}
+	_, err := queue.EnqueueAccountingJob(t.Context(), b.Pool, j)
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	_, err = queue.EnqueueAccountingJobs(t.Context(), b.Pool, []queue.AccountingJob{j})
+	require.ErrorIs(t, err, queue.ErrInvalid)
+	j.Version = highest
+	_, err = queue.EnqueueAccountingJob(t.Context(), b.Pool, j)
+	require.NoError(t, err)
+	b.putDocument()
+	d := queue.Document{OrgID: org, ID: doc}
+	assert.Greater(t, b.mark(queue.MarkDocumentReady, d).Version, int64(highest))
+	assert.Greater(t, b.mark(queue.MarkDocumentDeleted, d).Version, int64(highest))
+}
+
 func TestADeletedDocumentIsNotMarkedReady(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
