@@ -212,7 +212,7 @@ func archiveVerifyCommand(a *app) *cobra.Command {
 							return err
 						}
 					}
-					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n", plural(int64(v.Files), "file", "files"), plural(int64(v.Lines), "line", "lines"), len(v.Damaged), len(v.Unrecorded))
+					_, err := fmt.Fprintf(w, "%s with %s, %d damaged, %d not on record\n", plural(int64(v.Files), "file", "files"), plural(v.Lines, "line", "lines"), len(v.Damaged), len(v.Unrecorded))
 					return err
 				})
 				if err == nil && len(v.Damaged) > 0 {
