@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,19 +39,42 @@ const limitShort = `SELECT set_config('statement_timeout', '0', true), set_confi
 // it to be SET TRANSACTION, which warns when it is used there.
 const readCommitted = `SET transaction_isolation = 'read committed'`
 
+// commitGrace is how long the answer to a COMMIT is awaited after the caller's context has ended.
+const commitGrace = 2 * time.Second
+
 // Begin runs f in a transaction and commits it, or rolls it back when f fails. Every transaction of Daybook that writes begins
-// here, or by Store.InTx. The error says so when it is not known whether the transaction was committed.
+// here, or by Store.InTx. When ctx ends before the COMMIT, nothing is committed; when it ends during the COMMIT, the answer is awaited for commitGrace, so that an
+// interrupted command can say what it did. The error says so when it is not known whether the transaction was committed.
 func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
-	committing := false
-	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{BeginQuery: beginOwn}, func(tx pgx.Tx) error {
-		err := f(tx)
-		committing = err == nil
+	tx, err := db.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginOwn})
+	if err != nil {
+		return leaveReadOnly(db, err)
+	}
+	// Without effect when the transaction has ended; otherwise it has failed, or f has ended its goroutine.
+	defer func() { _ = tx.Rollback(ctx) }()
+	if err := f(tx); err != nil {
+		return leaveReadOnly(db, err)
+	}
+	if err := ctx.Err(); err != nil {
 		return err
-	})
-	if committing && err != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
-		return fmt.Errorf("the commit was cut off, and may have succeeded: %w", err)
+	}
+	committing, cancel := outlasting(ctx, commitGrace)
+	defer cancel()
+	err = tx.Commit(committing)
+	if err != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
+		return fmt.Errorf("the commit was cut off, and may have succeeded: %w", cmp.Or(ctx.Err(), err))
 	}
 	return leaveReadOnly(db, err)
+}
+
+// outlasting returns a context that ends the given time after ctx.
+func outlasting(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // InTx implements engine.Transactions. It fails with ErrSchemaMismatch while the schema is not the one that GuardSchema wants. The transaction begins with its first
