@@ -57,6 +57,9 @@ func buildTemporalCLI(ctx context.Context, progress func(string)) (string, error
 	if isTemporalCLI(ctx, path) {
 		return path, nil
 	}
+	if err := ctx.Err(); err != nil {
+		return "", err // it was not found because nothing runs any more
+	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", noTemporal(errors.New("there is no Go toolchain to build it with either"))
 	}

@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"testing"
@@ -52,4 +53,14 @@ func TestTemporalCLIIsNotAnyProgramOfThatName(t *testing.T) {
 	t.Parallel()
 	require.False(t, isTemporalCLI(t.Context(), "/bin/echo"))
 	require.False(t, isTemporalCLI(t.Context(), "/does/not/exist"))
+}
+
+// TestTemporalCLIOfACallerThatHasEnded: a program that did not run, because the caller's context has ended, is not one that is missing.
+func TestTemporalCLIOfACallerThatHasEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := TemporalCLI(ctx, func(m string) { t.Error(m) })
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrNoTemporal)
 }
