@@ -88,6 +88,7 @@ func TestEntriesAreCheckedAsAWhole(t *testing.T) {
 		{"no entries", balanced, []string{impact(1, 1, "post", 0)}},
 
 		{"off by one", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 9, "EUR")), one)}},
+		{"off by one, in credit", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 9, "EUR"), line(1, 2, sales, credit, 10, "EUR")), one)}},
 		{"the same side twice", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, debit, 10, "EUR")), one)}},
 		{"balanced only across currencies", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, sales, credit, 10, "USD")), one)}},
 		{"balanced only across impacts", unbalanced, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(2, 1, sales, credit, 10, "EUR")), impact(1, 1, "post", 1), impact(2, 2, "reverse", 1))}},
@@ -102,14 +103,20 @@ func TestEntriesAreCheckedAsAWhole(t *testing.T) {
 		{"of no impact", incomplete, []string{two}},
 		{"of another organization's impact", incomplete, []string{posting(strings.ReplaceAll(two, "'o'", "'p'"), one)}},
 		{"of two organizations", incomplete, []string{posting(strings.Replace(two, "'o'", "'p'", 1), one)}},
+		{"of two organizations, the impact of the other one", incomplete, []string{posting(strings.Replace(two, "'o'", "'p'", 1), strings.Replace(one, "'o'", "'p'", 1))}},
 		{"added later under the same numbers", notUnique, []string{posting(two, one), two}},
 
 		{"an account that is not in the chart", noAccount, []string{posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, "9999", credit, 10, "EUR")), one)}},
 
+		{"an account of another organization", noAccount, []string{
+			`INSERT INTO daybook.accounts (org_id, code, type) VALUES ('p', '9999', 'asset')`, posting(entries(line(1, 1, cash, debit, 10, "EUR"), line(1, 2, "9999", credit, 10, "EUR")), one),
+		}},
 		{"a currency that the account does not take", noAccount, []string{
 			`UPDATE daybook.accounts SET currencies = '{USD,GBP}' WHERE code = '1200'`, posting(two, one),
 		}},
 
+		{"a reversal, and what is posted instead", balanced, []string{posting(two, one), posting(entries(
+			line(2, 1, cash, credit, 10, "EUR"), line(2, 2, sales, debit, 10, "EUR"), line(3, 1, cash, debit, 12, "EUR"), line(3, 2, sales, credit, 12, "EUR")), reversal, impact(3, 3, "post", 2))}},
 		{"a reversal whose currency the account no longer takes", balanced, []string{
 			posting(two, one), `UPDATE daybook.accounts SET currencies = '{USD,GBP}'`, posting(back, reversal),
 		}},
