@@ -49,10 +49,9 @@ func (s *Store) NoteJobWorkerStopped(ctx context.Context, id string) error {
 // HasHandler reports whether a worker that lives has a handler for jobs of the type in the named queue; empty: in none.
 func HasHandler(ctx context.Context, q Querier, jobType, queue string) (bool, error) {
 	const stmt = `
-SELECT EXISTS (SELECT FROM daybook.job_workers w
-                WHERE w.fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = $2), 0) AND w.stopped_at IS NULL
-                  AND w.last_seen > statement_timestamp() - make_interval(secs => $3) AND $1 = ANY (w.types))`
-	return value[bool](ctx, q, "look for a worker that has a handler", stmt, jobType, queue, HandlerMissingAfter.Seconds())
+SELECT EXISTS (SELECT FROM daybook.live_job_workers w
+                WHERE w.fleet = coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = $2), 0) AND $1 = ANY (w.types))`
+	return value[bool](ctx, q, "look for a worker that has a handler", stmt, jobType, queue)
 }
 
 // missingBatch is how many jobs of a partition one transaction makes dead letters of.
