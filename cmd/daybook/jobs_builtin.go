@@ -50,7 +50,7 @@ var builtinPayloads = []queue.Payload{
 func (a *app) noteType(ctx context.Context, jobType, queue string) {
 	handled := false
 	if pool, err := a.pool(ctx, 1); err == nil {
-		defer pool.Close()
+		defer closePool(pool)
 		handled, _ = store.HasHandler(ctx, pool, jobType, queue)
 	}
 	if !handled {

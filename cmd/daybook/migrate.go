@@ -49,7 +49,7 @@ func (a *app) noteRoles(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	defer pool.Close()
+	defer closePool(pool)
 	if lacks, err := migrations.VerifyRoles(ctx, pool); err == nil && len(lacks) > 0 {
 		a.say("Daybook's roles lack rights, as on what is new: run `daybook migrate up --roles`.")
 	}
