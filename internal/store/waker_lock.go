@@ -33,8 +33,6 @@ type wakerLock struct {
 	pace  wakerPace
 	// retry: another process had the lock, and may have it no longer.
 	retry bool
-	// idleSince is when the last waiter left; zero: there is one.
-	idleSince time.Time
 }
 
 // serve tells waiters of work for as long as there are any. Success at the lock means that no enqueuing transaction
@@ -51,14 +49,13 @@ func (l *wakerLock) serve(ctx context.Context) (err error) {
 	}()
 	for {
 		n, changed := l.waker.waiters()
-		if over, err := l.idle(ctx, n); over || err != nil {
-			return err
-		}
-		if l.state == lockLeft && n == 0 {
+		for left := time.Now(); n == 0; n, changed = l.waker.waiters() {
+			if time.Since(left) >= lockLinger {
+				return l.giveUp(ctx)
+			}
 			if err := pause(ctx, lockLinger, changed); err != nil {
 				return err
 			}
-			continue
 		}
 		tick, err := l.scan(ctx)
 		if err != nil {
@@ -75,26 +72,16 @@ func (l *wakerLock) serve(ctx context.Context) (err error) {
 	}
 }
 
-// idle ends the service when there has been no waiter for a while: the lock is given up.
-func (l *wakerLock) idle(ctx context.Context, waiters int) (over bool, err error) {
-	switch {
-	case waiters > 0:
-		l.idleSince = time.Time{}
-		return false, nil
-	case l.idleSince.IsZero():
-		l.idleSince = time.Now()
-		return false, nil
-	case time.Since(l.idleSince) < lockLinger:
-		return false, nil
-	}
+// giveUp ends the service when there has been no waiter for a while.
+func (l *wakerLock) giveUp(ctx context.Context) error {
 	switch l.state {
 	case lockHeld:
-		err = l.unlock(ctx)
+		return l.unlock(ctx)
 	case lockLeft:
-		err = l.hear(ctx)
+		return l.hear(ctx)
 	case lockElsewhere, lockOpen:
 	}
-	return true, err
+	return nil
 }
 
 // scan tells the waiters to scan while nothing notifies, and takes the lock when scans find nothing. It returns for how long to wait then.
@@ -127,17 +114,16 @@ func (l *wakerLock) scan(ctx context.Context) (tick time.Duration, err error) {
 	case lockHeld:
 		l.pace.held()
 		w.found.Store(false)
-		w.broadcast()
-		return lockLinger, nil
+		tick = lockLinger
 	case lockElsewhere:
-		if before != lockElsewhere {
-			w.broadcast()
-		}
-		return otherTick, nil
+		tick = otherTick
 	case lockOpen, lockLeft:
+		tick = l.pace.pause()
 	}
-	w.broadcast()
-	return l.pace.pause(), nil
+	if before != lockElsewhere || l.state != lockElsewhere {
+		w.broadcast()
+	}
+	return tick, nil
 }
 
 // wait waits for a notification. When they come faster than the waiters scan, and the waiters find work, the lock is given up.
