@@ -152,25 +152,21 @@ func (r *cursors) park(at *partition) {
 
 // idle reports whether there was no due work at the last scan of which one could be begun.
 func (r *cursors) idle(room Room) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p := range r.rounds {
-		for slot := range r.rounds[p].slots {
-			if roomIn(room, slot) {
-				return false
-			}
-		}
-	}
-	return true
+	return !r.anySlot(func(slot string) bool { return roomIn(room, slot) })
 }
 
 // passes reports whether there is due work for which there is no room.
 func (r *cursors) passes(room Room) bool {
+	return r.anySlot(func(slot string) bool { return room.Handles(slotType(slot)) && !roomIn(room, slot) })
+}
+
+// anySlot reports whether there was due work at the last scan in a slot of which something is true.
+func (r *cursors) anySlot(is func(slot string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := range r.rounds {
 		for slot := range r.rounds[p].slots {
-			if room.Handles(slotType(slot)) && !roomIn(room, slot) {
+			if is(slot) {
 				return true
 			}
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"container/list"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,7 +92,7 @@ func (r *cursors) ask(n int, room Room) []share {
 	var asked []*partition
 	for p := range r.rounds {
 		part := n
-		if r.anyBelow(p, b) && r.rounds[p].any(b) {
+		if r.rounds[p].any(b) && slices.ContainsFunc(r.rounds[p+1:], func(lower round) bool { return lower.any(b) }) {
 			part = r.keep(p, n, b)
 		}
 		asked = r.rounds[p].deal(part, b, asked, &n)
@@ -143,16 +144,6 @@ func (r *cursors) below(p int, jobType string) bool {
 			if slotType(slot) == jobType {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// anyBelow reports whether a lower priority has work for which there is room.
-func (r *cursors) anyBelow(p int, b *budget) bool {
-	for i := range r.rounds[p+1:] {
-		if r.rounds[p+1+i].any(b) {
-			return true
 		}
 	}
 	return false
