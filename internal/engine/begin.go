@@ -43,19 +43,20 @@ func (r *runner) begin(work context.Context) error {
 		r.queue = append(queue, r.queue...) // they keep the room that they have
 		return err
 	}
-	begun, err := r.markWorking(work, q.unmarked)
+	left, err := r.markWorking(work, q.unmarked)
 	if err != nil {
 		r.queue = append(queue, r.queue...)
 		return err
 	}
 	r.queue = append(r.queue, q.waiting...)
-	for _, j := range begun.of(q.start) {
-		r.start(work, j)
+	for _, j := range q.start {
+		if !left[j.ID] {
+			r.start(work, j)
+		}
 	}
 	for jobType, jobs := range q.bulk {
-		r.startBulk(work, jobType, begun.of(jobs))
+		r.startBulk(work, jobType, slices.DeleteFunc(jobs, func(j store.Job) bool { return left[j.ID] }))
 	}
-	r.skip(begun.held)
 	r.later(q.unknown, 0)
 	return r.giveAllBack(work)
 }
@@ -149,46 +150,25 @@ func (r *runner) markWaiting(work context.Context, waiting []store.Job) error {
 	return r.engine.kind.MarkWaiting(work, r.holder.turn(), fresh)
 }
 
-// notBegun are jobs that were to be marked and are not begun.
-type notBegun struct {
-	// not has all of them: jobs that were cancelled while they waited, that another turn has, or whose rows another transaction holds.
-	not map[string]bool
-	// held are those whose rows another transaction holds: they go on waiting.
-	held []store.Job
-}
-
-// of returns those of the jobs that are to be begun.
-func (n notBegun) of(jobs []store.Job) []store.Job {
-	if len(n.not) == 0 {
-		return jobs
-	}
-	return slices.DeleteFunc(jobs, func(j store.Job) bool { return n.not[j.ID] })
-}
-
-// markWorking says that jobs which were not charged until now are worked, and which of them are not to be begun.
-func (r *runner) markWorking(work context.Context, jobs []store.Job) (notBegun, error) {
+// markWorking says that jobs which were not charged until now are worked. It returns which of them are not to be begun: those that were cancelled while they
+// waited, that another turn has, or whose rows another transaction holds. The last ones go on waiting.
+func (r *runner) markWorking(work context.Context, jobs []store.Job) (left map[string]bool, err error) {
 	if len(jobs) == 0 {
-		return notBegun{}, nil
+		return nil, nil
 	}
 	r.finishPick(work, false)
 	begun, err := r.engine.kind.BeginWaiting(work, r.holder.turn(), idsOf(jobs))
 	if err != nil || len(begun.Working) == len(jobs) {
-		return notBegun{}, err
+		return nil, err
 	}
-	working, held := setOf(begun.Working), setOf(begun.Held)
-	n := notBegun{not: map[string]bool{}}
-	for _, j := range jobs {
-		if working[j.ID] {
-			continue
-		}
-		n.not[j.ID] = true
-		r.engine.room.leave([]store.Job{j})
-		if j.Room = false; held[j.ID] {
-			n.held = append(n.held, j)
-		}
+	others := without(jobs, keep(jobs, begun.Working))
+	r.engine.room.leave(others)
+	for i := range others {
+		others[i].Room = false
 	}
+	r.skip(keep(others, begun.Held))
 	r.tally.note(func(r *Report) { r.Cancelled += begun.Cancelled })
-	return n, nil
+	return setOf(idsOf(others)), nil
 }
 
 // givenBack are jobs that are to be pending again after a delay.

@@ -195,7 +195,7 @@ func keep(jobs []store.Job, ids []string) []store.Job {
 	return kept
 }
 
-// without returns the jobs that are not among the others.
+// without returns the jobs that are not among the others, which are some of them.
 func without(jobs, others []store.Job) []store.Job {
 	if len(others) == len(jobs) {
 		return nil

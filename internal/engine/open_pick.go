@@ -41,10 +41,11 @@ type openPick struct {
 	ended     []ended
 	finishing bool
 
-	// The rest is the loop's: when the transaction is to end, how many goroutines work the jobs, when there are to be more, and what ended late.
-	until, more time.Time
-	crew        int
-	late        []ended
+	// The rest is the loop's: when the transaction is to end, how many goroutines work the jobs, when there are to be more, what the transaction is to complete,
+	// and what ended late.
+	until, more      time.Time
+	crew             int
+	completing, late []ended
 }
 
 // finish says how an open pick ends: which jobs are completed, and which are leased.
@@ -53,14 +54,6 @@ type finish struct {
 	leased []store.Job
 	// abort: nothing is committed.
 	abort bool
-}
-
-// closedPick is the result of an open pick.
-type closedPick struct {
-	pick  *openPick
-	ended []ended
-	// failed: the transaction was not committed, or it is not known whether it was. What of it is leased is to be completed as that.
-	failed bool
 }
 
 var errAborted = errors.New("the turn ends with an error")
@@ -120,7 +113,7 @@ func (r *runner) openPick(work context.Context, n int) {
 		o.leased = r.rescue(work, o.jobs, err)
 	}
 	close(o.over)
-	r.closes <- closedPick{pick: o, ended: t.finish.ended, failed: err != nil}
+	r.closes <- err != nil
 }
 
 // pickEnd is what the transaction of an open pick led to.
@@ -322,7 +315,7 @@ func (r *runner) finishPick(work context.Context, abort bool) {
 		}
 		return e.closed
 	})
-	o.ended = nil
+	o.ended, o.completing = nil, f.ended
 	for _, c := range o.calls {
 		if !c.over {
 			f.leased = append(f.leased, c.inHand[0])
@@ -333,13 +326,14 @@ func (r *runner) finishPick(work context.Context, abort bool) {
 	o.finish <- f
 }
 
-// noteClosed applies the result of the open pick, which has ended.
-func (r *runner) noteClosed(c closedPick) {
-	o := c.pick
+// noteClosed applies the result of the open pick, which has ended. failed: the transaction was not committed, or it is not known whether it was. What of it
+// is leased is to be completed as that.
+func (r *runner) noteClosed(failed bool) {
+	o := r.open
 	r.open, r.refill.underWay = nil, false
 	done := o.late
-	if c.failed {
-		done = append(done, c.ended...)
+	if failed {
+		done = append(done, o.completing...)
 		r.scanAgain()
 	}
 	now := time.Now()

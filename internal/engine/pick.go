@@ -62,17 +62,15 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 // did not end by itself: if a job killed its worker, then it is leased there, and found when it is reclaimed.
 func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) refilled {
 	for range pickTries {
-		l, empty := r.pickOnce(ctx, h, jobType, n)
-		if l.worked > 0 || len(l.jobs) > 0 || l.err != nil || l.leaseNext || l.leaseFor > 0 || l.again > 0 || empty || ctx.Err() != nil {
+		if l, again := r.pickOnce(ctx, h, jobType, n); !again || ctx.Err() != nil {
 			return l
 		}
-		// What was picked had been worked meanwhile. That says nothing of what else is due.
 	}
 	return refilled{asked: n, again: lockedRest}
 }
 
-// pickOnce is one try of pick. empty says that nothing is due that is not being worked.
-func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int) (l refilled, empty bool) {
+// pickOnce is one try of pick. again: what was chosen had been worked meanwhile, which says nothing of what else is due.
+func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int) (l refilled, again bool) {
 	l = refilled{asked: n}
 	pick, err := r.engine.kind.PickTypes(ctx, n, func(t string) bool { return t == jobType }, r.engine.room)
 	if err != nil {
@@ -80,7 +78,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 	}
 	if pick.Empty() {
 		l.again, l.unread, l.leaseNext = pick.Wait(), pick.Unread, pick.Capped || pick.Others
-		return l, true
+		return l, false
 	}
 	committed, began := false, time.Now()
 	var completed store.Completed
@@ -129,7 +127,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 	r.tally.count(completed)
 	r.engine.observer.completed(r.holder.turn(), completions, completed, time.Since(began))
 	l.leaseNext = pick.Capped || pick.Others
-	return l, false
+	return l, l.worked == 0 && !l.leaseNext
 }
 
 // leasedInstead has the next jobs leased, because a pick failed.

@@ -35,7 +35,8 @@ type runner struct {
 	closed    chan struct{}
 	completes chan completed
 	refills   chan refilled
-	closes    chan closedPick
+	// closes gets whether the transaction of the open pick has failed, when it has ended.
+	closes chan bool
 	// hand and quiet are spawn's; quiet is closed when nothing more is begun.
 	hand  chan func()
 	quiet chan struct{}
@@ -101,7 +102,7 @@ func (e *Engine) newRunner(q TurnRequest, cancelWork context.CancelFunc) *runner
 		engine: e, request: q, calls: cs, tally: t, holder: newHolder(e, q.Turn, cs, t), cancelWork: cancelWork,
 		over: make(chan returned, max(laneJobs, e.capacity)), closed: make(chan struct{}), hand: make(chan func()), quiet: make(chan struct{}), completes: make(chan completed, 1),
 		// One refill is under way, and perhaps a call that was abandoned.
-		refills: make(chan refilled, 2), closes: make(chan closedPick, 1), hurry: make(chan *openPick),
+		refills: make(chan refilled, 2), closes: make(chan bool, 1), hurry: make(chan *openPick),
 		began: time.Now(), ends: time.Now().Add(q.Length), running: map[string]int{}, begun: map[string]bool{}, refill: e.newRefill(q),
 		own: trouble{doing: "lease and give back"}, completions: trouble{doing: "complete"},
 	}
@@ -341,8 +342,8 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 		return r.noteRefill(work, l)
 	case c := <-r.completes:
 		return r.noteCompleted(work, c)
-	case c := <-r.closes:
-		r.noteClosed(c)
+	case failed := <-r.closes:
+		r.noteClosed(failed)
 	case o := <-r.hurry:
 		if r.open == o {
 			r.finishPick(work, false)
