@@ -23,7 +23,8 @@ type reclaims struct {
 	lost atomic.Int64
 }
 
-// StartReclaiming makes the engine look for leases that are not renewed, and release jobs that wait for nothing any more, or for whose error there is no cause any more. A fetch and a turn begin that as well; it ends with Close.
+// StartReclaiming makes the engine look for leases that are not renewed. It also has the engine release jobs that wait for nothing any more, and failed jobs whose
+// error has no cause any more. A fetch and a turn begin that as well; it ends with Close.
 func (e *Engine) StartReclaiming() {
 	e.reclaims.begin.Do(func() {
 		e.reclaims.running.Go(e.reclaim)
@@ -40,20 +41,20 @@ func (e *Engine) stopReclaiming() {
 func (e *Engine) reclaim() {
 	log := e.options.Log
 	reclaimer := e.kind.NewReclaimer()
-	away := false
+	failing := false
 	for {
 		got, pause, err := reclaimer.Check(e.life)
 		switch {
 		case e.life.Err() != nil:
 			return
-		case err != nil && !away:
-			log.Debug("leases of workers that are gone cannot be looked for", "error", store.Explain(err))
+		case err != nil && !failing:
+			log.Debug("expired leases cannot be looked for", "error", store.Explain(err))
 		case got.Jobs > 0:
 			log.Warn("leases that were not renewed have been reclaimed", "queue", e.kind.Name(), "jobs", got.Jobs, "lost", got.Lost, "failed", got.Failed)
 			e.noteReclaimed(got)
 			e.waker.Remind()
 		}
-		away = err != nil
+		failing = err != nil
 		planned := time.Now().Add(pause)
 		select {
 		case <-e.life.Done():

@@ -68,10 +68,10 @@ func backFrom(turn Turn) pgx.RowToFunc[Change] {
 	}
 }
 
-// ended are the changes by which a lease ended: of a kind, and what else became of its job. State is the job's now.
-func (c Change) ended(what ChangeKind, charged bool, state string, code models.ErrorCode) []Change {
-	c.What, c.Counted = what, charged
-	if charged {
+// ended are the changes by which a lease ended: of a kind, and what else became of its job. State is the job's now. The attempt is lost if c counts it.
+func (c Change) ended(what ChangeKind, state string, code models.ErrorCode) []Change {
+	c.What = what
+	if c.Counted {
 		c.What, c.Code, c.Message = ChangeReclaimed, code, lostMessage
 	}
 	all := []Change{c}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,16 +81,14 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		if err := tx.QueryRow(ctx, string(lock), reclaimLock, s.kind.key).Scan(&mine); err != nil || !mine {
 			return cmp.Or(err, errElsewhere)
 		}
-		var id string
 		var renewed time.Time
-		var working bool
 		var c Change
-		fields := []any{&id, &renewed, &working, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
+		fields := []any{&c.Job.ID, &renewed, &c.Counted, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
-			if end(id, renewed) {
-				ending.add(id, working, c)
+			if end(c.Job.ID, renewed) {
+				ending.add(c)
 			} else {
-				left = append(left, suspect{id, renewed.UnixMicro()})
+				left = append(left, suspect{c.Job.ID, renewed.UnixMicro()})
 			}
 		}), s.kind.sql(find), Args{"from": from, "age": age.Seconds(), "most": maxSuspects})
 		if err == nil && len(ending.ids) == 0 {
@@ -123,26 +120,22 @@ const maxSuspects = 5000
 type locked struct {
 	ids     []string
 	charged []bool
-	// were are the rows as they were locked, in the same order.
-	were []Change
+	// were are the rows as they were locked, by their ids. Those that are charged are counted.
+	were map[string]Change
 }
 
-func (l *locked) add(id string, charged bool, was Change) {
-	was.Job.ID = id
-	l.ids, l.charged, l.were = append(l.ids, id), append(l.charged, charged), append(l.were, was)
-}
-
-// of returns a row as it was locked, and whether it is charged.
-func (l *locked) of(id string) (was Change, charged bool) {
-	i := slices.Index(l.ids, id)
-	return l.were[i], l.charged[i]
+func (l *locked) add(was Change) {
+	if l.were == nil {
+		l.were = map[string]Change{}
+	}
+	l.ids, l.charged, l.were[was.Job.ID] = append(l.ids, was.Job.ID), append(l.charged, was.Counted), was
 }
 
 // lost are the changes of charged rows whose jobs go on.
 func (l *locked) lost(code models.ErrorCode) (changes []Change) {
-	for i, was := range l.were {
+	for i, id := range l.ids {
 		if l.charged[i] {
-			changes = append(changes, was.ended(ChangeReclaimed, true, "", code)...)
+			changes = append(changes, l.were[id].ended(ChangeReclaimed, "", code)...)
 		}
 	}
 	return changes
@@ -208,23 +201,22 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 	var back []seen
 	var changes []Change
 	var due, mine bool
-	others := false
+	wakes := false
 	var state string
 	var at seen
 	err = Each(ctx, tx, []any{&due, &state, &at.key.priority, &at.key.org, &at.key.slot, timeOrNever{&at.first.at}, &at.first.id, &at.capped, &at.counted, &mine}, func() error {
 		if state == string(models.JobFailed) {
 			got.Failed++
 		}
-		was, charged := rows.of(at.first.id)
-		changes = append(changes, was.ended(what, charged, state, models.ErrorCode(s.kind.lostCode))...)
+		changes = append(changes, rows.were[at.first.id].ended(what, state, models.ErrorCode(s.kind.lostCode))...)
 		if due && mine {
 			back = append(back, at)
 		}
-		others = others || due    // of another fleet, or of this one: all that wait are told
+		wakes = wakes || due      // whatever its fleet: all that wait are told
 		at.first.at = time.Time{} // what is infinite leaves it as it is
 		return nil
 	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleetID()})
-	if err != nil || !others {
+	if err != nil || !wakes {
 		return got, nil, changes, err
 	}
 	_, err = tx.Exec(ctx, s.kind.sql(`SELECT daybook.wake_job_queue()`))

@@ -42,15 +42,14 @@ SELECT q.id, c.charged,
 	var going, ending locked
 	attempt := func(tx pgx.Tx) error {
 		t, due, going, ending = ReclaimedTurns{}, nil, locked{}, locked{}
-		var id string
-		var charged, ends bool
+		var ends bool
 		var c Change
-		fields := []any{&id, &charged, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
+		fields := []any{&c.Job.ID, &c.Counted, &ends, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
 			if ends {
-				ending.add(id, charged, c)
+				ending.add(c)
 			} else {
-				going.add(id, charged, c)
+				going.add(c)
 			}
 		}), s.kind.sql(held), Args{
 			"from": from, "fence": turn.Fence, "crashed": crashed, "first_fence": cmp.Or(turn.FirstFence, turn.Fence), "max_attempts": models.MaxAttempts,
@@ -115,7 +114,7 @@ SELECT q.id
 		return err
 	}
 	for i := range t.Jobs {
-		_, t.Jobs[i].Charged = rows.of(t.Jobs[i].ID)
+		t.Jobs[i].Charged = rows.were[t.Jobs[i].ID].Counted
 	}
 	if len(t.Jobs) == 0 || s.kind.abilities == nil {
 		return nil

@@ -262,8 +262,8 @@ func (q *TaskQueue) reclaimed(gone []endedTask) {
 		if t.Failed {
 			state = string(models.JobFailed)
 		}
-		c := Change{Job: Job{ID: t.ID, Type: t.Type, Attempt: t.Attempt}, Worker: t.Worker, Turn: t.Turn}
-		all = append(all, c.ended(ChangeReclaimed, t.Lost, state, models.CodeWorkerLost)...)
+		c := Change{Job: Job{ID: t.ID, Type: t.Type, Attempt: t.Attempt}, Worker: t.Worker, Turn: t.Turn, Counted: t.Lost}
+		all = append(all, c.ended(ChangeReclaimed, state, models.CodeWorkerLost)...)
 	}
 	q.changed(all)
 }
