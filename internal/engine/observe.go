@@ -117,10 +117,7 @@ func (o *observer) changed(changes []store.Change) {
 	o.tell(len(changes), func(i int, e *events.Event) {
 		c := &changes[i]
 		about(e, &c.Job)
-		e.Name = map[store.ChangeKind]events.Name{
-			store.ChangeGivenBack: events.GivenBack, store.ChangeReclaimed: events.Reclaimed, store.ChangeCancelled: events.Cancelled, store.ChangeFailed: events.Failed,
-		}[c.What]
-		e.Code, e.Error, e.Worker, e.Turn = string(c.Code), c.Message, c.Worker, c.Turn
+		e.Name, e.Code, e.Error, e.Worker, e.Turn = c.What, string(c.Code), c.Message, c.Worker, c.Turn
 		e.Counted, e.Unlogged = c.Counted, !c.Counted
 	})
 }

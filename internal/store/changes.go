@@ -7,12 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // Change is something that a method has done to a job, and committed, which its results count at most.
 type Change struct {
-	What ChangeKind
+	// What is the event: the job was given back, reclaimed, cancelled as its lease ended, or made a dead letter without an attempt of its own.
+	What events.Name
 	// Job has what is known of it: at least its ID.
 	Job Job
 	// Worker and Turn held the lease that has ended.
@@ -23,21 +25,6 @@ type Change struct {
 	// Counted: the attempt was lost, and is logged as that.
 	Counted bool
 }
-
-// ChangeKind is what a Change is.
-type ChangeKind int
-
-// The kinds of changes.
-const (
-	// ChangeGivenBack: a turn gave its job back, uncounted.
-	ChangeGivenBack ChangeKind = iota + 1
-	// ChangeReclaimed: a lease was ended that its holder did not renew.
-	ChangeReclaimed
-	// ChangeCancelled: the job was cancelled as its lease ended.
-	ChangeCancelled
-	// ChangeFailed: the job is a dead letter, without an attempt of its own.
-	ChangeFailed
-)
 
 // The texts of an attempt that its worker did not end, in the log and in the row.
 const (
@@ -58,30 +45,30 @@ func (b *base) changed(all []Change) {
 // backFrom reads what giveBackStmt returns of jobs that the turn gives back.
 func backFrom(turn Turn) pgx.RowToFunc[Change] {
 	return func(row pgx.CollectableRow) (Change, error) {
-		c := Change{What: ChangeGivenBack, Worker: turn.Worker, Turn: turn.ID}
+		c := Change{What: events.GivenBack, Worker: turn.Worker, Turn: turn.ID}
 		var cancelled bool
 		err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &cancelled)
 		if cancelled {
-			c.What = ChangeCancelled
+			c.What = events.Cancelled
 		}
 		return c, err
 	}
 }
 
 // ended are the changes by which a lease ended: of a kind, and what else became of its job. State is the job's now. The attempt is lost if c counts it.
-func (c Change) ended(what ChangeKind, state string, code models.ErrorCode) []Change {
+func (c Change) ended(what events.Name, state string, code models.ErrorCode) []Change {
 	c.What = what
 	if c.Counted {
-		c.What, c.Code, c.Message = ChangeReclaimed, code, lostMessage
+		c.What, c.Code, c.Message = events.Reclaimed, code, lostMessage
 	}
 	all := []Change{c}
 	c.Counted = false
 	switch state {
 	case string(models.JobFailed):
-		c.What, c.Message = ChangeFailed, lostLastMessage
+		c.What, c.Message = events.Failed, lostLastMessage
 		all = append(all, c)
 	case string(models.JobCancelled):
-		c.What, c.Code, c.Message = ChangeCancelled, "", ""
+		c.What, c.Code, c.Message = events.Cancelled, "", ""
 		all = append(all, c)
 	}
 	return all

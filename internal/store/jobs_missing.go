@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -94,7 +95,7 @@ RETURNING q.id, q.org_id, q.type, q.run_count, q.last_error`
 		a["age"], a["worker"], a["most"] = age.Seconds(), id, missingBatch
 		for {
 			gone, err := byKey(ctx, s.pool, func(row pgx.CollectableRow) (Change, error) {
-				c := Change{What: ChangeFailed, Code: models.CodeHandlerMissing}
+				c := Change{What: events.Failed, Code: models.CodeHandlerMissing}
 				err := row.Scan(&c.Job.ID, &c.Job.OrgID, &c.Job.Type, &c.Job.Attempt, &c.Message)
 				return c, err
 			}, stmt, a)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -97,7 +98,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		if err != nil {
 			return err
 		}
-		got, due, changes, err = s.endLeases(ctx, tx, ending, ChangeReclaimed)
+		got, due, changes, err = s.endLeases(ctx, tx, ending, events.Reclaimed)
 		return err
 	}
 	err := s.weeding(ctx, func() error { return s.InTx(ctx, attempt) }, func() { s.doubt(nil, ending.ids...) })
@@ -135,7 +136,7 @@ func (l *locked) add(was Change) {
 func (l *locked) lost(code models.ErrorCode) (changes []Change) {
 	for i, id := range l.ids {
 		if l.charged[i] {
-			changes = append(changes, l.were[id].ended(ChangeReclaimed, "", code)...)
+			changes = append(changes, l.were[id].ended(events.Reclaimed, "", code)...)
 		}
 	}
 	return changes
@@ -160,7 +161,7 @@ SELECT q.id, q.org_id, /* jobs */'jobs', q.type, NULL, NULL/* accounting: 'accou
 // count, a background job's only those that charged it: what was not begun cannot have ended its worker.
 //
 // It returns what there is to tell when the transaction is committed: what is the change of those that are not charged.
-func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what ChangeKind) (Reclaimed, []seen, []Change, error) {
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, rows locked, what events.Name) (Reclaimed, []seen, []Change, error) {
 	const stmt = `
 WITH held AS (
     SELECT q.id, h.charged, q.generation <> q.leased_generation AS again,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -56,7 +57,7 @@ SELECT q.id, c.charged,
 		})
 		if err == nil && len(ending.ids) > 0 {
 			var ended Reclaimed
-			ended, due, t.changes, err = s.endLeases(ctx, tx, ending, ChangeGivenBack)
+			ended, due, t.changes, err = s.endLeases(ctx, tx, ending, events.GivenBack)
 			t.Lost, t.Failed = ended.Lost, ended.Failed
 		}
 		if err == nil && len(going.ids) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -162,7 +163,7 @@ func (q *TaskQueue) GiveBack(ctx context.Context, turn Turn, ids []string, delay
 		numbers = taskNumbers(ids)
 	}
 	back, err := askTasks(ctx, q, func(row pgx.CollectableRow) (Change, error) {
-		c := Change{What: ChangeGivenBack, Worker: turn.Worker, Turn: turn.ID}
+		c := Change{What: events.GivenBack, Worker: turn.Worker, Turn: turn.ID}
 		err := row.Scan(&c.Job.ID, &c.Job.Type, &c.Job.Attempt)
 		return c, err
 	}, `SELECT task_id::text, task_type, attempt FROM queues.give_tasks_of_turn_back($1, $2, $3, $4)`, turn.ID, turn.Fence, numbers, delay.Seconds())
@@ -263,7 +264,7 @@ func (q *TaskQueue) reclaimed(gone []endedTask) {
 			state = string(models.JobFailed)
 		}
 		c := Change{Job: Job{ID: t.ID, Type: t.Type, Attempt: t.Attempt}, Worker: t.Worker, Turn: t.Turn, Counted: t.Lost}
-		all = append(all, c.ended(ChangeReclaimed, state, models.CodeWorkerLost)...)
+		all = append(all, c.ended(events.Reclaimed, state, models.CodeWorkerLost)...)
 	}
 	q.changed(all)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -37,7 +38,7 @@ func TestLeaseTellsWhatItReclaimed(t *testing.T) {
 	assert.Equal(t, 2, again[0].Attempt)
 	assert.False(t, again[0].ReadyHere.IsZero())
 	require.Len(t, told, 1)
-	assert.Equal(t, store.ChangeReclaimed, told[0].What)
+	assert.Equal(t, events.Reclaimed, told[0].What)
 	assert.Equal(t, first[0].ID, told[0].Job.ID)
 	assert.Equal(t, "sms", told[0].Job.Type)
 	assert.Equal(t, 1, told[0].Job.Attempt)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -283,7 +284,7 @@ RETURNING q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, q.r
 		if err != nil {
 			return err
 		}
-		c := Change{What: ChangeFailed, Job: Job{ID: id}, Code: models.CodeRowUnreadable, Message: why}
+		c := Change{What: events.Failed, Job: Job{ID: id}, Code: models.CodeRowUnreadable, Message: why}
 		if failed := point.QueryRow(ctx, w.kind.sql(stmt), Args{"id": id, "why": clip(why), "first": firstReadable, "last": lastReadable}).
 			Scan(&c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt); failed != nil {
 			delete(w.bad, id)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/events"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -37,7 +38,7 @@ func (b *bundle) observe() *told {
 
 // line is what a change says, for comparison.
 type line struct {
-	What    store.ChangeKind
+	What    events.Name
 	ID      string
 	Attempt int
 	Turn    string
@@ -65,7 +66,7 @@ func toldGivenBack(b *bundle) {
 	_, err = b.kind.GiveBack(b.t.Context(), turn, nil, 0)
 	require.NoError(b.t, err)
 	assert.Equal(b.t, []line{
-		{store.ChangeGivenBack, jobs[0].ID, 1, turn.ID, false}, {store.ChangeGivenBack, jobs[1].ID, 1, turn.ID, false},
+		{events.GivenBack, jobs[0].ID, 1, turn.ID, false}, {events.GivenBack, jobs[1].ID, 1, turn.ID, false},
 	}, t.lines())
 	assert.Equal(b.t, jobs[0].Type, t.all[0].Job.Type)
 	assert.Equal(b.t, jobs[0].OrgID, t.all[0].Job.OrgID)
@@ -87,7 +88,7 @@ func toldReclaimedTurns(b *bundle) {
 		assert.Equal(b.t, j.ID != jobs[0].ID, j.Charged)
 	}
 	assert.ElementsMatch(b.t, []line{
-		{store.ChangeReclaimed, jobs[1].ID, 1, turn.ID, true}, {store.ChangeReclaimed, jobs[2].ID, 1, turn.ID, true},
+		{events.Reclaimed, jobs[1].ID, 1, turn.ID, true}, {events.Reclaimed, jobs[2].ID, 1, turn.ID, true},
 	}, t.lines(), "what waited goes on under the same attempt")
 }
 
@@ -106,10 +107,10 @@ func toldReclaimed(b *bundle) {
 	require.NoError(b.t, b.expire(ctx, gone.ID))
 	b.checkUntil(b.kind.NewReclaimer(), func(r store.Reclaimed) bool { return r.Jobs > 0 })
 	assert.ElementsMatch(b.t, []line{
-		{store.ChangeReclaimed, id(1), 1, gone.ID, true},
-		{store.ChangeReclaimed, id(2), 1, gone.ID, false},
-		{store.ChangeReclaimed, id(3), last, gone.ID, true},
-		{store.ChangeFailed, id(3), last, gone.ID, false},
+		{events.Reclaimed, id(1), 1, gone.ID, true},
+		{events.Reclaimed, id(2), 1, gone.ID, false},
+		{events.Reclaimed, id(3), last, gone.ID, true},
+		{events.Failed, id(3), last, gone.ID, false},
 	}, t.lines())
 }
 
@@ -120,5 +121,5 @@ func toldCancelled(b *bundle) {
 	require.NoError(b.t, b.cancel(b.t.Context(), b.Pool, j.ID))
 	_, err := b.kind.GiveBack(b.t.Context(), turn, nil, 0)
 	require.NoError(b.t, err)
-	assert.Equal(b.t, []line{{store.ChangeCancelled, j.ID, 1, turn.ID, false}}, t.lines())
+	assert.Equal(b.t, []line{{events.Cancelled, j.ID, 1, turn.ID, false}}, t.lines())
 }
