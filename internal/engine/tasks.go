@@ -42,5 +42,5 @@ func (tasks) CheckWaits(context.Context) (store.CheckedWaits, error) {
 	return store.CheckedWaits{}, errors.ErrUnsupported
 }
 
-// NewReclaimer implements Kind.
-func (t tasks) NewReclaimer() Reclaimer { return t.TaskQueue.NewReclaimer() }
+// NewReclaimer implements Kind. The queue is its own Reclaimer: what it has seen before does not count.
+func (t tasks) NewReclaimer() Reclaimer { return t }

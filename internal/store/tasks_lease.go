@@ -212,15 +212,9 @@ SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'e
 	return t, nil
 }
 
-// TaskReclaimer ends leases that have expired. Each call that leases tasks does that as well; the TaskReclaimer does it while none comes.
-type TaskReclaimer struct{ queue *TaskQueue }
-
-// NewReclaimer returns a TaskReclaimer.
-func (q *TaskQueue) NewReclaimer() *TaskReclaimer { return &TaskReclaimer{q} }
-
-// Check ends the leases that have expired, and says when to check again.
-func (r *TaskReclaimer) Check(ctx context.Context) (Reclaimed, time.Duration, error) {
-	got, err := r.queue.ReclaimExpired(ctx)
+// Check implements engine.Reclaimer. Each call that leases tasks ends expired leases as well; Check does it while no such call comes.
+func (q *TaskQueue) Check(ctx context.Context) (Reclaimed, time.Duration, error) {
+	got, err := q.ReclaimExpired(ctx)
 	return got, unevenly(reclaimPause), err
 }
 
