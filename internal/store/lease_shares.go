@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -200,44 +199,23 @@ func shareColumns(shares []share) Args {
 	return Args{"priorities": prios, "orgs": orgs, "slots": slots, "ats": ats, "ids": ids, "quotas": quotas}
 }
 
-// takeShares sends a batch whose last statement returns the fields of jobs of the shares, each after its priority and ready_at, and moves
-// the cursors behind them. Rows that cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
+// takeShares sends a batch whose last statement returns the fields of jobs of the shares, as eachJob reads them, and moves the cursors behind them. Rows that
+// cannot be read are not among the jobs; they are to be weeded when the transaction has ended.
 func (s *Store) takeShares(ctx context.Context, q batcher, batch *pgx.Batch, shares []share, fields func(j *Job) []any) ([]Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementLimit)
-	defer cancel()
 	index := make(map[partitionKey]int, len(shares))
 	for i, sh := range shares {
 		index[sh.key] = i
 	}
 	counts, last := make([]int, len(shares)), make([]cursor, len(shares))
-	var reader rowReader
-	var unreadable []string
-	// A row is read into the same variables as the one before.
 	jobs := make([]Job, 0, quotas(shares))
-	var j Job
-	var key partitionKey
-	var m cursor
-	columns := append([]any{&key.priority, &m.at}, fields(&j)...)
-	var received time.Time
-	_, err := lastRows(ctx, q, batch, func(row pgx.CollectableRow) (struct{}, error) {
-		j, key, m = Job{}, partitionKey{}, cursor{}
-		if received.IsZero() {
-			received = time.Now()
-		}
-		if reader.scan(row, columns...) != nil {
-			unreadable = append(unreadable, j.ID)
-		}
-		key.org, key.slot, m.id = j.OrgID, slotOf(j.Type, j.Queue), j.ID
-		i := index[key]
+	unreadable, err := s.eachJob(ctx, q, batch, func(r *jobRow) {
+		i := index[r.key]
 		counts[i]++
-		if m.after(last[i]) {
-			last[i] = m
+		if r.at.after(last[i]) {
+			last[i] = r.at
 		}
-		j.Priority = key.priority
-		j.ReadyHere = readyHere(received, m.at, j.StartedAt)
-		jobs = append(jobs, j)
-		return struct{}{}, nil
-	})
+		jobs = append(jobs, r.job)
+	}, fields)
 	if err != nil {
 		return nil, err
 	}

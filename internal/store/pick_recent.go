@@ -152,23 +152,13 @@ SELECT q.priority, q.ready_at, q.id, q.org_id, q.run_count + 1, clock_timestamp(
 
 // lockRecent locks what has just fallen due, if that is all that is due.
 func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementLimit)
-	defer cancel()
 	s, r := p.store, p.recent
 	batch := &pgx.Batch{}
 	queuePlan(tx, batch)
 	batch.Queue(recentPickStmt, Args{"slots": r.slots, "fleet": s.kind.fleetID(), "since": r.since.Seconds(), "most": r.most})
-	var reader rowReader
-	var unreadable []string
+	var rows []jobRow
 	var others int
-	rows, err := lastRows(ctx, tx, batch, func(row pgx.CollectableRow) (recentRow, error) {
-		var f recentRow
-		if reader.scan(row, append(append([]any{&f.key.priority, &f.at.at}, p.fields(&f.job)...), &others)...) != nil {
-			unreadable = append(unreadable, f.job.ID)
-		}
-		f.key.org, f.key.slot, f.at.id = f.job.OrgID, slotOf(f.job.Type, f.job.Queue), f.job.ID
-		return f, nil
-	})
+	unreadable, err := s.eachJob(ctx, tx, batch, func(r *jobRow) { rows = append(rows, *r) }, p.fields, &others)
 	if err != nil {
 		s.recentPicks.ended(r.began, 0, true)
 		return nil, err
@@ -176,31 +166,20 @@ func (p *Pick) lockRecent(ctx context.Context, tx pgx.Tx) ([]Job, error) {
 	s.recentPicks.ended(r.began, len(rows), others > 0)
 	inTurn(rows)
 	p.shares = s.cursors.passed(rows)
-	jobs, received := make([]Job, len(rows)), time.Now()
+	jobs := make([]Job, len(rows))
 	for i := range rows {
 		jobs[i] = rows[i].job
-		jobs[i].Priority = rows[i].key.priority
-		jobs[i].ReadyHere = readyHere(received, rows[i].at.at, jobs[i].StartedAt)
 	}
 	return s.readable(jobs, unreadable), nil
 }
 
-// recentRow is a job and its place in the queue.
-type recentRow struct {
-	key partitionKey
-	at  cursor
-	job Job
-	// turn is which turn it has: of its partition, and then of its organization.
-	turn int
-}
-
 // inTurn puts rows in the order in which they begin: high priorities first, within one the organizations in turn, within an organization its
 // types in turn, the oldest of each first.
-func inTurn(rows []recentRow) {
+func inTurn(rows []jobRow) {
 	if len(rows) < 2 {
 		return
 	}
-	slices.SortFunc(rows, func(a, b recentRow) int {
+	slices.SortFunc(rows, func(a, b jobRow) int {
 		return cmp.Or(cmp.Compare(a.key.priority, b.key.priority), a.at.at.Compare(b.at.at), cmp.Compare(a.at.id, b.at.id))
 	})
 	for _, of := range []func(k partitionKey) partitionKey{
@@ -213,14 +192,14 @@ func inTurn(rows []recentRow) {
 			rows[i].turn = turns[k]
 			turns[k]++
 		}
-		slices.SortStableFunc(rows, func(a, b recentRow) int {
+		slices.SortStableFunc(rows, func(a, b jobRow) int {
 			return cmp.Or(cmp.Compare(a.key.priority, b.key.priority), cmp.Compare(a.turn, b.turn))
 		})
 	}
 }
 
 // passed moves the cursors behind rows that were locked, in any order, and returns shares by which that is taken back.
-func (r *cursors) passed(rows []recentRow) []share {
+func (r *cursors) passed(rows []jobRow) []share {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()

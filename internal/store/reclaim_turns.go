@@ -87,7 +87,7 @@ UPDATE daybook.jobs q
        attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp(), updated_at = clock_timestamp()
   FROM unnest(@ids::text[], @charged::boolean[]) AS held (id, charged)
  WHERE q.id = held.id
-RETURNING q.ready_at, q.priority, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
+RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started_at, q.reclaims, q.cancel_requested, q.leased_generation,
           /* jobs */q.type, q.payload, coalesce(q.max_attempts, 0), coalesce(q.idempotency_key, ''), q.created_at
           /* accounting: q.document_id, q.version_hint, q.not_ready_count, q.epoch */,
           coalesce(q.traceparent, '')/* jobs */, coalesce(q.queue, '')/* accounting: */`
@@ -107,16 +107,16 @@ SELECT q.id
 	a := s.kind.able(turn.args(Args{
 		"worker": turn.Worker, "detached": turn.Detached, "crashed": crashed, "lost_code": s.kind.lostCode, "ids": rows.ids, "charged": rows.charged,
 	}))
-	leased, err := tx.Query(ctx, s.kind.sql(lease), a)
+	batch := &pgx.Batch{}
+	batch.Queue(s.kind.sql(lease), a)
+	unreadable, err := s.eachJob(ctx, tx, batch, func(r *jobRow) {
+		r.job.Charged = rows.were[r.job.ID].Counted
+		t.Jobs = append(t.Jobs, r.job)
+	}, s.kind.fields)
 	if err != nil {
 		return err
 	}
-	if t.Jobs, err = s.readJobs(leased); err != nil {
-		return err
-	}
-	for i := range t.Jobs {
-		t.Jobs[i].Charged = rows.were[t.Jobs[i].ID].Counted
-	}
+	t.Jobs = s.readable(t.Jobs, unreadable)
 	if len(t.Jobs) == 0 || s.kind.abilities == nil {
 		return nil
 	}

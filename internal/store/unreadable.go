@@ -46,23 +46,38 @@ func (r *rowReader) scan(row pgx.CollectableRow, dest ...any) error {
 	return first
 }
 
-// readJobs reads jobs from rows of ready_at, the priority and the kind's columns. It leaves out those that cannot be read, and keeps their ids for weed.
-func (s *Store) readJobs(rows pgx.Rows) ([]Job, error) {
+// jobRow is a job that a statement has leased or locked, and its place in the queue.
+type jobRow struct {
+	key partitionKey
+	at  cursor
+	job Job
+	// turn is which turn it has: of its partition, and then of its organization.
+	turn int
+}
+
+// eachJob sends a batch whose last statement returns jobs: for each its priority, ready_at, the fields, and more columns. It calls f for each of them, with a row
+// that it uses again. It returns the ids of those that cannot be read, which readable leaves out.
+func (s *Store) eachJob(ctx context.Context, q batcher, batch *pgx.Batch, f func(r *jobRow), fields func(j *Job) []any, more ...any) (unreadable []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
 	var reader rowReader
-	var unreadable []string
-	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Job, error) {
-		var j Job
-		var ready time.Time
-		if reader.scan(row, append([]any{timeOrNever{&ready}, &j.Priority}, s.kind.fields(&j)...)...) != nil {
-			unreadable = append(unreadable, j.ID)
+	var r jobRow
+	columns := append(append([]any{&r.key.priority, &r.at.at}, fields(&r.job)...), more...)
+	var received time.Time
+	_, err = lastRows(ctx, q, batch, func(row pgx.CollectableRow) (struct{}, error) {
+		r = jobRow{}
+		if received.IsZero() {
+			received = time.Now()
 		}
-		j.ReadyHere = readyHere(time.Now(), ready, j.StartedAt)
-		return j, nil
+		if reader.scan(row, columns...) != nil {
+			unreadable = append(unreadable, r.job.ID)
+		}
+		r.key.org, r.key.slot, r.at.id = r.job.OrgID, slotOf(r.job.Type, r.job.Queue), r.job.ID
+		r.job.Priority, r.job.ReadyHere = r.key.priority, readyHere(received, r.at.at, r.job.StartedAt)
+		f(&r)
+		return struct{}{}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.readable(jobs, unreadable), nil
+	return unreadable, err
 }
 
 // readable returns the jobs without those whose rows could not be read, and keeps their ids for weed.
