@@ -80,9 +80,6 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 
 // bulked is the result of a transaction of a bulk.
 type bulked struct {
-	turn        store.Turn
-	completions []store.Completion
-	completed   store.Completed
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
 	skipped, later []store.Job
 }
@@ -92,15 +89,12 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 	gone := 0
 	began := time.Now()
 	for try := 1; ; try++ {
-		tried := time.Now()
 		ctx, cancel := r.calls.try(work, c, h.Timeout)
 		done, err := r.commitBulk(ctx, h, jobs)
 		over := ctx.Err()
 		cancel()
 		switch {
 		case err == nil:
-			r.tally.count(done.completed)
-			r.engine.observer.completed(done.turn, done.completions, done.completed, time.Since(tried))
 			return done, nil
 		case work.Err() != nil:
 			return bulked{}, err
@@ -133,8 +127,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 
 // commitBulk prepares jobs, and works and completes them in one transaction.
 func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (done bulked, err error) {
-	turn := r.holder.turn()
-	done.turn = turn
+	turn, began := r.holder.turn(), time.Now()
 	commit, err := r.prepare(ctx, jobs)
 	if err != nil {
 		return done, err
@@ -143,6 +136,8 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 	for _, j := range jobs {
 		byID[j.ID] = j
 	}
+	var completions []store.Completion
+	var completed store.Completed
 	err = r.engine.kind.InTxWaiting(ctx, h.LockWait, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		locked, err := r.engine.kind.LockChunk(ctx, tx, turn, idsOf(jobs))
@@ -154,13 +149,15 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 		for i := range locked {
 			locked[i] = withContent(locked[i], byID[locked[i].ID])
 		}
-		completions, later, err := r.effects(ctx, tx, commit, locked, false)
-		done.later, done.completions = later, completions
+		completions, done.later, err = r.effects(ctx, tx, commit, locked, false)
 		if err == nil && len(completions) > 0 {
-			done.completed, err = r.engine.kind.Complete(ctx, tx, turn, completions, store.Access{})
+			completed, err = r.engine.kind.Complete(ctx, tx, turn, completions, store.Access{})
 		}
 		return err
 	})
+	if err == nil {
+		r.committed(turn, completions, completed, time.Since(began))
+	}
 	return done, err
 }
 

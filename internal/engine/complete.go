@@ -157,14 +157,13 @@ func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error
 func (r *runner) tryComplete(work context.Context, all []ended) (done map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), completeLimit)
 	defer cancel()
-	completed, done, err := r.completeAll(ctx, all)
+	done, err = r.completeAll(ctx, all)
 	if errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrRowHeld) {
-		completed, done, err = r.completeLocked(ctx, all)
+		done, err = r.completeLocked(ctx, all)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.tally.count(completed)
 	for _, e := range all {
 		if done[e.job.ID] {
 			r.engine.room.completed(e.job.Queue)
@@ -173,8 +172,14 @@ func (r *runner) tryComplete(work context.Context, all []ended) (done map[string
 	return done, nil
 }
 
+// committed takes in how attempts have ended, by a transaction that is committed. took is how long the call took for attempts that do not say so themselves.
+func (r *runner) committed(turn store.Turn, completions []store.Completion, completed store.Completed, took time.Duration) {
+	r.tally.count(completed)
+	r.engine.observer.completed(turn, completions, completed, took)
+}
+
 // completeAll completes all, or, if it cannot do that, none.
-func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.Completed, done map[string]bool, err error) {
+func (r *runner) completeAll(ctx context.Context, all []ended) (done map[string]bool, err error) {
 	slices.SortFunc(all, func(a, b ended) int {
 		return cmp.Or(cmp.Compare(a.job.OrgID, b.job.OrgID), cmp.Compare(a.job.ID, b.job.ID))
 	})
@@ -185,19 +190,20 @@ func (r *runner) completeAll(ctx context.Context, all []ended) (completed store.
 		done[e.job.ID] = true
 	}
 	turn := r.holder.turn()
+	var completed store.Completed
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		completed, err = r.engine.kind.Complete(ctx, tx, turn, completions, store.Access{Wait: completePatience, Commit: true})
 		return err
 	})
 	if err == nil {
-		r.engine.observer.completed(turn, completions, completed, 0)
+		r.committed(turn, completions, completed, 0)
 	}
-	return completed, done, err
+	return done, err
 }
 
 // completeLocked completes those that are still the turn's and that no other transaction holds locked; what is to be cancelled is cancelled. Of a job
 // that the turn has leased anew since, for another attempt, nothing is completed.
-func (r *runner) completeLocked(ctx context.Context, all []ended) (completed store.Completed, done map[string]bool, err error) {
+func (r *runner) completeLocked(ctx context.Context, all []ended) (done map[string]bool, err error) {
 	kind := r.engine.kind
 	byID := make(map[string]ended, len(all))
 	ids := make([]string, len(all))
@@ -207,6 +213,7 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (completed sto
 	done = make(map[string]bool, len(all))
 	turn := r.holder.turn()
 	var completions []store.Completion
+	var completed store.Completed
 	err = r.engine.kind.InTx(ctx, func(tx pgx.Tx) error {
 		locked, err := kind.LockChunk(ctx, tx, turn, ids)
 		if err != nil || len(locked) == 0 {
@@ -231,7 +238,7 @@ func (r *runner) completeLocked(ctx context.Context, all []ended) (completed sto
 		return err
 	})
 	if err == nil {
-		r.engine.observer.completed(turn, completions, completed, 0)
+		r.committed(turn, completions, completed, 0)
 	}
-	return completed, done, err
+	return done, err
 }

@@ -30,9 +30,9 @@ type completion struct {
 	again bool
 }
 
-// run returns what the job was completed as. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
+// run completes the job. A job that was cancelled meanwhile ends as that, and nothing of the handler's is done; of
 // one that was lost nothing is done either, and nothing is counted. work ends with the turn. Each try has the whole timeout for the handler's part.
-func (c *completion) run(work context.Context) (store.Completed, error) {
+func (c *completion) run(work context.Context) error {
 	pause := firstSkip
 	failed, gone := 0, 0
 	cancel := func() {}
@@ -41,44 +41,43 @@ func (c *completion) run(work context.Context) (store.Completed, error) {
 		cancel()
 		var ctx context.Context
 		ctx, cancel = c.calls.try(work, c.call, c.timeout)
-		completed, err := c.try(ctx, work)
+		err := c.try(ctx, work)
 		switch {
 		case err == nil:
-			return completed, nil
+			return nil
 		case errors.Is(err, store.ErrLeaseLost):
-			completed, err := c.closeUncompleted(work, c.job)
-			if !errors.Is(err, errStillHeld) {
-				return completed, err
+			if err = c.closeUncompleted(work, c.job); !errors.Is(err, errStillHeld) {
+				return err
 			}
 			if failed++; failed >= completeTries {
-				return nil, &notCompletedError{tries: failed, cause: err}
+				return &notCompletedError{tries: failed, cause: err}
 			}
 		case isOwn(err), work.Err() != nil, errors.Is(ctx.Err(), context.Canceled):
-			return nil, err
+			return err
 		case errors.Is(err, store.ErrRowHeld):
 			if waited := time.Since(began); waited > store.OutageLimit || waited > completeLimit && !store.IsTableLock(err) {
-				return nil, err
+				return err
 			}
 		case !isConflict(err) && !store.IsTransient(err):
-			return nil, &notCompletedError{tries: failed + 1, cause: err}
+			return &notCompletedError{tries: failed + 1, cause: err}
 		case c.unavailable(work, c.call, err, began):
 			// That was no try, unless it is the job's own doing: then the database is gone each time.
 			if c.begun && !store.IsExhausted(err) {
 				gone++
 			}
 			if gone >= maxUncounted {
-				return nil, &notCompletedError{tries: gone, cause: err}
+				return &notCompletedError{tries: gone, cause: err}
 			}
 		case store.IsExhausted(err), store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
 			// The disk is full, or statements of Daybook's own were held up, by a lock or by a commit that waits for a standby.
 			if time.Since(began) > store.OutageLimit {
-				return nil, err
+				return err
 			}
 		case ctx.Err() != nil:
-			return nil, late(c.timeout, err)
+			return late(c.timeout, err)
 		case c.begun:
 			if failed++; failed >= completeTries && (!isConflict(err) || time.Since(began) > lockPatience) {
-				return nil, &notCompletedError{tries: failed, cause: err}
+				return &notCompletedError{tries: failed, cause: err}
 			}
 		}
 		rest(work, pause)
@@ -91,11 +90,12 @@ func (c *completion) run(work context.Context) (store.Completed, error) {
 // The handler's part may take longer than the turn: meanwhile the job may be handed over to a detached turn. So who holds the job is read
 // when that part has ended, and pinned until the commit; the sink is told when nothing is pinned any more. What ctx leaves of its time is for the handler's part:
 // the completion has completeLimit.
-func (c *completion) try(ctx, work context.Context) (completed store.Completed, err error) {
+func (c *completion) try(ctx, work context.Context) error {
 	var turn store.Turn
 	var completions []store.Completion
+	var completed store.Completed
 	c.begun, c.handling = false, false
-	err = c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
+	err := c.engine.kind.InTx(ctx, func(tx pgx.Tx) (err error) {
 		defer recovered(&err)
 		if c.again {
 			if err := store.BeginNow(ctx, tx); err != nil {
@@ -129,32 +129,32 @@ func (c *completion) try(ctx, work context.Context) (completed store.Completed, 
 	c.again = c.again || err != nil
 	switch {
 	case err == nil:
-		c.engine.observer.completed(turn, completions, completed, 0)
+		c.committed(turn, completions, completed, 0)
 	case c.begun && !c.handling && store.IsLockTimeout(err):
 		err = fmt.Errorf("%w: %w", store.ErrRowHeld, err)
 	}
-	return completed, err
+	return err
 }
 
 // errStillHeld says that a completion met a lost lease, and that the turn has the job all the same: two servers answer, one of which was a primary until a
 // short time ago.
 var errStillHeld = errors.New("the database says that the lease is lost, and that it is held: was it replaced by another server that still answers?")
 
-// closeUncompleted completes a job that could not be completed because it is to be cancelled. Without an error and without a
-// count it is no longer the turn's. It returns errStillHeld when it is, and is not to be cancelled.
-func (r *runner) closeUncompleted(ctx context.Context, j store.Job) (store.Completed, error) {
+// closeUncompleted completes a job that could not be completed because it is to be cancelled, or is no longer the turn's. It returns errStillHeld when it is the
+// turn's, and is not to be cancelled.
+func (r *runner) closeUncompleted(ctx context.Context, j store.Job) error {
 	pause := firstSkip
 	for began := time.Now(); ; pause = min(2*pause, skippedPause) {
-		completed, done, err := r.completeLocked(ctx, []ended{{job: j, onlyCancelled: true}})
+		done, err := r.completeLocked(ctx, []ended{{job: j, onlyCancelled: true}})
 		if err != nil || done[j.ID] {
-			return completed, err
+			return err
 		}
 		left, err := r.leftOver(ctx, []ended{{job: j, since: began}}, nil)
 		if err != nil || len(left) == 0 {
-			return nil, err
+			return err
 		}
 		if time.Since(began) > lockPatience || ctx.Err() != nil {
-			return nil, store.ErrRowHeld
+			return store.ErrRowHeld
 		}
 		time.Sleep(pause)
 	}

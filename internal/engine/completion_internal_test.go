@@ -39,10 +39,10 @@ func TestSinksAreCalledOutsideOfThePin(t *testing.T) {
 			h.moving.Unlock()
 		}
 	})}
-	c := &completion{runner: &runner{engine: e, holder: h, calls: &calls{}}, call: &call{}, job: store.Job{ID: "1"}, attempt: Attempt{
+	c := &completion{runner: &runner{engine: e, holder: h, calls: &calls{}, tally: &tally{}}, call: &call{}, job: store.Job{ID: "1"}, attempt: Attempt{
 		Outcome: models.OutcomeCompleted, InTx: func(context.Context, pgx.Tx) ([]byte, error) { return nil, nil },
 	}}
-	_, err := c.try(t.Context(), t.Context())
+	err := c.try(t.Context(), t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 1, told)
 }

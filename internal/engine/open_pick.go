@@ -103,8 +103,7 @@ func (r *runner) openPick(work context.Context, n int) {
 		tell(refilled{again: lockedRest}) // other transactions have them
 		return
 	case err == nil:
-		r.tally.count(t.completed)
-		e.observer.completed(t.turn, t.completions, t.completed, 0)
+		r.committed(t.turn, t.completions, t.completed, 0)
 		e.observer.leased(t.turn, t.finish.leased)
 		for _, j := range t.finish.leased {
 			o.leased[j.ID] = true

@@ -124,8 +124,7 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		return r.leasedInstead(jobType, n, err), false
 	}
 	committed = true
-	r.tally.count(completed)
-	r.engine.observer.completed(r.holder.turn(), completions, completed, time.Since(began))
+	r.committed(r.holder.turn(), completions, completed, time.Since(began))
 	l.leaseNext = pick.Capped || pick.Others
 	return l, l.worked == 0 && !l.leaseNext
 }

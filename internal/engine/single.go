@@ -81,10 +81,9 @@ func (r *runner) work(work context.Context, c *call, j store.Job) ended {
 		return ended{job: j, closed: true} // it is worked again, or is given back
 	}
 	done := &completion{runner: r, call: c, timeout: h.Timeout, job: j, attempt: a}
-	completed, err := done.run(work)
+	err := done.run(work)
 	switch {
 	case err == nil:
-		r.tally.count(completed)
 		return ended{job: j, closed: true}
 	case !completes:
 		return e
