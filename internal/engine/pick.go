@@ -40,7 +40,7 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 	ctx, cancel := r.calls.try(work, c, h.Timeout)
 	r.calls.begin(c)
 	r.spawn(func() {
-		// That holds if the handler ends its goroutine.
+		// This is the result if the handler ends its goroutine (runtime.Goexit).
 		l := refilled{leaseFor: pickPause}
 		defer func() {
 			cancel()

@@ -298,10 +298,6 @@ func Explain(err error) string {
 	return cause
 }
 
-// IsLost reports whether err says that the process itself did not run for a while: its lease was reclaimed, or its session ended because it
-// idled in a transaction.
-func IsLost(err error) bool { return errors.Is(err, ErrLeaseLost) || SQLState(err) == "25P03" }
-
 // Failure returns the class of an error: its own, or what the database's state, or the way to the database, makes of it; nil: the
 // error has none.
 func Failure(err error) *failure.Class {
@@ -309,7 +305,7 @@ func Failure(err error) *failure.Class {
 		return class
 	}
 	switch {
-	case IsLost(err):
+	case errors.Is(err, ErrLeaseLost), SQLState(err) == "25P03": // the process itself did not run for a while
 		return failure.LeaseLost
 	case IsTransient(err):
 		return failure.DatabaseUnavailable

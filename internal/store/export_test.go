@@ -14,7 +14,7 @@ type CursorForTest struct {
 	ID string
 }
 
-// Marks returns how many partitions the store remembers, and their cursors.
+// Cursors returns how many partitions the store remembers, and their cursors.
 func (s *Store) Cursors() (int, []CursorForTest) {
 	s.cursors.mu.Lock()
 	defer s.cursors.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *Reclaimer) HurryFull(limit time.Duration) { r.fullLimit = limit }
 // SQL returns a shared statement as it is for the kind.
 func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
 
-// Number returns a statement with numbers in the partition of its arguments' names.
+// Number returns a statement with numbers in the place of its arguments' names.
 func Number(stmt string) string { return number(stmt).text }
 
 // CompleteStmt is the statement with the most arguments.

@@ -105,7 +105,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 	if err != nil && !errors.Is(err, errNothing) {
 		return Reclaimed{}, nil, Wrap("reclaim leases", err)
 	}
-	// They go on where they were in the order, which is behind this process' cursors.
+	// The jobs have their old places in the order, which the cursors of this process have passed.
 	s.cursors.found(due, nil)
 	s.changed(changes)
 	return got, left, nil
@@ -214,7 +214,7 @@ RETURNING q.state = 'pending' AND q.ready_at <= clock_timestamp(), q.state::text
 			back = append(back, at)
 		}
 		wakes = wakes || due      // whatever its fleet: all that wait are told
-		at.first.at = time.Time{} // what is infinite leaves it as it is
+		at.first.at = time.Time{} // scanning an infinite time leaves it as it is
 		return nil
 	}, s.kind.sql(stmt), Args{"ids": rows.ids, "charged": rows.charged, "max_attempts": models.MaxAttempts, "lost_code": s.kind.lostCode, "fleet": s.kind.fleetID()})
 	if err != nil || !wakes {
