@@ -50,7 +50,7 @@ type FileDeleteConfig struct {
 	// Timeout bounds each request, and each deletion; default 20 s. A signed deletion is two requests: together they should be shorter than the policy's.
 	Timeout time.Duration `env:"FILES_TIMEOUT"`
 	// Organizations are those whose jobs may delete any object; * is all. Jobs of every other organization may delete objects whose key begins with
-	// the organization's id and a slash.
+	// the organization's id, in which % and / are written %25 and %2F, and a slash.
 	Organizations []string `env:"FILES_ORGS"`
 	// Secrets finds the token of the service.
 	Secrets Secrets `env:"-"`
@@ -106,7 +106,7 @@ func (h *FileDeleteHandler) Handle(ctx context.Context, job *jobs.Job[FileDelete
 	c := callOf(job)
 	if !h.allows(c.orgID, c.payload.ObjectKey) {
 		return outcome(fail(models.CodeAuthenticationFailed,
-			"jobs of the organization %s may only delete objects whose key begins with its id and a slash: %sFILES_ORGS names those that may delete any", clip(c.orgID), environmentPrefix))
+			"jobs of the organization %s may only delete objects whose key begins with %s: %sFILES_ORGS names those that may delete any", clip(c.orgID), clip(orgPrefix(c.orgID)), environmentPrefix))
 	}
 	removed, err := h.remove(ctx, &c.payload)
 	if err != nil {
@@ -118,7 +118,7 @@ func (h *FileDeleteHandler) Handle(ctx context.Context, job *jobs.Job[FileDelete
 
 // allows reports whether a job of an organization may delete an object.
 func (h *FileDeleteHandler) allows(org, key string) bool {
-	return strings.HasPrefix(key, org+"/") || slices.ContainsFunc(h.config.Organizations, func(o string) bool { return bound(o, org) })
+	return strings.HasPrefix(key, orgPrefix(org)) || slices.ContainsFunc(h.config.Organizations, func(o string) bool { return bound(o, org) })
 }
 
 // FileDeleteResult is the result of a job, and the worker_payload of a task, of the type file_delete.

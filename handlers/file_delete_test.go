@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
 )
 
 // object writes an object of a bucket of files, and returns its path.
@@ -80,6 +82,42 @@ func TestFilesOfAllOrganizations(t *testing.T) {
 	b.variables(map[string]string{"DAYBOOK_FILES_BUCKETS": "recordings=" + bucketURL(dir), "DAYBOOK_FILES_ORGS": "*"})
 	assert.True(t, result[FileDeleteResult](t, b.run(FileDelete{Bucket: "recordings", ObjectKey: "other/1.ogg"})).Deleted)
 	assert.NoFileExists(t, path)
+}
+
+// TestFilesOfAnOrganizationsOwn: an id that has a slash, or that is a directory's name for itself, is written in keys so that no organization's files are
+// below those of another.
+func TestFilesOfAnOrganizationsOwn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		org, key string
+		deletes  bool
+	}{
+		"its own":                       {"a", "a/b%2Fc/1.ogg", true},
+		"its own of an id with a dot":   {"a.example", "a.example/1.ogg", true},
+		"its own of an id with a slash": {"a/b", "a%2Fb/1.ogg", true},
+		"below the other's id":          {"a/b", "a/b/1.ogg", false},
+		"written as the other's id":     {"a%2Fb", "a%2Fb/1.ogg", false},
+		"of the directory itself":       {".", "./a/1.ogg", false},
+		"of the directory above":        {"..", "../a/1.ogg", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			dir := t.TempDir()
+			path := object(t, dir, strings.TrimPrefix(c.key, "../"))
+			b.variables(map[string]string{"DAYBOOK_FILES_BUCKETS": "recordings=" + bucketURL(dir)})
+			id := b.enqueueFor(c.org, FileDelete{Bucket: "recordings", ObjectKey: c.key}, queue.JobOptions{})
+			b.work()
+			j := b.job(id)
+			if c.deletes {
+				assert.True(t, result[FileDeleteResult](t, j).Deleted)
+				return
+			}
+			assert.Equal(t, models.CodeAuthenticationFailed, j.Code)
+			assert.Contains(t, j.Error, "begins with "+orgPrefix(c.org))
+			assert.FileExists(t, path)
+		})
+	}
 }
 
 // signs is a service that signs addresses of a storage.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -170,8 +169,16 @@ func reportKey(c *call[Report]) string {
 	return orgPrefix(c.orgID) + string(c.payload.Kind) + "/" + hex.EncodeToString(sum[:16]) + "." + string(c.payload.format())
 }
 
-// orgPrefix begins the keys of an organization's files in the bucket of reports.
-func orgPrefix(org string) string { return strings.ReplaceAll(url.PathEscape(org), ".", "%2E") + "/" }
+// orgPrefix begins the keys of an organization's files in buckets: its id and a slash. % and / in the id are escaped, so that no organization's files are below
+// those of another, and so are the dots of an id that has nothing else, which is a name for a directory itself or the one above.
+func orgPrefix(org string) string {
+	if strings.Trim(org, ".") == "" {
+		return strings.ReplaceAll(org, ".", "%2E") + "/"
+	}
+	return inKey.Replace(org) + "/"
+}
+
+var inKey = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // format is the payload's format, or what it is when it names none.
 func (p *Report) format() ReportFormat { return cmp.Or(p.Format, ReportCSV) }

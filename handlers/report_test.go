@@ -202,8 +202,10 @@ func TestReportKeyIsTheJobs(t *testing.T) {
 	assert.Equal(t, reportKey(one), reportKey(other))
 	other.key = "key_2"
 	assert.NotEqual(t, reportKey(one), reportKey(other))
-	other.orgID = "../../etc"
-	assert.True(t, strings.HasPrefix(reportKey(other), "%2E%2E%2F%2E%2E%2Fetc/journal/"), reportKey(other))
+	for id, prefix := range map[string]string{"../../etc": "..%2F..%2Fetc/", "..": "%2E%2E/", ".": "%2E/", "a%2Fb": "a%252Fb/", "a.example": "a.example/"} {
+		other.orgID = id
+		assert.True(t, strings.HasPrefix(reportKey(other), prefix+"journal/"), reportKey(other))
+	}
 }
 
 // The directory has the file when it is complete, under a name that the next attempt writes again.
