@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
@@ -128,6 +129,26 @@ func (a *app) record(ctx context.Context, taken *actions.Taken, err error) {
 	if noted != nil && err == nil { // an error that is told already is most often the same
 		a.log.Warn("what was done is not in the log of actions", "error", noted)
 	}
+}
+
+// mayRecord refuses an action of the context that the role may not write into the log: one that Temporal does cannot be undone when the database refuses the row
+// afterwards. While the database does not answer, operators can do what they have to.
+func (a *app) mayRecord(ctx context.Context) error {
+	if !actions.Begun(ctx) || a.databaseURL == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	pool, err := a.pool(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer closePool(pool)
+	err = requireRight(ctx, pool, "INSERT", "daybook.actions")
+	if errors.Is(err, errRoleLacksRight) || store.RefusesConnection(err) {
+		return err
+	}
+	return nil
 }
 
 // givenFlags are the flags that were given, with their values.

@@ -74,6 +74,9 @@ func (a *app) withTemporal(ctx context.Context, f func(client.Client) error) err
 	if err != nil {
 		return err
 	}
+	if err := a.mayRecord(ctx); err != nil {
+		return err
+	}
 	a.quiet(slog.LevelWarn)
 	c, err := a.connectTemporal(ctx, options)
 	if err != nil {

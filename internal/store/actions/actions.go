@@ -103,6 +103,12 @@ func About(ctx context.Context, org, subject string, details map[string]any) {
 	}
 }
 
+// Begun reports whether the context has an action that is to be written.
+func Begun(ctx context.Context) bool {
+	t, ok := ctx.Value(takenKey{}).(*Taken)
+	return ok && !t.dropped
+}
+
 // Drop has the action of the context not be written: it only counted, or looked.
 func Drop(ctx context.Context) {
 	if t, ok := ctx.Value(takenKey{}).(*Taken); ok {
