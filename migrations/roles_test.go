@@ -69,6 +69,7 @@ func TestRoles(t *testing.T) {
 		{worker, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '0 seconds')`},
 		{worker, `WITH added AS (INSERT INTO daybook.gauges (kind, holder) VALUES ('jobs', 'w') RETURNING 1) SELECT count(*) FROM added`},
 		{reader, `SELECT count(*) FROM daybook.gauges`},
+		{reader, `SELECT count(*) + 1 FROM (SELECT job_id, name, deadline, created_at, called_at, data, seen FROM daybook.job_callbacks) x`},
 		{worker, `SELECT count(daybook.lease_async_operation(daybook.enqueue_async_operation('email', '{}')))`},
 		{worker, `SELECT count(daybook.complete_async_operation(j.id::uuid)) FROM daybook.jobs j WHERE j.state = 'leased'`},
 	} {
@@ -102,6 +103,9 @@ func TestRoles(t *testing.T) {
 		"domain code logs as another role":  {domain, `INSERT INTO daybook.actions (via, action, actor, outcome, db_role) VALUES ('cli', 'a', 'b', 'done', 'postgres')`},
 		"the reader logs an action":         {reader, `INSERT INTO daybook.actions (via, action, actor, outcome) VALUES ('cli', 'a', 'b', 'done')`},
 		"the reader looks at sessions":      {reader, `SELECT hash FROM daybook.console_sessions`},
+		"the reader looks at callbacks":     {reader, `SELECT token_hash FROM daybook.job_callbacks`},
+		"the reader looks at tokens":        {reader, `SELECT hash FROM daybook.api_tokens`},
+		"the worker looks at tokens":        {worker, `SELECT hash FROM daybook.api_tokens`},
 		"the reader enqueues":               {reader, `SELECT daybook.enqueue_accounting_job('o', 'other', 1)`},
 		"the reader enqueues as the owner": {reader, `
 CREATE TEMP TABLE legacy (id text, org_id text, document_id text, version_hint bigint, ready_at timestamptz, state text);

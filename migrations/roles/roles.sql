@@ -41,6 +41,10 @@ GRANT SELECT ON ALL TABLES IN SCHEMA daybook TO daybook_reader, daybook_operator
 REVOKE SELECT ON daybook.api_tokens FROM daybook_reader, daybook_operator, daybook_domain, daybook_worker;
 GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_minute, run_by_get, created_at, last_used_at, revoked_at) ON daybook.api_tokens TO daybook_reader, daybook_operator, daybook_domain, daybook_worker;
 
+-- So it is with the hash of the token by which another system answers a job: who may answer in its place looks for it.
+REVOKE SELECT ON daybook.job_callbacks FROM daybook_reader;
+GRANT SELECT (job_id, name, deadline, created_at, called_at, data, seen) ON daybook.job_callbacks TO daybook_reader;
+
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_domain;
 -- All columns of a job but those that say which attempt completed it.
