@@ -129,6 +129,7 @@ func (a *Accounting) checkTables() {
 	if !a.table.OwnersMay {
 		p.Block("OWNER_RIGHTS", "the owner of the schema daybook may not read and change "+a.table.Name+": GRANT SELECT, UPDATE to it, because its trigger marks rows")
 	}
+	p.addOwner(a.table)
 	if !a.table.Has("last_attempted_at") {
 		p.Add("LEASES_STAY", a.table.Name+" lacks last_attempted_at: no lease counts as abandoned, so leased rows are left until their worker ends them", "")
 	}

@@ -3,6 +3,8 @@ package adopt_test
 import (
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/adopt"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -183,4 +186,15 @@ INSERT INTO lean VALUES (1, 'org_a', 'x', 1, 'pending', 'red'), (2, '', 'y', 1, 
 	assert.EqualValues(t, 1, r.Done.Rows())
 	assert.EqualValues(t, 3, r.Left.Rows())
 	assert.Equal(t, models.JobPending, fixture.Job(t, l.Pool, "org_a", "x").State)
+
+	// Another role that owns the table could have its triggers do what Daybook's owner may: that is said before.
+	others := func() int {
+		plan, err := l.adopter(adopt.AccountingOptions{}).Look(t.Context())
+		require.NoError(t, err)
+		return len(slices.DeleteFunc(plan.Problems, func(p adopt.Problem) bool { return p.Code != "OTHER_OWNER" || !strings.Contains(p.Detail, "daybook_domain") }))
+	}
+	assert.Zero(t, others())
+	require.NoError(t, migrations.Roles(t.Context(), l.URL))
+	l.exec(`GRANT daybook_domain TO CURRENT_USER; GRANT CREATE ON SCHEMA public TO daybook_domain; ALTER TABLE public.accounting_work_queue OWNER TO daybook_domain`)
+	assert.Equal(t, 1, others())
 }

@@ -98,6 +98,7 @@ func (a *Operations) checkTable() {
 	if !t.MayTrigger {
 		p.Block("NO_TRIGGER_RIGHT", "the present role may not put a trigger on "+t.Name+", which keeps what Daybook holds from being worked there as well: run as the table's owner")
 	}
+	p.addOwner(t)
 	if a.options.OrgFrom != "" && !t.Has(a.options.OrgFrom) {
 		p.Block("COLUMN_MISSING", fmt.Sprintf("%s has no column %s, which --org-from names", t.Name, a.options.OrgFrom))
 	}

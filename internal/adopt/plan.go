@@ -87,6 +87,14 @@ type Problem struct {
 // Problems are counted by code and detail.
 type Problems []Problem
 
+// addOwner says what the table's owner can do when Daybook writes to it. PostgreSQL runs a table's triggers, and functions of its constraints and indexes, with the
+// rights of the one who writes.
+func (p *Problems) addOwner(t Table) {
+	if t.OtherOwner != "" {
+		p.Add("OTHER_OWNER", fmt.Sprintf("%s belongs to %s, who can run code with the rights of the owner of the schema daybook by its triggers: adopt it only if that role is trusted so", t.Name, t.OtherOwner), "")
+	}
+}
+
 // Add counts a problem of the row that example names; empty: of the whole table.
 func (p *Problems) Add(code, detail, example string) {
 	i := slices.IndexFunc(*p, func(one Problem) bool { return one.Code == code && one.Detail == detail })

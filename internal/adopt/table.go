@@ -38,13 +38,16 @@ type Table struct {
 	// OwnersMay says that the owner of Daybook's schema may read and change it, which a trigger of Daybook needs. MayTrigger says that the present
 	// role may put a trigger on it.
 	OwnersMay, MayTrigger bool
+	// OtherOwner is its owner when that role is not the owner of Daybook's schema and no member of it; empty: it is.
+	OtherOwner string
 }
 
 // LookAt describes a table; name is one as SQL writes it. Without a schema it is looked for on the search path.
 func LookAt(ctx context.Context, q store.Querier, name string) (Table, error) {
 	const table = `
 SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind IN ('v', 'm'),
-       has_table_privilege(o.nspowner, c.oid, 'SELECT, UPDATE'), has_table_privilege(c.oid, 'TRIGGER')
+       has_table_privilege(o.nspowner, c.oid, 'SELECT, UPDATE'), has_table_privilege(c.oid, 'TRIGGER'),
+       CASE WHEN pg_has_role(c.relowner, o.nspowner, 'MEMBER') THEN '' ELSE c.relowner::regrole::text END
   FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_namespace o ON o.nspname = 'daybook'
@@ -64,7 +67,7 @@ SELECT a.attname::text, format('%I.%I', n.nspname, r.relname)
  WHERE k.conrelid = $1 AND k.contype = 'f'`
 	t := Table{References: map[string]string{}}
 	var oid uint32
-	err := q.QueryRow(ctx, table, name).Scan(&oid, &t.Name, &t.View, &t.OwnersMay, &t.MayTrigger)
+	err := q.QueryRow(ctx, table, name).Scan(&oid, &t.Name, &t.View, &t.OwnersMay, &t.MayTrigger, &t.OtherOwner)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, fmt.Errorf("%w: %s in this database; if it has another name, give that with its schema, as schema.table", ErrNoTable, name)
 	}
