@@ -48,6 +48,7 @@ type console struct {
 	Options
 	log      *slog.Logger
 	mux      *http.ServeMux
+	patterns []string
 	pages    pages
 	menu     []menuGroup
 	assets   string
@@ -64,6 +65,11 @@ var static embed.FS
 
 // New returns the console as a handler of every address under Root.
 func New(o Options) http.Handler {
+	c := newConsole(o)
+	return secured(c.sameOrigin(c.mux))
+}
+
+func newConsole(o Options) *console {
 	files, err := fs.Sub(static, "static")
 	if err != nil {
 		panic(err) // the same for every start
@@ -89,7 +95,13 @@ func New(o Options) http.Handler {
 	c.menu = groupMenu(c.pages.menu)
 	c.mux.Handle("GET "+Root+"static/", http.StripPrefix(Root+"static/", cached(http.FileServerFS(files))))
 	c.page("GET "+Root, tokens.ScopeRead, c.unknownPage)
-	return secured(c.sameOrigin(c.mux))
+	return c
+}
+
+// handle adds an address; a test asks each as another organization.
+func (c *console) handle(pattern string, handler http.HandlerFunc) {
+	c.patterns = append(c.patterns, pattern)
+	c.mux.HandleFunc(pattern, handler)
 }
 
 // fingerprint is made of the files' contents: it is part of their addresses, so that a browser keeps none of an older program.

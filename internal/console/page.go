@@ -126,7 +126,7 @@ func parsePages() pages {
 
 // page adds a page that a caller who is signed in with the scope may see. pattern is that of http.ServeMux, with Root.
 func (c *console) page(pattern string, scope tokens.Scope, handle func(ctx context.Context, r *request) (*view, error)) {
-	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, raw *http.Request) {
+	c.handle(pattern, func(w http.ResponseWriter, raw *http.Request) {
 		r, ok := c.signedIn(w, raw, scope)
 		if !ok {
 			return
