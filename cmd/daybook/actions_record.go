@@ -132,7 +132,7 @@ func (a *app) record(ctx context.Context, taken *actions.Taken, err error) {
 }
 
 // mayRecord refuses an action of the context that the role may not write into the log: one that Temporal does cannot be undone when the database refuses the row
-// afterwards. While the database does not answer, operators can do what they have to.
+// afterwards. While the database does not answer, operators can do what they have to. It says when Daybook had nothing of the organization.
 func (a *app) mayRecord(ctx context.Context) error {
 	if !actions.Begun(ctx) || a.databaseURL == "" {
 		return nil
@@ -148,7 +148,7 @@ func (a *app) mayRecord(ctx context.Context) error {
 	if errors.Is(err, errRoleLacksRight) || store.RefusesConnection(err) {
 		return err
 	}
-	return nil
+	return a.knowsOrganization(ctx, pool)
 }
 
 // givenFlags are the flags that were given, with their values.

@@ -12,7 +12,7 @@ import (
 
 // namesNew are the commands whose --org may name an organization of which Daybook has nothing yet. For all others it is a mistake: what they answer of it would
 // look like the answer about an organization of which nothing is due.
-var namesNew = map[string]bool{"adopt async-operations": true, "import csv": true, "import gobl": true, "jobs enqueue": true, "tokens create": true}
+var namesNew = map[string]bool{"adopt async-operations": true, "import csv": true, "import gobl": true, "jobs enqueue": true, "schedules create": true, "tokens create": true}
 
 // knowsOrganization refuses the organization that the command is about if Daybook never had anything of it. What keeps the database from saying so keeps the
 // command from its work, too, which says why.

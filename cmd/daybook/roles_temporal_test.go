@@ -143,6 +143,7 @@ func TestTemporalCommandsInTheirRoles(t *testing.T) {
 		assert.NotContains(t, done.err, "not in the log of actions", "%s: daybook %s", r, strings.Join(path.args, " "))
 		assert.Contains(t, []int{failure.ExitOK, failure.ExitWarnings}, done.exit, "%s: daybook %s: %s%s", r, strings.Join(path.args, " "), done.err, done.out)
 	}
+	assert.Contains(t, ok(operator, "schedules", "create", "weekly", "--org", "acne", "--type", "cleanup", "--every", "168h").err, "Daybook had nothing of organization acne until now")
 	assert.Zero(t, end())
 	assert.NotContains(t, log.said(), "permission denied")
 	assert.NotZero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.actions WHERE action = 'workflow.configure' AND db_role = 'daybook_operator'`))

@@ -48,7 +48,7 @@ func schedulesCreateCommand(a *app) *cobra.Command {
 			"  daybook schedules create ping --org acme --type webhook --payload '{\"url\": \"https://example.com/ping\"}' --every 10m",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s.id = args[0]
+			s.id, a.organization = args[0], s.org
 			schedule, err := a.schedule(c.Context(), s)
 			if err != nil {
 				return err
