@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -82,6 +83,8 @@ func (r *runner) workBulk(work context.Context, h Handling, c *call, jobs []stor
 type bulked struct {
 	// skipped are rows that another transaction holds locked, or that are no longer the turn's; later those that the handler put off.
 	skipped, later []store.Job
+	// worked: the handler has returned without an error.
+	worked bool
 }
 
 // tryBulk works leased jobs in the transaction that completes them. What the database does to that transaction is tried again.
@@ -90,9 +93,12 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 	began := time.Now()
 	for try := 1; ; try++ {
 		ctx, cancel := r.calls.try(work, c, h.Timeout)
-		done, err := r.commitBulk(ctx, h, jobs)
+		done, err := r.commitBulk(ctx, work, c, h, jobs)
 		over := ctx.Err()
 		cancel()
+		if done.worked && errors.Is(over, context.DeadlineExceeded) {
+			over = nil // what has failed is not the handler
+		}
 		switch {
 		case err == nil:
 			return done, nil
@@ -126,7 +132,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 }
 
 // commitBulk prepares jobs, and works and completes them in one transaction.
-func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (done bulked, err error) {
+func (r *runner) commitBulk(ctx, work context.Context, c *call, h Handling, jobs []store.Job) (done bulked, err error) {
 	turn, began := r.holder.turn(), time.Now()
 	commit, err := r.prepare(ctx, jobs)
 	if err != nil {
@@ -151,7 +157,10 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 		}
 		completions, done.later, err = r.effects(ctx, tx, commit, locked, false)
 		if err == nil && len(completions) > 0 {
-			completed, err = r.engine.kind.Complete(ctx, tx, turn, completions, store.Access{})
+			if done.worked = r.calls.spare(c); !done.worked {
+				return errAbandoned
+			}
+			completed, err = r.completeWorked(work, tx, turn, completions, store.Access{Commit: true})
 		}
 		return err
 	})
@@ -159,6 +168,16 @@ func (r *runner) commitBulk(ctx context.Context, h Handling, jobs []store.Job) (
 		r.committed(turn, completions, completed, time.Since(began))
 	}
 	return done, err
+}
+
+// errAbandoned: a handler has returned after its call was abandoned, and nothing of it is committed.
+var errAbandoned = fmt.Errorf("the handler has returned too late: %w", context.DeadlineExceeded)
+
+// completeWorked completes what a bulk handler has worked. The handler has returned: what takes time now is the database, also when the handler's time is over.
+func (r *runner) completeWorked(work context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
+	ctx, cancel := context.WithTimeout(work, completeLimit)
+	defer cancel()
+	return r.engine.kind.Complete(ctx, tx, turn, completions, a)
 }
 
 // sameAttempt reports whether a row that the turn has leased is leased for the attempt at the job that the turn knows.

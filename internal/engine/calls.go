@@ -73,13 +73,14 @@ func (cs *calls) try(work context.Context, c *call, timeout time.Duration) (cont
 	return ctx, cancel
 }
 
-// spare gives a call the time of an outage before it is abandoned.
-func (cs *calls) spare(c *call) {
+// spare gives a call the time of an outage before it is abandoned. It reports false when it was abandoned before.
+func (cs *calls) spare(c *call) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !c.abandoned {
 		c.deadline = time.Now().Add(store.OutageLimit)
 	}
+	return !c.abandoned
 }
 
 // abandon marks the calls that go on although their context ended long ago, or, if they were stopped, all, and returns them.

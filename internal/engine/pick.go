@@ -48,7 +48,7 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 			l.call = c
 			r.refills <- l
 		}()
-		l = r.pick(ctx, h, jobType, min(n, max(1, h.Parallel)))
+		l = r.pick(ctx, work, c, h, min(n, max(1, h.Parallel)))
 		if h.Picked == PickedWhenAlone && time.Since(c.began) > pickLimit {
 			l.leaseFor = time.Until(r.ends)
 		}
@@ -60,9 +60,9 @@ func (r *runner) startPick(work context.Context, jobType string, n int) {
 //
 // A worker that dies leaves no trace of it: the jobs are pending as before. So it is not done in a turn whose activity before
 // did not end by itself: if a job killed its worker, then it is leased there, and found when it is reclaimed.
-func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) refilled {
+func (r *runner) pick(ctx, work context.Context, c *call, h Handling, n int) refilled {
 	for range pickTries {
-		if l, again := r.pickOnce(ctx, h, jobType, n); !again || ctx.Err() != nil {
+		if l, again := r.pickOnce(ctx, work, c, h, n); !again || ctx.Err() != nil {
 			return l
 		}
 	}
@@ -70,8 +70,9 @@ func (r *runner) pick(ctx context.Context, h Handling, jobType string, n int) re
 }
 
 // pickOnce is one try of pick. again: what was chosen had been worked meanwhile, which says nothing of what else is due.
-func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int) (l refilled, again bool) {
+func (r *runner) pickOnce(ctx, work context.Context, c *call, h Handling, n int) (l refilled, again bool) {
 	l = refilled{asked: n}
+	jobType := c.jobType
 	pick, err := r.engine.kind.PickTypes(ctx, n, func(t string) bool { return t == jobType }, r.engine.room)
 	if err != nil {
 		return r.leasedInstead(jobType, n, err), false
@@ -109,7 +110,10 @@ func (r *runner) pickOnce(ctx context.Context, h Handling, jobType string, n int
 		if l.worked = len(completions); l.worked == 0 {
 			return nil
 		}
-		completed, err = r.engine.kind.Complete(ctx, tx, r.holder.turn(), completions, store.Access{Picked: true, Commit: true})
+		if !r.calls.spare(c) {
+			return errAbandoned
+		}
+		completed, err = r.completeWorked(work, tx, r.holder.turn(), completions, store.Access{Picked: true, Commit: true})
 		return err
 	})
 	switch {
