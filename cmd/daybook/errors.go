@@ -8,10 +8,9 @@ import (
 	"io/fs"
 	"syscall"
 
-	"go.temporal.io/api/serviceerror"
-
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/temporalwait"
 )
 
 // Errors of the command line itself.
@@ -57,7 +56,7 @@ func classify(ctx context.Context, err error) *failure.Class {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENAMETOOLONG):
 		return failure.Usage // it names a file that cannot be used so
 	}
-	if _, ok := errors.AsType[*serviceerror.Unavailable](err); ok {
+	if temporalwait.Unavailable(err) {
 		return failure.TemporalUnavailable
 	}
 	return failure.Failure

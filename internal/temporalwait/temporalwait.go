@@ -61,6 +61,20 @@ func Refuses(err error) bool {
 	return errors.As(err, &answered) && answered.GRPCStatus().Code() == codes.Unauthenticated
 }
 
+// Unavailable reports whether err says that Temporal did not answer in time, or asks to try again later.
+func Unavailable(err error) bool {
+	var answered serviceerror.ServiceError
+	if !errors.As(err, &answered) {
+		return false
+	}
+	switch answered.Status().Code() {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted:
+		return true
+	default:
+		return false
+	}
+}
+
 // NoNamespace reports whether Temporal has no namespace of that name.
 func NoNamespace(err error) bool {
 	var missing *serviceerror.NamespaceNotFound
