@@ -82,6 +82,9 @@ func (a *app) report(ctx context.Context, err error, command string) int {
 	case failure.Interrupted:
 		if !a.json { // a program is told what is left to do
 			message = "interrupted"
+			if errors.Is(err, store.ErrCommitCut) {
+				message += ": " + store.ErrCommitCut.Error()
+			}
 		}
 	}
 	if a.json {

@@ -117,6 +117,54 @@ func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 	}
 }
 
+// A change that is interrupted while it is committed is either done, and shown, or may have been done, and the command says so.
+func TestInterruptedCommitIsNotHidden(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.ok("accounts", "import", "../../internal/sample/chart.csv", "--org", "es", "--create")
+	b.ok("rules", "apply", withoutSales(t), "--org", "es")
+	b.ok("rules", "apply", "../../internal/sample/rules.yaml", "--org", "es", "--no-activate")
+	_, err := b.Pool.Exec(t.Context(), `
+CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON daybook.organizations DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.slow()`)
+	require.NoError(t, err)
+	conn, err := b.Pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	const waits = `SELECT count(*) = 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory' AND objid = 7 AND NOT granted`
+	// inCommit interrupts a command that activates a version, while its commit waits.
+	inCommit := func(version string) (interrupt func(), ended chan result) {
+		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock(7)`)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended = make(chan result, 1)
+		go func() { ended <- call(ctx, "", "--database-url", b.URL, "rules", "activate", version, "--org", "es") }()
+		require.Eventually(t, func() bool {
+			var now bool
+			return b.Pool.QueryRow(t.Context(), waits).Scan(&now) == nil && now
+		}, time.Minute, 10*time.Millisecond)
+		return cancel, ended
+	}
+	unlock := func() {
+		_, err := conn.Exec(t.Context(), `SELECT pg_advisory_unlock(7)`)
+		require.NoError(t, err)
+	}
+	interrupt, ended := inCommit("2")
+	interrupt()
+	unlock()
+	r := <-ended
+	assert.Zero(t, r.exit, r.err)
+	_, active := b.ruleSets("es")
+	assert.EqualValues(t, 2, active)
+
+	interrupt, ended = inCommit("1")
+	interrupt()
+	r = <-ended
+	unlock()
+	assert.Equal(t, failure.ExitInterrupted, r.exit)
+	assert.Equal(t, "daybook: interrupted: the commit was cut off, and may have succeeded\n", r.err)
+}
+
 // A session that does not end, as that of a server that stands still, does not keep a command.
 func TestCloseWaitsForNoSession(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,8 @@ var (
 	ErrLeaseLost = failure.New(failure.LeaseLost, "lease lost")
 	// ErrRowHeld: another transaction holds the row of a job that was to be completed locked, or the job is no longer the turn's.
 	ErrRowHeld = failure.New(failure.DatabaseUnavailable, "another transaction holds the job's row locked")
+	// ErrCommitCut: it is not known whether a transaction was committed.
+	ErrCommitCut = failure.New(failure.DatabaseUnavailable, "the commit was cut off, and may have succeeded")
 )
 
 const (

@@ -44,7 +44,7 @@ const commitGrace = 2 * time.Second
 
 // Begin runs f in a transaction and commits it, or rolls it back when f fails. Every transaction of Daybook that writes begins
 // here, or by Store.InTx. When ctx ends before the COMMIT, nothing is committed; when it ends during the COMMIT, the answer is awaited for commitGrace, so that an
-// interrupted command can say what it did. The error says so when it is not known whether the transaction was committed.
+// interrupted command can say what it did. The error is ErrCommitCut when it is not known whether the transaction was committed.
 func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	tx, err := db.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginOwn})
 	if err != nil {
@@ -62,7 +62,7 @@ func Begin(ctx context.Context, db Beginner, f func(tx pgx.Tx) error) error {
 	defer cancel()
 	err = tx.Commit(committing)
 	if err != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
-		return fmt.Errorf("the commit was cut off, and may have succeeded: %w", cmp.Or(ctx.Err(), err))
+		return fmt.Errorf("%w: %w", ErrCommitCut, cmp.Or(ctx.Err(), err))
 	}
 	return leaveReadOnly(db, err)
 }
