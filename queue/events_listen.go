@@ -75,7 +75,8 @@ func listenOnce(ctx context.Context, pool *pgxpool.Pool, began func(), handle fu
 		defer cancel()
 		_ = own.Close(closing)
 	}()
-	if _, err := own.Exec(ctx, "LISTEN "+store.EventsChannel); err != nil {
+	// The session idles by design, whatever limit the role or the database has.
+	if _, err := own.Exec(ctx, "SET idle_session_timeout = 0; LISTEN "+store.EventsChannel); err != nil {
 		return err
 	}
 	began()

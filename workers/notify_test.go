@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -31,7 +34,7 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	listening := func() {
 		require.Eventually(t, func() bool {
 			var n int
-			err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN daybook_events'`).Scan(&n)
+			err := db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN daybook_events'`).Scan(&n)
 			return err == nil && n == 1
 		}, time.Minute, 20*time.Millisecond)
 	}
@@ -62,12 +65,41 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	e.At, e.Worker = time.Time{}, ""
 	assert.Equal(t, queue.Event{Name: queue.EventFailed, Kind: "jobs", OrgID: "acme", Type: "observed", JobID: id, Attempt: 1, Code: models.CodeHandlerError, Counted: true}, e)
 
-	_, err := db.Pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN daybook_events'`)
+	_, err := db.Pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN daybook_events'`)
 	require.NoError(t, err)
 	assert.Equal(t, queue.EventMissed, next().Name)
 	listening()
 	id = fail()
 	assert.Equal(t, id, next().JobID)
+	cancel()
+	assert.NoError(t, <-ended)
+}
+
+// TestListenersMayIdle: a limit on idle sessions, which the database or the role may have, ends no listener: it would tell of missed events again and again.
+func TestListenersMayIdle(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `ALTER DATABASE `+db.Name+` SET idle_session_timeout = '200ms'`)
+	require.NoError(t, err)
+	pool, err := pgxpool.New(t.Context(), db.URL)
+	require.NoError(t, err)
+	defer pool.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	heard, ended := make(chan queue.Event, 100), make(chan error, 1)
+	go func() {
+		ended <- queue.ListenEvents(ctx, pool, queue.EventFilter{}, func(e queue.Event) { heard <- e })
+	}()
+	const listener = `SELECT coalesce(min(pid), 0) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query LIKE '%LISTEN daybook_events'`
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, listener) > 0 }, time.Minute, 5*time.Millisecond)
+	listening := fixture.Count(t, db.Pool, listener)
+	// Another session, which idles for as long, is ended.
+	other, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	_, err = other.WaitForNotification(t.Context())
+	require.ErrorContains(t, err, "57P05")
+	_ = other.Close(t.Context())
+	assert.Equal(t, listening, fixture.Count(t, db.Pool, listener))
+	assert.Empty(t, heard)
 	cancel()
 	assert.NoError(t, <-ended)
 }
