@@ -191,7 +191,9 @@ INSERT INTO lean VALUES (1, 'org_a', 'x', 1, 'pending', 'red'), (2, '', 'y', 1, 
 	others := func() int {
 		plan, err := l.adopter(adopt.AccountingOptions{}).Look(t.Context())
 		require.NoError(t, err)
-		return len(slices.DeleteFunc(plan.Problems, func(p adopt.Problem) bool { return p.Code != "OTHER_OWNER" || !strings.Contains(p.Detail, "daybook_domain") }))
+		return len(slices.DeleteFunc(plan.Problems, func(p adopt.Problem) bool {
+			return p.Code != "OTHER_OWNER" || !strings.Contains(p.Detail, "daybook_domain")
+		}))
 	}
 	assert.Zero(t, others())
 	require.NoError(t, migrations.Roles(t.Context(), l.URL))
