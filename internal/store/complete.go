@@ -45,7 +45,7 @@ type Completion struct {
 	Version *int64
 	// Result is what a completed background job leaves, as JSON; nil: nothing.
 	Result []byte
-	// Unlogged attempts leave no row in the log.
+	// Unlogged: an attempt that is put off leaves no row in the log.
 	Unlogged bool
 	// Took is how long the handler took, for those that observe the worker; it is not stored.
 	Took time.Duration
@@ -69,7 +69,7 @@ type Access struct {
 }
 
 // endsItsJob is whether a background job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile.
-const endsItsJob = `v.keeps AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)`
+const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)`
 
 // completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no request could change it since it was locked.
 //
@@ -89,7 +89,7 @@ const endsItsJob = `v.keeps AND NOT q.cancel_requested AND q.generation = coales
 const completeStmt = `
 WITH v AS (
     SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, generation, started_at,
-           coalesce(old_version, 0) AS old_version, outcome = 'completed' AND unlogged IS NOT TRUE AS keeps
+           coalesce(old_version, 0) AS old_version
       FROM (SELECT unnest(@ids::text[]) AS id, unnest(@outcomes::text[]) AS outcome, unnest(@codes::text[]) AS code, unnest(@errors::text[]) AS error,
                    unnest(@delays::float8[]) AS delay, unnest(@versions::bigint[]) AS version, unnest(@results::text[]) AS result,
                    unnest(@unlogged::boolean[]) AS unlogged, unnest(@attempts::integer[]) AS attempt, unnest(@generations::bigint[]) AS generation, unnest(@started::timestamptz[]) AS started_at,
@@ -228,7 +228,7 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	switch {
 	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
-	case k.keepsAttempt && a.Picked && counts[models.OutcomeCompleted] == n && !slices.Contains(unlogged, true):
+	case k.keepsAttempt && a.Picked && counts[models.OutcomeCompleted] == n:
 		if stmt = completeKept; !placed {
 			stmt = completeKeptByID
 		}
