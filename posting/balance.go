@@ -1,10 +1,6 @@
 package posting
 
-import (
-	"math"
-
-	"github.com/daybook-dev/daybook/models"
-)
+import "github.com/daybook-dev/daybook/models"
 
 // balance is debit minus credit for each currency. A document has one or two currencies, so a slice is faster than a map.
 type balance []currencySum
@@ -26,8 +22,7 @@ func (b *balance) add(entry Entry) bool {
 			continue
 		}
 		sum := s.sum + amount
-		// math.MinInt64 is refused as well: nothing could balance it.
-		if (sum > s.sum) != (amount > 0) || sum == math.MinInt64 {
+		if (sum > s.sum) != (amount > 0) {
 			return false
 		}
 		s.sum = sum

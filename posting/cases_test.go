@@ -57,6 +57,8 @@ func TestParseCases(t *testing.T) {
 		{Account: "6855", Side: models.Debit, Amount: 290, Currency: "EUR"},
 	}, first.Expect.Entries)
 	assert.Equal(t, models.CodeUnknownAccount, file.Cases[1].Expect.Error)
+	file = parseCases(t, "cases: [{title: a, document: {currency: EUR, issue_date: 2025-03-31}, expect: {entries: [{account: '1', debit: 1, currency: USD}]}}]")
+	assert.Equal(t, "USD", file.Cases[0].Expect.Entries[0].Currency)
 }
 
 // A source marks with § where the first problem must be reported.
@@ -76,6 +78,7 @@ func TestParseCasesRefuses(t *testing.T) {
 		{"no side", "cases: [{title: a, " + document + ", expect: {entries: [§{account: '1'}]}}]", "either a debit or a credit"},
 		{"zero amount", "cases: [{title: a, " + document + ", expect: {entries: [{account: '1', debit: §0}]}}]", "minimum"},
 		{"no such currency", "cases: [{title: a, " + document + ", expect: {entries: [{account: '1', debit: 1, currency: §EUX}]}}]", "no ISO 4217 code"},
+		{"no such currency of an account", "accounts: {'1': [EUR, §EUX]}\ncases: [{title: a, " + document + ", expect: {entries: []}}]", "no ISO 4217 code"},
 		{"expects nothing", "cases: [{title: a, " + document + ", expect: §{rule: a}}]", "expect entries, or an error"},
 		{"expects both", "cases: [{title: a, " + document + ", expect: §{error: UNBALANCED, entries: []}}]", "not both"},
 		{"message of no error", "cases: [{title: a, " + document + ", expect: §{entries: [], message: b}}]", "message belongs to an error"},

@@ -100,6 +100,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"share with decimals", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [{account: '1', share: §33.3}]}]}]", "not a whole number"},
 		{"share without account", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, amount: 1, split: [§{share: 1}]}]}]", `missing key "account"`},
 		{"rule id twice", rule + "1}]}\n  - §{id: r, when: false, like: r}", "is taken by the rule at 3:5"},
+		{"line id twice", "ruleset: x\nrules: [{id: r, when: true, lines: [{id: a, side: debit, account: '1', amount: 1}, §{id: a, side: credit, account: '1', amount: 1}]}]", `the line id "a" is taken`},
+		{"like beside lines", rule + "1}]}\n  - {id: s, when: false, like: §r, lines: [{id: a, side: debit, account: '1', amount: 1}]}", "either lines or like"},
 		{"like an unknown rule", "ruleset: x\nrules: [{id: r, when: true, like: §s}]", `no rule "s"`},
 		{"like itself", "ruleset: x\nrules: [{id: r, when: true, like: §r}]", "like itself"},
 		{"no lines", "ruleset: x\nrules: [§{id: r, when: true}]", "posts nothing"},

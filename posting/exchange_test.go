@@ -87,12 +87,15 @@ rules:
 `+withRounding+withExchange)
 	chart := posting.NewAccounts(rules.Accounts()...)
 	doc := payout(100, 0, "USD")
-	doc.Content.Total, doc.Content.Payable = 500, 99
-	impact, err := rules.Evaluate(doc, chart)
-	require.NoError(t, err)
-	assert.Contains(t, entries(impact), "rounding 0 6969 credit 1 USD\n")
+	doc.Content.Total = 500
+	for payable, want := range map[int64]string{99: "credit", 101: "debit"} {
+		doc.Content.Payable = payable
+		impact, err := rules.Evaluate(doc, chart)
+		require.NoError(t, err)
+		assert.Contains(t, entries(impact), "rounding 0 6969 "+want+" 1 USD\n")
+	}
 	doc.Content.Payable = 50
-	_, err = rules.Evaluate(doc, chart)
+	_, err := rules.Evaluate(doc, chart)
 	assert.Contains(t, requireError(t, err, models.CodeUnbalanced).Message, "50 minor units of USD (0.50 USD)")
 }
 
@@ -103,6 +106,37 @@ func TestUnbalancedNamesTheExchange(t *testing.T) {
 	e := requireError(t, err, models.CodeUnbalanced)
 	assert.Equal(t, "debits minus credits is 9210 minor units of JPY (9210 JPY) and the rule has no rounding limit; "+
 		"correct the document or the rule: one that converts names an account under exchange", e.Message)
+}
+
+// Each currency's difference is rounded, unless its account cannot take it.
+func TestRoundingInTwoCurrencies(t *testing.T) {
+	t.Parallel()
+	rules := compile(t, conversion+withRounding)
+	doc := payout(-1, 1, "EUR")
+	impact, err := rules.Evaluate(doc, posting.NewAccounts(rules.Accounts()...))
+	require.NoError(t, err)
+	assert.Contains(t, entries(impact), "rounding 0 6969 credit 1 EUR\nrounding 0 6969 credit 1 USD\n")
+	_, err = rules.Evaluate(doc, posting.NewAccounts("1000", "1360"))
+	_ = requireError(t, err, models.CodeUnknownAccount)
+}
+
+func TestLikeTakesTheDate(t *testing.T) {
+	t.Parallel()
+	rules := compile(t, `
+ruleset: like
+rules:
+  - {id: a, when: false, date: doc.value_date, lines: [{id: x, side: debit, account: "1", amount: 1}, {id: y, side: credit, account: "1", amount: 1}]}
+  - {id: like, when: doc.amount == 1, like: a}
+  - {id: own, when: doc.amount == 2, date: doc.issue_date, like: a}
+`)
+	value := models.NewDate(2031, 1, 2)
+	for amount, want := range map[int64]models.Date{1: value, 2: day} {
+		doc := payout(amount, 0, "USD")
+		doc.ValueDate = &value
+		impact, err := rules.Evaluate(doc, posting.NewAccounts("1"))
+		require.NoError(t, err)
+		assert.Equal(t, want, impact.PostingDate)
+	}
 }
 
 func TestLikeTakesTheExchange(t *testing.T) {
