@@ -10,6 +10,19 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// TestRefillOfAnAbandonedCall: what it has leased is the turn's, and of one that failed it is looked for.
+func TestRefillOfAnAbandonedCall(t *testing.T) {
+	t.Parallel()
+	r := &runner{tally: &tally{}}
+	r.refill.underWay = true
+	require.NoError(t, r.noteRefill(t.Context(), refilled{call: &call{abandoned: true}, jobs: []store.Job{{ID: "a"}}}))
+	assert.Equal(t, []string{"a"}, idsOf(r.queue))
+	assert.True(t, r.doubt.IsZero())
+	require.NoError(t, r.noteRefill(t.Context(), refilled{call: &call{abandoned: true}, err: store.ErrLeaseLost}))
+	assert.False(t, r.doubt.IsZero())
+	assert.True(t, r.refill.underWay, "another one is under way")
+}
+
 // TestCapThatIsFreedDuringARefill: the refill may have counted the jobs that ended meanwhile towards their organization's cap. So another one follows, although
 // the loop did not know yet that organizations with a cap have work.
 func TestCapThatIsFreedDuringARefill(t *testing.T) {

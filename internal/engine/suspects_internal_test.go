@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,44 @@ func TestSuspectBeginsBesideNothing(t *testing.T) {
 			assert.False(t, r.refill.underWay, "nothing is picked before it begins")
 			assert.Equal(t, 1, r.suspects(queue), "it begins alone")
 		})
+	}
+}
+
+// inBulk works bulks of a hundred.
+type inBulk struct{ work }
+
+func (inBulk) Handling(string) (Handling, bool) {
+	return Handling{Bulk: true, Parallel: 100, Timeout: time.Minute}, true
+}
+
+// TestSuspectsBeginInTenths: jobs of a bulk type that were reclaimed once begin ten at a time, without others.
+func TestSuspectsBeginInTenths(t *testing.T) {
+	t.Parallel()
+	r := &runner{engine: &Engine{handlers: inBulk{done}}}
+	many := func(jobType string, reclaims, n int) []store.Job {
+		return slices.Repeat([]store.Job{{Type: jobType, Reclaims: reclaims}}, n)
+	}
+	assert.Equal(t, 10, r.suspects(many("a", 1, 30)))
+	assert.Equal(t, 5, r.suspects(slices.Concat(many("a", 0, 20), many("a", 1, 5))), "without those that are not suspicious")
+	assert.Equal(t, 5, r.suspects(slices.Concat(many("b", 1, 20), many("a", 1, 5))), "of one type")
+	assert.Equal(t, 1, r.suspects(slices.Concat(many("a", 1, 30), many("a", 2, 2))))
+}
+
+// TestStatementsThatFailKeepTheQueue: jobs that could not be marked are begun later.
+func TestStatementsThatFailKeepTheQueue(t *testing.T) {
+	t.Parallel()
+	e, _ := picking(t, pgtest.New(t), 1, done)
+	failed, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, waiting := range map[string]bool{"mark waiting": false, "mark working": true} {
+		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}}, nil)
+		r.queue = []store.Job{{ID: "a", Type: "named", Waiting: waiting}}
+		if !waiting {
+			e.room.used["named"] = 10
+		}
+		require.Error(t, r.begin(failed), name)
+		assert.Equal(t, []string{"a"}, idsOf(r.queue), name)
+		e.room.used["named"] = 0
 	}
 }
 
