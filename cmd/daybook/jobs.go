@@ -280,7 +280,7 @@ func jobsStatsCommand(a *app) *cobra.Command {
 				t := newTable("TYPE", "STATE", "JOBS", "OLDEST", "NEWEST", "AVERAGE ATTEMPTS")
 				t.right = []int{2, 5}
 				for _, s := range stats {
-					t.add(s.Type, string(s.State), strconv.FormatInt(s.Count, 10), formatTime(s.Oldest), formatTime(s.Newest),
+					t.add(s.Type, string(s.State), countText(s.Count, s.Estimated), formatTime(s.Oldest), formatTime(s.Newest),
 						strconv.FormatFloat(s.AverageAttempts, 'f', 1, 64))
 				}
 				return a.print(w, t)

@@ -22,11 +22,7 @@ func (a *app) printQueues(w io.Writer, queues []store.QueueStatus, paused []stor
 	var waits []string
 	for _, s := range queues {
 		count := func(state models.JobState) string {
-			n := strconv.FormatInt(s.Counts[state], 10)
-			if slices.Contains(s.Estimated, state) {
-				return "≈" + n
-			}
-			return n
+			return countText(s.Counts[state], slices.Contains(s.Estimated, state))
 		}
 		t.add(s.Kind, count(models.JobPending), strconv.FormatInt(s.Due, 10), strconv.FormatInt(s.Waiting, 10), count(models.JobLeased), strconv.FormatInt(s.StaleLeases, 10),
 			count(models.JobCompleted), count(models.JobFailed), count(models.JobCancelled))
@@ -53,6 +49,14 @@ func (a *app) printQueues(w io.Writer, queues []store.QueueStatus, paused []stor
 	}
 	_, err := fmt.Fprintf(w, "\npaused: %s\n", pausedText(paused))
 	return err
+}
+
+// countText marks a number that is an estimate.
+func countText(n int64, estimated bool) string {
+	if estimated {
+		return "≈" + strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // pendingText names a job that waits.

@@ -18,7 +18,7 @@ type QueueStatus struct {
 	At time.Time `json:"at"`
 	// Counts holds every state, also those without a job. Failed jobs are dead letters.
 	Counts map[models.JobState]int64 `json:"counts"`
-	// Estimated names the states whose counts are estimates: those that completed and were cancelled, of all organizations, where the table is large.
+	// Estimated names the states whose counts are estimates: those that completed and were cancelled, where the table is large.
 	Estimated []models.JobState `json:"estimated"`
 	// Due counts the pending jobs whose time has come.
 	Due int64 `json:"due"`
@@ -55,7 +55,7 @@ type PendingJob struct {
 }
 
 // Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of
-// one moment. For all it costs what is open or failed, however many jobs have ended; for one organization the whole table may be read.
+// one moment. It costs what is open or failed, however many jobs have ended.
 func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus, error) {
 	var all []QueueStatus
 	err := ReadSnapshot(ctx, pool, func(tx pgx.Tx) error {
@@ -79,26 +79,20 @@ func Status(ctx context.Context, pool *pgxpool.Pool, org string) ([]QueueStatus,
 
 // status implements operations.
 func (k *Kind) status(ctx context.Context, tx pgx.Tx, org string, s *QueueStatus) error {
+	// By the indexes of what is open or failed, and a sample of 4,096 pages of the table; all of a table that is smaller. The sample is of the same pages each time, so that
+	// an estimate grows as the table does.
 	const counts = `
-SELECT state, CASE WHEN state = 'failed' THEN last_error_code ELSE '' END, count(*),
-       count(*) FILTER (WHERE state = 'pending' AND ready_at <= transaction_timestamp()),
-       count(*) FILTER (WHERE state = 'pending' AND ready_at = '9999-12-31 00:00:00+00'),
-       count(*) FILTER (WHERE state = 'leased' AND last_attempted_at < transaction_timestamp() - make_interval(secs => $1))
-  FROM daybook.jobs
- WHERE org_id = $2
- GROUP BY 1, 2`
-	// By the indexes of what is open or failed, and a sample of 4,096 pages of the table; all of a table that is smaller.
-	const ofAll = `
 SELECT 'pending', '', count(*), count(*) FILTER (WHERE ready_at <= transaction_timestamp()), count(*) FILTER (WHERE ready_at = '9999-12-31 00:00:00+00'), 0
-  FROM daybook.jobs WHERE num_nulls(nullif(state, 'pending')) = 1
+  FROM daybook.jobs WHERE num_nulls(nullif(state, 'pending')) = 1 AND ($2 = '' OR org_id = $2)
 UNION ALL
-SELECT 'leased', '', count(*), 0, 0, count(*) FILTER (WHERE last_attempted_at < transaction_timestamp() - make_interval(secs => $1)) FROM daybook.jobs WHERE state = 'leased'
+SELECT 'leased', '', count(*), 0, 0, count(*) FILTER (WHERE last_attempted_at < transaction_timestamp() - make_interval(secs => $1))
+  FROM daybook.jobs WHERE state = 'leased' AND ($2 = '' OR org_id = $2)
 UNION ALL
-SELECT 'failed', last_error_code, count(*), 0, 0, 0 FROM daybook.jobs WHERE state = 'failed' GROUP BY last_error_code
+SELECT 'failed', last_error_code, count(*), 0, 0, 0 FROM daybook.jobs WHERE state = 'failed' AND ($2 = '' OR org_id = $2) GROUP BY last_error_code
 UNION ALL
 SELECT state::text, '', (count(*) / share)::bigint, 0, 0, 0
   FROM (SELECT least(1, 4096 * current_setting('block_size')::float8 / greatest(pg_relation_size('daybook.jobs'), 1)) AS share) s
- CROSS JOIN LATERAL (SELECT state FROM daybook.jobs TABLESAMPLE SYSTEM (100 * share) WHERE state IN ('completed', 'cancelled')) j
+ CROSS JOIN LATERAL (SELECT state FROM daybook.jobs TABLESAMPLE SYSTEM (100 * share) REPEATABLE (0) WHERE state IN ('completed', 'cancelled') AND ($2 = '' OR org_id = $2)) j
  GROUP BY state, share
 UNION ALL
 SELECT 'estimated', '', 0, 0, 0, 0 WHERE pg_relation_size('daybook.jobs') > 4096 * current_setting('block_size')::bigint`
@@ -116,10 +110,6 @@ SELECT q.id, q.org_id, q.first_ready_at, CASE WHEN q.ready_at < '9999-12-31 00:0
  WHERE q.state = 'pending' AND ($1 = '' OR q.org_id = $1)
  ORDER BY q.first_ready_at, q.id
  LIMIT 1`
-	stmt, args := k.sql(ofAll), []any{StaleAfter.Seconds()}
-	if org != "" {
-		stmt, args = k.sql(counts), append(args, org)
-	}
 	var state models.JobState
 	var code models.ErrorCode
 	var n, isDue, waiting, stale int64
@@ -135,7 +125,7 @@ SELECT q.id, q.org_id, q.first_ready_at, CASE WHEN q.ready_at < '9999-12-31 00:0
 		s.Waiting += waiting
 		s.StaleLeases += stale
 		return nil
-	}, stmt, args...)
+	}, k.sql(counts), StaleAfter.Seconds(), org)
 	if err == nil {
 		s.OldestDue, err = readWaiting(ctx, tx, k.sql(due), org)
 	}
