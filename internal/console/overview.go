@@ -86,7 +86,7 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 	}
 	steps := axis{since: c.now().Add(-d.Period.length).Truncate(d.Period.step), step: d.Period.step}
 	steps.n = int(d.Period.length/d.Period.step) + 1
-	filter := figures.Filter{Since: steps.since, Step: steps.step, OrgID: org}
+	filter := figures.Filter{Since: steps.since, Step: steps.step, OrgID: org, ByType: true, ByCode: true}
 	bars, err := figures.History(ctx, c.Pool, filter)
 	if err != nil {
 		return nil, err
@@ -98,11 +98,6 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 			return nil, err
 		}
 	}
-	filter.Step, filter.ByType, filter.ByCode = 0, true, true
-	failed, err := figures.History(ctx, c.Pool, filter)
-	if err != nil {
-		return nil, err
-	}
 	d.Apart = len(bars) > 0
 	for _, q := range store.Queues() {
 		if org != "" && !q.Organizations() {
@@ -110,7 +105,7 @@ func (c *console) overviewOf(ctx context.Context, r *request, org string) (*over
 		}
 		d.Queues = append(d.Queues, newQueueCard(steps, gauges.Kind(q.Name), bars, depths, org == "" && !gauges.SampledAt.IsZero()))
 	}
-	d.Failures = failureLines(r, gauges, failed, org == "")
+	d.Failures = failureLines(r, gauges, bars, org == "")
 	return d, nil
 }
 
