@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 )
@@ -144,6 +145,25 @@ func TestPrune(t *testing.T) {
 			assert.EqualValues(t, 3, bars[0].Count)
 		}
 	}
+}
+
+// TestPruneReadsWhatIsOld, however many rows are kept.
+func TestPruneReadsWhatIsOld(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `
+INSERT INTO daybook.history (seconds, at, kind, type, outcome, code, count, waited_seconds, took_seconds, waited, took)
+SELECT 60, date_bin('1 minute', now(), '2000-01-01 00:00:00+00') - make_interval(mins => n), 'jobs', 'mail', 'completed', '', 1, 1, 1, '{1}', '{1}' FROM generate_series(1, 2000) n`)
+	require.NoError(t, err)
+	_, err = db.Pool.Exec(t.Context(), `ANALYZE daybook.history`)
+	require.NoError(t, err)
+	pool, reads := fixture.Reads(t, db.URL)
+	before, _ := reads("daybook.history")
+	gone, err := figures.Prune(t.Context(), pool)
+	require.NoError(t, err)
+	assert.Zero(t, gone)
+	after, _ := reads("daybook.history")
+	assert.Less(t, after-before, int64(50), "rows read")
 }
 
 // TestQuantile reads shares off a distribution.

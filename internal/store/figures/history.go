@@ -236,8 +236,8 @@ func Prune(ctx context.Context, db store.DB) (int64, error) {
 	var n int64
 	for _, r := range retained {
 		for _, stmt := range []string{
-			`DELETE FROM daybook.history WHERE seconds = $1 AND at < clock_timestamp() - make_interval(secs => $2)`,
-			`DELETE FROM daybook.depths WHERE seconds = $1 AND at < clock_timestamp() - make_interval(secs => $2)`,
+			`DELETE FROM daybook.history WHERE seconds = $1 AND at < statement_timestamp() - make_interval(secs => $2)`,
+			`DELETE FROM daybook.depths WHERE seconds = $1 AND at < statement_timestamp() - make_interval(secs => $2)`,
 		} {
 			tag, err := db.Exec(ctx, stmt, r.seconds, r.keep.Seconds())
 			if err != nil {
