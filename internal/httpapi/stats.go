@@ -27,7 +27,7 @@ type TypeStats struct {
 	Oldest          time.Time `json:"oldest" doc:"When the first of them was enqueued"`
 	Newest          time.Time `json:"newest"`
 	AverageAttempts float64   `json:"averageAttempts"`
-	Estimated       bool      `json:"estimated" doc:"All of this is known from a sample: of jobs that completed or were cancelled, where the table is large"`
+	Estimated       bool      `json:"estimated" doc:"All of this is known from a sample: of jobs of all organizations that completed or were cancelled, where the table is large"`
 }
 
 func typeStats(s *listing.JobStat) TypeStats {
@@ -39,7 +39,7 @@ type QueueStats struct {
 	Kind           string           `json:"kind" doc:"The queue's: accounting, jobs or tasks"`
 	At             time.Time        `json:"at" doc:"The database's clock"`
 	Counts         map[string]int64 `json:"counts" doc:"Jobs, or tasks, by state. A task that was completed after an error counts as failed"`
-	Estimated      []string         `json:"estimated" doc:"States whose counts are estimates: completed and cancelled, where the table is large"`
+	Estimated      []string         `json:"estimated" doc:"States whose counts are estimates: completed and cancelled, of all organizations, where the table is large"`
 	Due            int64            `json:"due" doc:"Pending jobs whose time has come"`
 	Waiting        int64            `json:"waiting" doc:"Pending jobs that wait for their turn in a sequence or for other jobs; they are not due"`
 	StaleLeases    int64            `json:"staleLeases" doc:"Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes"`

@@ -1640,7 +1640,7 @@ export interface components {
              * @description Pending jobs whose time has come
              */
             due: number;
-            /** @description States whose counts are estimates: completed and cancelled, where the table is large */
+            /** @description States whose counts are estimates: completed and cancelled, of all organizations, where the table is large */
             estimated: string[];
             /** @description Failed jobs by their last error's code */
             failedByCode: {
@@ -1889,7 +1889,7 @@ export interface components {
             averageAttempts: number;
             /** Format: int64 */
             count: number;
-            /** @description All of this is known from a sample: of jobs that completed or were cancelled, where the table is large */
+            /** @description All of this is known from a sample: of jobs of all organizations that completed or were cancelled, where the table is large */
             estimated: boolean;
             /** Format: date-time */
             newest: string;

@@ -189,7 +189,7 @@ type JobStat struct {
 }
 
 // JobStats counts the background jobs of an organization, or of all when org is empty, in the order of types and states: what daybook.job_status shows. Jobs that
-// completed or were cancelled are estimated as store.Status does it: of a large table a type with few of them may be left out.
+// completed or were cancelled are estimated as store.Status does it, for all organizations: of a large table a type with few of them may be left out.
 func (l *Listing) JobStats(ctx context.Context, org string) (stats []JobStat, err error) {
 	const stmt = `
 SELECT type, state, sum(weight)::bigint, min(created_at), max(created_at), avg(run_count)::float8, bool_or(weight > 1)
@@ -200,7 +200,7 @@ SELECT type, state, sum(weight)::bigint, min(created_at), max(created_at), avg(r
         SELECT type, state, created_at, run_count, 1 FROM daybook.jobs WHERE state = 'failed' AND ($1 = '' OR org_id = $1)
         UNION ALL
         SELECT type, state, created_at, run_count, 1 / share
-          FROM (SELECT least(1, 4096 * current_setting('block_size')::float8 / greatest(pg_relation_size('daybook.jobs'), 1)) AS share) s
+          FROM (SELECT CASE $1 WHEN '' THEN least(1, 4096 * current_setting('block_size')::float8 / greatest(pg_relation_size('daybook.jobs'), 1)) ELSE 1 END AS share) s
          CROSS JOIN LATERAL (SELECT * FROM daybook.jobs TABLESAMPLE SYSTEM (100 * share) REPEATABLE (0) WHERE state IN ('completed', 'cancelled') AND ($1 = '' OR org_id = $1)) ended) j
  GROUP BY type, state
  ORDER BY type, state`
