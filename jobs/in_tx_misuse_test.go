@@ -105,6 +105,27 @@ func TestBulkHandlerThatEndsTheTransaction(t *testing.T) {
 	}
 }
 
+// TestBulkHandlerThatEndsTheTransactionAndFailsEachJob: what it has said of the jobs does not hide that what it wrote may be kept, so it is not called for parts
+// of them.
+func TestBulkHandlerThatEndsTheTransactionAndFailsEachJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE TABLE greeted (name text)`)
+	jobs.RegisterBulk(b.registry, jobs.Policy{MaxAttempts: 1}, func(ctx context.Context, tx pgx.Tx, many []*jobs.Job[greet]) ([]error, error) {
+		errs := make([]error, len(many))
+		for i, job := range many {
+			errs[i] = errors.Join(errors.New("no greeting"), insertGreeted(ctx, tx, job))
+		}
+		return errs, endings["COMMIT and more"].end(ctx, tx)
+	})
+	for range 4 {
+		b.enqueue(greet{Name: "Ada"}, queue.JobOptions{})
+	}
+	b.work()
+	assert.Equal(t, 4, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'failed' AND last_error_code = 'HANDLER_ERROR'`))
+	assert.LessOrEqual(t, b.count(`SELECT count(*) FROM greeted`), 8, "once for picked jobs, and once for leased ones")
+}
+
 // TestSavepointsOfALentTransaction: a handler may begin and end savepoints.
 func TestSavepointsOfALentTransaction(t *testing.T) {
 	t.Parallel()
