@@ -68,8 +68,8 @@ func (j *Job[P]) WithdrawCallback(ctx context.Context, c *Callback) error {
 	})
 }
 
-// Callback reads the callback of that name; nil: the job has not asked for one. It has come, is Expired, or may yet come: then return
-// AwaitCallback again.
+// Callback reads the callback of that name; nil: none has come, and no attempt has ended by AwaitCallback. So an attempt asks for one also when the one before it
+// failed, or was lost, after it had asked. A callback has come, is Expired, or may yet come: then return AwaitCallback again.
 func (j *Job[P]) Callback(ctx context.Context, name string) (*Callback, error) {
 	if j.attempt.callbacks == nil {
 		return nil, ErrNoCallbacks

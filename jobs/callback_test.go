@@ -81,6 +81,31 @@ func TestAJobWaitsForACallback(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.job_callbacks WHERE encode(token_hash, 'escape') = $1`, token))
 }
 
+// An attempt that fails before it waits for its callback may not have told the other side of it: the next one asks for another, and both tokens are valid.
+func TestAnAttemptThatFailsAfterAskingForACallback(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var tokens []string
+	b.approval(time.Hour, func(_ context.Context, token string) error {
+		if tokens = append(tokens, token); len(tokens) == 1 {
+			return errors.New("the other side does not answer")
+		}
+		return nil
+	})
+	id := b.enqueue(greet{}, queue.JobOptions{})
+	b.work()
+	assert.EqualValues(t, models.CodeHandlerError, b.row(id).Code)
+	b.due()
+	b.work()
+	require.Len(t, tokens, 2)
+	assert.EqualValues(t, models.CodeAwaitingCallback, b.row(id).Code)
+	_, err := queue.CompleteCallback(t.Context(), b.Pool, tokens[0], map[string]int{"n": 1})
+	require.NoError(t, err)
+	b.check()
+	b.work()
+	assert.JSONEq(t, `{"n": 1}`, b.row(id).Result)
+}
+
 // A callback that comes before the attempt has ended is not lost: in the transaction that picked the job, and under a lease.
 func TestACallbackThatComesAtOnce(t *testing.T) {
 	t.Parallel()

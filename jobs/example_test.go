@@ -217,7 +217,7 @@ func ExampleAwaitCallback() {
 		switch {
 		case err != nil:
 			return err
-		case answer == nil:
+		case answer == nil: // none has come, and no attempt has waited for one
 			if answer, err = job.NewCallback(ctx, "confirmed", 48*time.Hour); err != nil {
 				return err
 			}

@@ -64,11 +64,13 @@ CREATE TABLE daybook.job_callbacks (
     deadline   timestamptz NOT NULL,
     called_at  timestamptz,
     data       jsonb,
+    awaited    boolean NOT NULL DEFAULT false,
     seen       boolean NOT NULL DEFAULT false,
     CHECK ((called_at IS NULL) = (data IS NULL)),
     CHECK (NOT seen OR called_at IS NOT NULL)
 );
 COMMENT ON COLUMN daybook.job_callbacks.name IS 'What the handler calls it: a job may ask for several';
+COMMENT ON COLUMN daybook.job_callbacks.awaited IS 'Who asked for it has waited for it. An attempt that ended otherwise may not have given the token to another system';
 COMMENT ON COLUMN daybook.job_callbacks.seen IS 'An attempt has read what came';
 CREATE INDEX job_callbacks_job ON daybook.job_callbacks (job_id, name);
 
@@ -407,6 +409,7 @@ BEGIN
             PERFORM daybook.tell_of_ended_job(OLD, NEW.state::text);
         END IF;
     ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
+        UPDATE daybook.job_callbacks c SET awaited = true WHERE c.job_id = NEW.id AND NOT c.awaited;
         PERFORM daybook.find_callback(NEW.id);
     END IF;
     RETURN NULL;
@@ -483,7 +486,7 @@ BEGIN
     END IF;
     -- Three random UUIDs have 366 random bits; they are strong ones.
     token := translate(rtrim(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '='), '+/', '-_');
-    INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due);
+    INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline, awaited) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due, true);
     UPDATE daybook.jobs j
        SET awaited = true, last_error_code = 'AWAITING_CALLBACK', last_error = format('waiting for the callback "%s", until %s at most', callback, to_char(due AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))
      WHERE j.id = job_id;

@@ -269,6 +269,7 @@ BEGIN
             PERFORM daybook.tell_of_ended_job(OLD, NEW.state::text);
         END IF;
     ELSIF NEW.last_error_code = 'AWAITING_CALLBACK' AND NEW.state = 'pending' AND NEW.ready_at > OLD.ready_at THEN
+        UPDATE daybook.job_callbacks c SET awaited = true WHERE c.job_id = NEW.id AND NOT c.awaited;
         PERFORM daybook.find_callback(NEW.id);
     END IF;
     RETURN NULL;
@@ -1441,7 +1442,7 @@ BEGIN
     END IF;
     -- Three random UUIDs have 366 random bits; they are strong ones.
     token := translate(rtrim(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '='), '+/', '-_');
-    INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due);
+    INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline, awaited) VALUES (sha256(convert_to(token, 'UTF8')), job_id, callback, due, true);
     UPDATE daybook.jobs j
        SET awaited = true, last_error_code = 'AWAITING_CALLBACK', last_error = format('waiting for the callback "%s", until %s at most', callback, to_char(due AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'))
      WHERE j.id = job_id;
@@ -5587,6 +5588,7 @@ CREATE TABLE daybook.job_callbacks (
     deadline timestamp with time zone NOT NULL,
     called_at timestamp with time zone,
     data jsonb,
+    awaited boolean DEFAULT false NOT NULL,
     seen boolean DEFAULT false NOT NULL,
     CONSTRAINT job_callbacks_check CHECK (((called_at IS NULL) = (data IS NULL))),
     CONSTRAINT job_callbacks_check1 CHECK (((NOT seen) OR (called_at IS NOT NULL))),
@@ -5597,6 +5599,10 @@ CREATE TABLE daybook.job_callbacks (
 -- Name: COLUMN job_callbacks.name; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.job_callbacks.name IS 'What the handler calls it: a job may ask for several';
+
+-- Name: COLUMN job_callbacks.awaited; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.job_callbacks.awaited IS 'Who asked for it has waited for it. An attempt that ended otherwise may not have given the token to another system';
 
 -- Name: COLUMN job_callbacks.seen; Type: COMMENT; Schema: daybook; Owner: -
 

@@ -57,7 +57,7 @@ type Callback struct {
 }
 
 // SeeCallback reads the callback of that name that a job has asked for, the one that came if several were asked for, and notes that it was read. ok
-// is false when none was asked for.
+// is false when none has come and the job has waited for none.
 func SeeCallback(ctx context.Context, q Querier, jobID, name string) (c Callback, ok bool, err error) {
 	const stmt = `
 WITH seen AS (
@@ -65,7 +65,7 @@ WITH seen AS (
 )
 SELECT data::text, called_at, extract(epoch FROM deadline - clock_timestamp())::float8
   FROM daybook.job_callbacks
- WHERE job_id = $1 AND name = $2
+ WHERE job_id = $1 AND name = $2 AND (awaited OR called_at IS NOT NULL)
  ORDER BY called_at, deadline DESC
  LIMIT 1`
 	var left float64

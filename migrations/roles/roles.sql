@@ -43,7 +43,7 @@ GRANT SELECT (id, org_id, name, scopes, types, requests_per_minute, jobs_per_min
 
 -- So it is with the hash of the token by which another system answers a job: who may answer in its place looks for it.
 REVOKE SELECT ON daybook.job_callbacks FROM daybook_reader;
-GRANT SELECT (job_id, name, deadline, created_at, called_at, data, seen) ON daybook.job_callbacks TO daybook_reader;
+GRANT SELECT (job_id, name, deadline, created_at, called_at, data, awaited, seen) ON daybook.job_callbacks TO daybook_reader;
 
 -- Domain code writes documents and asks for work.
 GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_domain;
