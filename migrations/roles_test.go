@@ -69,7 +69,7 @@ func TestRoles(t *testing.T) {
 		{worker, `SELECT count(*) FROM queues.remove_completed_tasks(clock_timestamp() - interval '0 seconds')`},
 		{worker, `WITH added AS (INSERT INTO daybook.gauges (kind, holder) VALUES ('jobs', 'w') RETURNING 1) SELECT count(*) FROM added`},
 		{reader, `SELECT count(*) FROM daybook.gauges`},
-		{reader, `SELECT count(*) + 1 FROM (SELECT job_id, name, deadline, created_at, called_at, data, seen FROM daybook.job_callbacks) x`},
+		{reader, `SELECT count(*) + 1 FROM (SELECT job_id, name, deadline, created_at, called_at, data, awaited, seen FROM daybook.job_callbacks) x`},
 		{worker, `SELECT count(daybook.lease_async_operation(daybook.enqueue_async_operation('email', '{}')))`},
 		{worker, `SELECT count(daybook.complete_async_operation(j.id::uuid)) FROM daybook.jobs j WHERE j.state = 'leased'`},
 	} {

@@ -173,13 +173,6 @@ func (r *runner) commitBulk(ctx, work context.Context, c *call, h Handling, jobs
 // errAbandoned: a handler has returned after its call was abandoned, and nothing of it is committed.
 var errAbandoned = fmt.Errorf("the handler has returned too late: %w", context.DeadlineExceeded)
 
-// completeWorked completes what a bulk handler has worked. The handler has returned: what takes time now is the database, also when the handler's time is over.
-func (r *runner) completeWorked(work context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
-	ctx, cancel := context.WithTimeout(work, completeLimit)
-	defer cancel()
-	return r.engine.kind.Complete(ctx, tx, turn, completions, a)
-}
-
 // sameAttempt reports whether a row that the turn has leased is leased for the attempt at the job that the turn knows.
 func sameAttempt(locked, known store.Job) bool {
 	return locked.Attempt == known.Attempt && locked.Generation == known.Generation

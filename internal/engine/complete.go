@@ -172,6 +172,13 @@ func (r *runner) tryComplete(work context.Context, all []ended) (done map[string
 	return done, nil
 }
 
+// completeWorked completes what a handler has worked in the transaction. The handler has returned: what takes time now is the database, also when the handler's time is over.
+func (r *runner) completeWorked(work context.Context, tx pgx.Tx, turn store.Turn, completions []store.Completion, a store.Access) (store.Completed, error) {
+	ctx, cancel := context.WithTimeout(work, completeLimit)
+	defer cancel()
+	return r.engine.kind.Complete(ctx, tx, turn, completions, a)
+}
+
 // committed takes in how attempts have ended, by a transaction that is committed. took is how long the call took for attempts that do not say so themselves.
 func (r *runner) committed(turn store.Turn, completions []store.Completion, completed store.Completed, took time.Duration) {
 	r.tally.count(completed)

@@ -117,13 +117,11 @@ func (c *completion) try(ctx, work context.Context) error {
 		}
 		c.handling = false
 		c.calls.spare(c.call)
-		completing, cancel := context.WithTimeout(work, completeLimit)
-		defer cancel()
 		held, free := c.holder.pin()
 		defer free()
 		c.attempt.took = time.Since(c.call.began)
 		turn, completions = held, []store.Completion{c.attempt.completion(c.job)}
-		completed, err = c.engine.kind.Complete(completing, tx, turn, completions, store.Access{Wait: lockPatience, Commit: true})
+		completed, err = c.completeWorked(work, tx, turn, completions, store.Access{Wait: lockPatience, Commit: true})
 		return err
 	})
 	c.again = c.again || err != nil
