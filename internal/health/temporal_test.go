@@ -157,6 +157,11 @@ func TestWhetherWorkIsDone(t *testing.T) {
 		status := r.Workflows[1].Status // nil: the run did not answer in time
 		return ofJobs(r, health.WorkflowPaused).Code != "" && status != nil && status.Lanes == 0
 	})
+	// So does the activity that waits for work, until a heartbeat tells it of its cancellation.
+	require.Eventually(t, func() bool {
+		d, err := s.client.DescribeWorkflowExecution(t.Context(), "job-queue-worker-production", "")
+		return err == nil && len(d.PendingActivities) == 0
+	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, 1, r.Workflows[1].Live(time.Now().Add(time.Hour)), "a worker has answered: the clock is wrong")
 	assert.Equal(t, health.Warning, ofJobs(r, health.WorkflowPaused).Severity, "nothing waits")
 	s.exec(`INSERT INTO daybook.jobs (id, org_id, type, payload) VALUES ('k', 'acme', 'mail', '{}')`)
