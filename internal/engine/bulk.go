@@ -204,7 +204,6 @@ func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs
 		if j.CancelRequested {
 			completions = append(completions, store.Completion{Job: j, Outcome: models.OutcomeCancelled})
 		} else {
-			j.Place.Valid = false // the handler has the transaction
 			going = append(going, j)
 		}
 	}

@@ -81,7 +81,7 @@ type Picked int
 const (
 	// PickedWhenAlone picks after a lease that brought no other type, for as long as that is so and calls are quick.
 	PickedWhenAlone Picked = iota
-	// PickedAtOnce picks from a turn's first batch on.
+	// PickedAtOnce picks from a turn's first batch on. The handler is Daybook's own, and changes no row of its jobs in the transaction.
 	PickedAtOnce
 	// PickedNever always leases.
 	PickedNever

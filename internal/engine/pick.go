@@ -100,6 +100,10 @@ func (r *runner) pickOnce(ctx, work context.Context, c *call, h Handling, n int)
 		if suspects, err = r.leaseSuspects(ctx, tx, jobs); len(suspects) > 0 {
 			return err
 		}
+		for i := range jobs {
+			// An application's handler has the transaction, and may change the rows of its jobs.
+			jobs[i].Place.Valid = jobs[i].Place.Valid && h.Picked == PickedAtOnce
+		}
 		commit, err := r.prepare(ctx, jobs)
 		if err != nil {
 			return err

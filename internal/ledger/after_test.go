@@ -15,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -173,6 +174,41 @@ func TestHookThatEndsTheTransaction(t *testing.T) {
 			assert.Equal(t, models.CodeProcessorError, *j.LastErrorCode)
 			assert.Contains(t, *j.LastError, "hook follow: ")
 			assert.Contains(t, *j.LastError, "return")
+		})
+	}
+}
+
+// TestHookThatAsksForAnotherDocument has a hook change another document of the chunk, and ask for it anew: the request is not swallowed by the attempt
+// that is under way.
+func TestHookThatAsksForAnotherDocument(t *testing.T) {
+	t.Parallel()
+	for _, direct := range []bool{false, true} {
+		t.Run(fmt.Sprint("direct ", direct), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.withAfter(func(ctx context.Context, tx pgx.Tx, posted []ledger.Posted) error {
+				for _, p := range posted {
+					if p.Impact.DocumentID != "a" {
+						continue
+					}
+					if _, err := ledgerdb.PutDocument(ctx, tx, fixture.Invoice(org, "b", 2000)); err != nil {
+						return err
+					}
+					if _, err := store.MarkDocumentReady(ctx, tx, org, "b", models.PriorityNormal); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, engine.Options{Direct: direct})
+			fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", 1000), fixture.Invoice(org, "b", 1000))
+			b.work()
+			b.work()
+			j := fixture.Job(t, b.Pool, org, "b")
+			assert.Equal(t, models.JobCompleted, j.State)
+			assert.EqualValues(t, 2, j.VersionHint)
+			impacts := b.impacts("b")
+			require.NotEmpty(t, impacts)
+			assert.EqualValues(t, 2, impacts[len(impacts)-1].DocumentVersion, "what the hook asked for is posted")
 		})
 	}
 }

@@ -17,6 +17,22 @@ type builder struct {
 	live      []bool
 }
 
+// newBuilder returns a builder of the rows of a chunk's plans, which insert so many impacts.
+func newBuilder(c *chunk, impacts int) builder {
+	entries := 0
+	for _, p := range c.plans {
+		if p.post != nil {
+			entries += len(p.post.Entries)
+		}
+	}
+	return builder{
+		chunk: c, posting: ledgerdb.Posting{
+			Impacts: make([]models.Impact, 0, impacts), Entries: make([]models.Entry, 0, entries), Confirmations: c.confirmations,
+		},
+		documents: make([]*models.Document, 0, impacts), keys: make([]Key, 0, len(c.plans)), live: make([]bool, 0, len(c.plans)),
+	}
+}
+
 // add appends the rows of one plan.
 func (b *builder) add(p plan) {
 	job := b.chunk.jobs[p.index]

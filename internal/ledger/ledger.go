@@ -28,7 +28,7 @@ type Ledger struct {
 
 // New returns a ledger that reads documents from daybook.documents, under its name, and from further sources.
 func New(sources Sources) *Ledger {
-	all := Sources{store.SourceDaybook: ownDocuments{}}
+	all := Sources{store.SourceDaybook: nil} // ownDocuments, of each chunk
 	maps.Copy(all, sources)
 	return &Ledger{sources: all, rules: newRules()}
 }
@@ -79,6 +79,8 @@ type chunk struct {
 	orgs      map[string]organization
 	// usable names the organizations whose configuration no transaction is changing; "" stands for the defaults of all.
 	usable map[string]bool
+	// own reads daybook.documents.
+	own ownDocuments
 	// needs holds the source and the hooks of each organization.
 	needs map[string]store.Needs
 
@@ -273,7 +275,7 @@ func (c *chunk) insert(ctx context.Context) error {
 	for _, p := range c.plans {
 		n += p.links()
 	}
-	b := builder{chunk: c, posting: ledgerdb.Posting{Confirmations: c.confirmations}}
+	b := newBuilder(c, n)
 	if n > 0 {
 		var err error
 		if b.ids, err = ledgerdb.ImpactIDs(ctx, c.tx, n); err != nil {

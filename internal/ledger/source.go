@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/daybook-dev/daybook/accounting"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -37,23 +39,46 @@ type (
 	Sources        = accounting.Sources
 )
 
-// ownDocuments is daybook.documents. A row that is deleted has a time in deleted_at; a row that is not there is unknown.
-type ownDocuments struct{}
-
-// LockAndRead implements DocumentSource.
-func (ownDocuments) LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) ([]Found, error) {
-	return ledgerdb.LockDocuments(ctx, tx, keys)
+// ownDocuments is daybook.documents, for one chunk. A row that is deleted has a time in deleted_at; a row that is not there is unknown.
+type ownDocuments struct {
+	// keys are those that LockAndRead was asked for, places where their rows are.
+	keys   []Key
+	places []pgtype.TID
 }
 
-// SetPosted implements DocumentSource.
-func (ownDocuments) SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error {
-	return ledgerdb.SetImpactCreated(ctx, tx, keys, live)
+// LockAndRead implements DocumentSource.
+func (o *ownDocuments) LockAndRead(ctx context.Context, tx pgx.Tx, keys []Key) (found []Found, err error) {
+	found, o.places, err = ledgerdb.LockDocuments(ctx, tx, keys)
+	o.keys = keys
+	return found, err
+}
+
+// SetPosted implements DocumentSource. Its keys are in the order of those that were asked for.
+func (o *ownDocuments) SetPosted(ctx context.Context, tx pgx.Tx, keys []Key, live []bool) error {
+	places := make([]pgtype.TID, len(keys))
+	next := 0
+	for i, k := range o.keys {
+		if next < len(keys) && keys[next] == k {
+			places[next] = o.places[i]
+			next++
+		}
+	}
+	return ledgerdb.SetImpactCreated(ctx, tx, keys, places, live)
+}
+
+// source returns the source of a name; nil: the ledger has none.
+func (c *chunk) source(name string) DocumentSource {
+	s := c.ledger.sources[name]
+	if s == nil && name == store.SourceDaybook {
+		return &c.own
+	}
+	return s
 }
 
 // covered reports whether the ledger reads the organization's source and has its hooks.
 func (c *chunk) covered(org string) bool {
 	needs := c.needs[org]
-	if c.ledger.sources[needs.Source] == nil {
+	if c.source(needs.Source) == nil {
 		return false
 	}
 	return !slices.ContainsFunc(needs.Hooks, func(name string) bool { return c.ledger.hooks[name] == nil })
@@ -79,7 +104,7 @@ func (c *chunk) ask(ctx context.Context) error {
 	names, positions := c.bySource(c.keys)
 	for _, name := range names {
 		keys := pick(c.keys, positions[name])
-		found, err := c.ledger.sources[name].LockAndRead(ctx, c.tx, keys)
+		found, err := c.source(name).LockAndRead(ctx, c.tx, keys)
 		if err != nil {
 			return err
 		}
@@ -127,7 +152,7 @@ func (c *chunk) answer(i int) error {
 func (c *chunk) tellSources(ctx context.Context, b *builder) error {
 	names, positions := c.bySource(b.keys)
 	for _, name := range names {
-		if err := c.ledger.sources[name].SetPosted(ctx, c.tx, pick(b.keys, positions[name]), pick(b.live, positions[name])); err != nil {
+		if err := c.source(name).SetPosted(ctx, c.tx, pick(b.keys, positions[name]), pick(b.live, positions[name])); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,8 @@ type Access struct {
 // endsItsJob is whether a background job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile.
 const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)`
 
-// completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no request could change it since it was locked.
+// completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no other transaction could change it since it was locked, and a
+// request of a hook in the same one moves the row (completePlaced).
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
@@ -85,15 +86,18 @@ const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.gen
 // The state is compared by turn and fence, not by state = 'leased': that would tempt the planner into the partial index
 // of leased rows, and a chunk's completion would walk all of them for each job.
 //
+// Accounting jobs of a chunk finish at one moment, because each later one in their block range index would be written into the index anew, which takes a
+// quarter of the update. Background jobs have moments of their own: cleanup and archive go through them by these.
+//
 // Arrays of what most completions have nothing in may be empty (sparse): unnest fills up with null.
 const completeStmt = `
 WITH v AS (
     SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, generation, started_at,
-           coalesce(old_version, 0) AS old_version
+           coalesce(old_version, 0) AS old_version, place
       FROM (SELECT unnest(@ids::text[]) AS id, unnest(@outcomes::text[]) AS outcome, unnest(@codes::text[]) AS code, unnest(@errors::text[]) AS error,
                    unnest(@delays::float8[]) AS delay, unnest(@versions::bigint[]) AS version, unnest(@results::text[]) AS result,
                    unnest(@unlogged::boolean[]) AS unlogged, unnest(@attempts::integer[]) AS attempt, unnest(@generations::bigint[]) AS generation, unnest(@started::timestamptz[]) AS started_at,
-                   unnest(@old_versions::bigint[]) AS old_version) u
+                   unnest(@old_versions::bigint[]) AS old_version, unnest(@places::tid[]) AS place) u
 ), completed AS (
     UPDATE daybook.jobs q
        SET state = CASE
@@ -112,7 +116,7 @@ WITH v AS (
            finished_at = CASE
                WHEN q.cancel_requested THEN clock_timestamp()
                WHEN q.generation <> q.leased_generation OR v.outcome IN ('retried', 'rescheduled') THEN NULL
-               ELSE clock_timestamp() END,
+               ELSE /* jobs */clock_timestamp()/* accounting: statement_timestamp() */ END,
            /* jobs */result = CASE WHEN v.outcome = 'completed' THEN v.result::jsonb ELSE q.result END,
            -- folds
            awaited = q.awaited OR v.code IS NOT DISTINCT FROM 'AWAITING_CALLBACK',
@@ -168,8 +172,13 @@ WITH v AS (
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHERE asked_again) ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
 
-// completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback.
-var completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
+// completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback; completePlaced is the same for rows that the transaction
+// has picked and not changed since: they are found by their places. When a hook has asked for one of them anew the places are others, the completion fails as that of a
+// lost lease, and the jobs are leased: then the request is seen by its generation.
+var (
+	completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
+	completePlaced  = strings.Replace(completePlainly, "WHERE q.id = v.id", "WHERE q.ctid = v.place AND q.id = v.id", 1)
+)
 
 // completeKept completes background jobs that the transaction has picked, and that are all completed: their rows keep their attempts. Rows that it has
 // not changed since are found by their places.
@@ -232,11 +241,13 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 		if stmt = completeKept; !placed {
 			stmt = completeKeptByID
 		}
+	case a.Picked && placed:
+		stmt = k.sql(completePlaced)
 	}
 	batch.Queue(stmt, turn.args(Args{
 		"worker": turn.Worker, "run": turn.WorkflowRunID, "picked": a.Picked, "unlocked": a.Wait > 0,
 		"ids": ids, "outcomes": outcomes, "codes": sparse(codes), "errors": sparse(errs), "delays": sparse(delays), "versions": sparse(versions),
-		"results": sparse(results), "unlogged": sparse(unlogged), "places": places, "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
+		"results": sparse(results), "unlogged": sparse(unlogged), "places": sparse(places), "attempts": attempts, "generations": generations, "started": started, "old_versions": sparse(oldVersions),
 	})).QueryRow(func(row pgx.Row) error { return row.Scan(&again) })
 	if err := sendCompletion(ctx, tx, turn, batch, a); err != nil {
 		return nil, err

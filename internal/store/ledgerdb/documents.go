@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	public "github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -35,34 +36,34 @@ const (
 const maxContentBytes = 2 << 20
 
 // LockDocuments locks the documents that it can get without waiting and reads them, as many as maxContentBytes allows. The
-// answers are in the keys' order.
+// answers are in the keys' order, and so are the places of their rows: those are valid for as long as the transaction does not change the rows.
 //
 // What a content takes is estimated by what is stored of it: PostgreSQL compresses rows of more than 2 kB.
-func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, error) {
+func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, []pgtype.TID, error) {
 	const stmt = `
 WITH d AS MATERIALIZED (
-SELECT k.n, d.org_id IS NOT NULL AS got, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
+SELECT k.n, d.org_id IS NOT NULL AS got, d.place, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
        coalesce(d.currency, '') AS currency, d.issue_date, d.value_date, d.content,
        pg_column_size(d.content) * CASE WHEN pg_column_size(d.content) > 2000 THEN 6 ELSE 1 END AS size,
        d.accounting_ready_at, coalesce(d.accounting_ready_version, 0) AS version, d.accounting_impact_created_at, d.deleted_at
   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
   LEFT JOIN LATERAL (
-        SELECT * FROM daybook.documents x
+        SELECT *, ctid AS place FROM daybook.documents x
          WHERE x.org_id = k.org_id AND x.id = k.id
            FOR NO KEY UPDATE SKIP LOCKED) d ON true
 ), sized AS (
 SELECT *, got AND sum(size) OVER before > $3 AND sum(size) OVER before > size AS later FROM d WINDOW before AS (ORDER BY n)
 )
-SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
+SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
        accounting_ready_at, version, accounting_impact_created_at, deleted_at, later
   FROM sized`
 	orgs, ids := splitKeys(keys)
 	rows, err := tx.Query(ctx, stmt, orgs, ids, maxContentBytes)
 	if err != nil {
-		return nil, store.Wrap("lock documents", err)
+		return nil, nil, store.Wrap("lock documents", err)
 	}
 	defer rows.Close()
-	out := make([]FoundDocument, len(keys))
+	out, at := make([]FoundDocument, len(keys)), make([]pgtype.TID, len(keys))
 	var missing []DocumentKey
 	var places []int
 	for rows.Next() {
@@ -72,10 +73,11 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 		var issue, value *time.Time
 		var content []byte
 		var later bool
+		var place pgtype.TID
 		f := FoundDocument{State: DocumentHere}
-		if err := rows.Scan(&n, &got, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
+		if err := rows.Scan(&n, &got, &place, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
 			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &later); err != nil {
-			return nil, store.Wrap("lock documents", err)
+			return nil, nil, store.Wrap("lock documents", err)
 		}
 		switch {
 		case !got:
@@ -92,10 +94,10 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 			f.Document = &d
 			d.Content, f.Err = readContent(content)
 		}
-		out[n-1] = f
+		out[n-1], at[n-1] = f, place
 	}
 	if err := rows.Err(); err != nil || len(missing) == 0 {
-		return out, store.Wrap("lock documents", err)
+		return out, at, store.Wrap("lock documents", err)
 	}
 	exist, err := documentsExist(ctx, tx, missing)
 	for i, there := range exist {
@@ -104,7 +106,7 @@ SELECT n, got, type, direction, currency, issue_date, value_date, CASE WHEN NOT 
 			out[places[i]].State = DocumentLocked
 		}
 	}
-	return out, err
+	return out, at, err
 }
 
 // DeletedOnRecord says for each key whether the document was marked deleted, in the version that its job asks for: its row may
@@ -147,15 +149,24 @@ func splitKeys(keys []DocumentKey) (orgs, ids []string) {
 	return orgs, ids
 }
 
-// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at all.
-func SetImpactCreated(ctx context.Context, tx pgx.Tx, keys []DocumentKey, live []bool) error {
-	const stmt = `
+// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at all. The places are those that LockDocuments found.
+func SetImpactCreated(ctx context.Context, tx pgx.Tx, keys []DocumentKey, places []pgtype.TID, live []bool) error {
+	const byPlace = `
+UPDATE daybook.documents d
+   SET accounting_impact_created_at = CASE WHEN k.live THEN clock_timestamp() END
+  FROM (SELECT unnest($1::text[]) AS org_id, unnest($2::text[]) AS id, unnest($3::boolean[]) AS live, unnest($4::tid[]) AS place) k
+ WHERE d.ctid = k.place AND d.org_id = k.org_id AND d.id = k.id`
+	const byKey = `
 UPDATE daybook.documents d
    SET accounting_impact_created_at = CASE WHEN k.live THEN clock_timestamp() END
   FROM unnest($1::text[], $2::text[], $3::boolean[]) AS k (org_id, id, live)
  WHERE d.org_id = k.org_id AND d.id = k.id`
 	orgs, ids := splitKeys(keys)
-	_, err := tx.Exec(ctx, stmt, orgs, ids, live)
+	done, err := tx.Exec(ctx, byPlace, orgs, ids, live, places)
+	if err == nil && done.RowsAffected() < int64(len(keys)) {
+		// A trigger of the application has changed rows since, or rows are not there.
+		_, err = tx.Exec(ctx, byKey, orgs, ids, live)
+	}
 	return store.Wrap("mark documents posted", err)
 }
 

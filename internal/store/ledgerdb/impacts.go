@@ -114,13 +114,13 @@ func queuePosting(batch *pgx.Batch, p Posting) {
 WITH inserted AS (
     INSERT INTO daybook.impacts (id, org_id, document_id, document_version, seq, kind, rule_set_version, rule_id, document_date, posting_date,
                                  entry_count, job_id, attempt, workflow_run_id, epoch, content_hash)
-    SELECT * FROM unnest(@ids::bigint[], @orgs::text[], @documents::text[], @versions::bigint[], @seqs::integer[], @kinds::daybook.impact_kind[],
-                         @rule_sets::bigint[], @rules::text[], @document_dates::date[], @posting_dates::date[], @entry_counts::integer[],
-                         @jobs::text[], @attempts::integer[], @runs::text[], @epochs::integer[], @hashes::bytea[])
+    SELECT unnest(@ids::bigint[]), unnest(@orgs::text[]), unnest(@documents::text[]), unnest(@versions::bigint[]), unnest(@seqs::integer[]), unnest(@kinds::daybook.impact_kind[]),
+           unnest(@rule_sets::bigint[]), unnest(@rules::text[]), unnest(@document_dates::date[]), unnest(@posting_dates::date[]), unnest(@entry_counts::integer[]),
+           unnest(@jobs::text[]), unnest(@attempts::integer[]), unnest(@runs::text[]), unnest(@epochs::integer[]), unnest(@hashes::bytea[])
 )
 INSERT INTO daybook.entries (impact_id, line_no, org_id, account_code, side, amount_minor, currency, rule_line_id, document_line)
-SELECT * FROM unnest(@entry_impacts::bigint[], @entry_lines::integer[], @entry_orgs::text[], @entry_accounts::text[], @entry_sides::daybook.entry_side[],
-                     @entry_amounts::bigint[], @entry_currencies::text[], @entry_rule_lines::text[], @entry_document_lines::integer[])
+SELECT unnest(@entry_impacts::bigint[]), unnest(@entry_lines::integer[]), unnest(@entry_orgs::text[]), unnest(@entry_accounts::text[]), unnest(@entry_sides::daybook.entry_side[]),
+       unnest(@entry_amounts::bigint[]), unnest(@entry_currencies::text[]), unnest(@entry_rule_lines::text[]), unnest(@entry_document_lines::integer[])
 UNION ALL
 SELECT r.id, e.line_no, e.org_id, e.account_code, CASE e.side WHEN 'debit' THEN 'credit' ELSE 'debit' END::daybook.entry_side,
        e.amount_minor, e.currency, e.rule_line_id, e.document_line
