@@ -38,25 +38,23 @@ const maxContentBytes = 2 << 20
 // LockDocuments locks the documents that it can get without waiting and reads them, as many as maxContentBytes allows. The
 // answers are in the keys' order, and so are the places of their rows: those are valid for as long as the transaction does not change the rows.
 //
-// What a content takes is estimated by what is stored of it: PostgreSQL compresses rows of more than 2 kB.
+// What a content takes is estimated by what is stored of it: PostgreSQL compresses rows of more than 2 kB. Which documents are read first does not matter, so the
+// window has no order, which would be a sort of all contents.
 func LockDocuments(ctx context.Context, tx pgx.Tx, keys []DocumentKey) ([]FoundDocument, []pgtype.TID, error) {
 	const stmt = `
-WITH d AS MATERIALIZED (
-SELECT k.n, d.org_id IS NOT NULL AS got, d.place, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
-       coalesce(d.currency, '') AS currency, d.issue_date, d.value_date, d.content,
-       pg_column_size(d.content) * CASE WHEN pg_column_size(d.content) > 2000 THEN 6 ELSE 1 END AS size,
-       d.accounting_ready_at, coalesce(d.accounting_ready_version, 0) AS version, d.accounting_impact_created_at, d.deleted_at
-  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
-  LEFT JOIN LATERAL (
-        SELECT *, ctid AS place FROM daybook.documents x
-         WHERE x.org_id = k.org_id AND x.id = k.id
-           FOR NO KEY UPDATE SKIP LOCKED) d ON true
-), sized AS (
-SELECT *, got AND sum(size) OVER before > $3 AND sum(size) OVER before > size AS later FROM d WINDOW before AS (ORDER BY n)
-)
 SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WHEN NOT later THEN content::text END,
        accounting_ready_at, version, accounting_impact_created_at, deleted_at, later
-  FROM sized`
+  FROM (SELECT *, got AND sum(size) OVER before > $3 AND sum(size) OVER before > size AS later
+          FROM (SELECT k.n, d.org_id IS NOT NULL AS got, d.place, coalesce(d.type, '') AS type, coalesce(d.direction, '') AS direction,
+                       coalesce(d.currency, '') AS currency, d.issue_date, d.value_date, d.content,
+                       pg_column_size(d.content) * CASE WHEN pg_column_size(d.content) > 2000 THEN 6 ELSE 1 END AS size,
+                       d.accounting_ready_at, coalesce(d.accounting_ready_version, 0) AS version, d.accounting_impact_created_at, d.deleted_at
+                  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (org_id, id, n)
+                  LEFT JOIN LATERAL (
+                        SELECT *, ctid AS place FROM daybook.documents x
+                         WHERE x.org_id = k.org_id AND x.id = k.id
+                           FOR NO KEY UPDATE SKIP LOCKED) d ON true) locked
+        WINDOW before AS (ROWS UNBOUNDED PRECEDING)) sized`
 	orgs, ids := splitKeys(keys)
 	rows, err := tx.Query(ctx, stmt, orgs, ids, maxContentBytes)
 	if err != nil {
