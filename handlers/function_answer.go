@@ -103,14 +103,14 @@ func (h *FunctionHandler) resume(ctx context.Context, job *jobs.Job[queue.RawPay
 	if last == nil {
 		return round, false, nil
 	}
-	waited, err := waitedForCallback(ctx, job)
-	switch {
+	if last.Data == nil && !last.Expired {
+		return "", false, jobs.AwaitCallback(last) // the function was asked, and has taken it
+	}
+	switch waited, err := waitedForCallback(ctx, job); {
 	case err != nil:
 		return "", false, err
-	case !waited && last.Data == nil && !last.Expired:
-		return last.Name, false, nil // whether the function was asked is not known
 	case !waited:
-		return round, false, nil
+		return round, false, nil // its failure was counted
 	case last.Data != nil:
 		said := callbackError(last.Data)
 		text := said.Message
@@ -118,10 +118,8 @@ func (h *FunctionHandler) resume(ctx context.Context, job *jobs.Job[queue.RawPay
 			text = "it gave no message"
 		}
 		return "", false, said.apply(fail(models.CodeHandlerError, "%s called back with an error: %s", origin(h.to), clip(text)))
-	case last.Expired:
-		return "", false, fail(models.CodeTimeout, "%s did not call back within %s", origin(h.to), h.c.Callback)
 	}
-	return "", false, jobs.AwaitCallback(last)
+	return "", false, fail(models.CodeTimeout, "%s did not call back within %s", origin(h.to), h.c.Callback)
 }
 
 // callbackError is what a callback says went wrong; nil: it is a result.

@@ -232,6 +232,26 @@ func TestFunctionIsAskedAgainWhenItsAnswerWasLost(t *testing.T) {
 	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)))
 }
 
+// An attempt that ends for another reason while the function works, such as a database that does not answer, does not have the function asked again.
+func TestFunctionIsAskedOnceWhileItWorks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.function(FunctionConfig{Callback: time.Hour}, accept)
+	id := b.enqueue(image())
+	b.work()
+	b.exec(`
+INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, error_code, error, started_at, worker, turn_id, fence)
+SELECT job_id, org_id, kind, type, attempt, 'retried', 'HANDLER_ERROR', 'm', clock_timestamp(), worker, turn_id, fence FROM daybook.attempt_log`)
+	b.due()
+	b.work()
+	assert.Equal(t, models.CodeAwaitingCallback, b.job(id).Code)
+	require.Len(t, r.requests(), 1)
+	b.callBack(asked(t, r.requests()[0]).Callback.Token, `{"files": 1}`)
+	b.due()
+	b.work()
+	assert.Equal(t, map[string]int{"files": 1}, result[map[string]int](t, b.job(id)))
+}
+
 // A function that answers otherwise than by 202 has taken no callback: none stays open, and the job does not wait for one. Requests whose answers are
 // lost leave the last few.
 func TestFunctionThatFailsLeavesFewCallbacks(t *testing.T) {
