@@ -147,7 +147,8 @@ func splitKeys(keys []DocumentKey) (orgs, ids []string) {
 	return orgs, ids
 }
 
-// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at all. The places are those that LockDocuments found.
+// SetImpactCreated says beside each document whether an impact of it is live: since now, or not at all. The places are those that LockDocuments found;
+// a document whose row is gone has none.
 func SetImpactCreated(ctx context.Context, tx pgx.Tx, keys []DocumentKey, places []pgtype.TID, live []bool) error {
 	const byPlace = `
 UPDATE daybook.documents d
@@ -160,9 +161,15 @@ UPDATE daybook.documents d
   FROM unnest($1::text[], $2::text[], $3::boolean[]) AS k (org_id, id, live)
  WHERE d.org_id = k.org_id AND d.id = k.id`
 	orgs, ids := splitKeys(keys)
+	found := int64(0)
+	for _, p := range places {
+		if p.Valid {
+			found++
+		}
+	}
 	done, err := tx.Exec(ctx, byPlace, orgs, ids, live, places)
-	if err == nil && done.RowsAffected() < int64(len(keys)) {
-		// A trigger of the application has changed rows since, or rows are not there.
+	if err == nil && done.RowsAffected() < found {
+		// A trigger of the application has changed rows since.
 		_, err = tx.Exec(ctx, byKey, orgs, ids, live)
 	}
 	return store.Wrap("mark documents posted", err)
