@@ -61,7 +61,7 @@ const (
 	// gcPercent lets garbage grow to four times what is in use before it is collected: a worker keeps little, and makes much
 	// garbage for each document. gcLimit bounds what comes of that.
 	gcPercent = 400
-	gcLimit   = 64 << 20
+	gcLimit   = 56 << 20
 )
 
 // tuneGC sets the garbage collector for a worker, unless the environment does (GOGC, GOMEMLIMIT).

@@ -65,21 +65,45 @@ func (p *probe) database(ctx context.Context) {
 		fits = readable
 		return found, err
 	})
-	p.check(checkSnapshot, func() (found []Finding, err error) {
-		var note string
-		found, note, err = p.snapshots(ctx)
-		p.note = note
-		return found, err
+	p.together(ctx, func() {
+		p.check(checkSnapshot, func() (found []Finding, err error) {
+			var note string
+			found, note, err = p.snapshots(ctx)
+			p.note = note
+			return found, err
+		})
+		p.once(ctx, checkVacuum, p.vacuum)
+		p.once(ctx, checkStandby, p.standby)
+		if fits {
+			p.jobs(ctx)
+		} else {
+			p.skip(jobChecks...)
+		}
 	})
-	p.once(ctx, checkVacuum, p.vacuum)
-	p.once(ctx, checkStandby, p.standby)
-	if fits {
-		p.jobs(ctx)
-	} else {
-		p.skip(jobChecks...)
-	}
-	// Behind the others: a lock that they waited for in vain has lasted by now.
+	// Behind the others: a lock that they waited for in vain has lasted by now. In a transaction of its own: within one, PostgreSQL's view of sessions stays as
+	// it was first read.
 	p.once(ctx, checkLocks, p.locks)
+}
+
+// together makes checks in one transaction, each behind a savepoint: workers check every quarter of a minute, and an idle one is to cost next to nothing.
+// What is left when that transaction cannot be had, or is lost, is checked in transactions of its own.
+func (p *probe) together(ctx context.Context, checks func()) {
+	made := false
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(2*p.Timeout, cancel) // each check has its own time
+	_ = diagnosis.Read(reading, p.Pool, func(tx pgx.Tx) error {
+		late.Stop()
+		p.tx, made = tx, true
+		checks()
+		late.Reset(2 * p.Timeout)
+		return nil
+	})
+	late.Stop()
+	p.tx = nil
+	if !made {
+		checks()
+	}
 }
 
 // jobs makes the checks that read Daybook's own tables.
@@ -191,6 +215,9 @@ func (p *probe) unmade() {
 func (p *probe) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.Timeout)
 	defer cancel()
+	if p.tx != nil && !p.tx.Conn().IsClosed() {
+		return pgx.BeginFunc(ctx, p.tx, func(tx pgx.Tx) error { return f(ctx, tx) })
+	}
 	return diagnosis.Read(ctx, p.Pool, func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 

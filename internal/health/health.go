@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/sdk/client"
 
@@ -104,7 +105,9 @@ func Check(ctx context.Context, o Options) Report {
 // probe is one run of the checks. One goroutine has it.
 type probe struct {
 	Options
-	at       time.Time
+	at time.Time
+	// tx is the transaction of checks that are made together; nil: each has its own.
+	tx       pgx.Tx
 	findings []Finding
 	checked  []Checked
 	// note is what the check that is being made could not see.
