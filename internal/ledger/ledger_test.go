@@ -290,3 +290,38 @@ func TestClosingWaitsForPosting(t *testing.T) {
 	// The organization is left alone for a moment after its configuration was found locked.
 	require.Eventually(t, func() bool { return b.work().Failed == 1 }, time.Minute, 20*time.Millisecond)
 }
+
+// TestPeriodsOfOneOrganization: periods and the policy of one organization are not those of another, whose periods have the same days.
+func TestPeriodsOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const other = "org_2"
+	one := models.Period{StartsOn: march(1), EndsOn: march(31)}
+	for _, of := range []string{other, org} {
+		b.tx(func(ctx context.Context, tx pgx.Tx) {
+			added, err := ledgerdb.AddPeriods(ctx, tx, of, []models.Period{one})
+			require.NoError(t, err)
+			assert.Len(t, added, 1)
+		})
+	}
+	b.close(march(1))
+	b.policy(models.PolicyFirstOpenDay)
+	stands := func(of string, want models.PeriodState, wantPolicy models.ClosedPeriodPolicy) {
+		periods, err := ledgerdb.Periods(t.Context(), b.Pool, of)
+		require.NoError(t, err)
+		require.Len(t, periods, 1)
+		assert.Equal(t, want, periods[0].State, of)
+		policy, err := ledgerdb.ClosedPeriodPolicy(t.Context(), b.Pool, of)
+		require.NoError(t, err)
+		assert.Equal(t, wantPolicy, policy, of)
+	}
+	stands(org, models.PeriodClosed, models.PolicyFirstOpenDay)
+	stands(other, models.PeriodOpen, models.PolicyFail)
+	b.tx(func(ctx context.Context, tx pgx.Tx) {
+		require.NoError(t, ledgerdb.ClosePeriod(ctx, tx, other, march(1)))
+		_, err := ledgerdb.OpenPeriod(ctx, tx, org, march(1))
+		require.NoError(t, err)
+	})
+	stands(org, models.PeriodOpen, models.PolicyFirstOpenDay)
+	stands(other, models.PeriodClosed, models.PolicyFail)
+}
