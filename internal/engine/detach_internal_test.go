@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// handing is a Kind that hands over whatever it is asked for, and counts that.
+type handing struct {
+	Kind
+	asked int
+}
+
+func (k *handing) HandOver(context.Context, store.Turn, store.Turn, []string) (bool, error) {
+	k.asked++
+	return true, nil
+}
+
+// TestTurnIsDetachedWhenItOnlyWaits: a turn hands its jobs over when it has nothing else to do than to wait for long ones, and not before.
+func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
+	t.Parallel()
+	e, _ := picking(t, pgtest.New(t), 1, done)
+	k := &handing{Kind: e.kind}
+	e.kind = k
+	some := []ended{{job: store.Job{ID: "b", Type: "named"}}}
+	for name, busy := range map[string]func(r *runner, c *call){
+		"it only waits":                func(*runner, *call) {},
+		"it belongs to no activity":    func(r *runner, _ *call) { r.unattended = true },
+		"it does not linger":           func(r *runner, _ *call) { r.request.Linger = false },
+		"nothing is worked":            func(r *runner, c *call) { r.active = 0; r.calls.end(c) },
+		"a refill is under way":        func(r *runner, _ *call) { r.refill.underWay = true },
+		"a completion is under way":    func(r *runner, _ *call) { r.completing = true },
+		"a job has ended":              func(r *runner, _ *call) { r.ended = some },
+		"a completion is tried again":  func(r *runner, _ *call) { r.held = some },
+		"another job has just begun":   func(r *runner, _ *call) { r.active = 2 },
+		"the job has just begun":       func(_ *runner, c *call) { c.began = time.Now() },
+		"jobs are worked together":     func(_ *runner, c *call) { c.single = false },
+		"the call is not waited for":   func(_ *runner, c *call) { c.abandoned = true },
+		"a completion pins the holder": func(r *runner, _ *call) { r.holder.pin() },
+	} {
+		k.asked = 0
+		r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1"}, Batch: 50, Length: time.Minute, Linger: true}, nil)
+		c := &call{jobType: "named", single: true, open: 1, inHand: []store.Job{{ID: "a"}}, cancel: func() {}}
+		r.calls.begin(c)
+		c.began, r.active = time.Now().Add(-2*detachAfter), 1
+		busy(r, c)
+
+		handed, err := r.detach(t.Context())
+		require.NoError(t, err)
+		only := name == "it only waits"
+		assert.Equal(t, []bool{only, only, only}, []bool{handed, k.asked == 1, r.holder.turn().Detached}, name)
+	}
+}
+
+// TestHandOverOfALostJob: a job that the turn has lost prevents the hand-over, and its call is ended; one whose row is locked for a moment prevents it as well,
+// and goes on.
+func TestHandOverOfALostJob(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 2)
+	r, jobs := leasing(t, e, 2)
+	ended := map[string]bool{}
+	for _, j := range jobs {
+		r.calls.begin(&call{jobType: "named", single: true, open: 1, inHand: []store.Job{j}, cancel: func() { ended[j.ID] = true }})
+	}
+	other, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `UPDATE daybook.jobs SET fence = fence + 1 WHERE id = $1`, jobs[0].ID)
+	require.NoError(t, err)
+
+	handed, err := r.holder.handOver(t.Context(), idsOf(jobs))
+	require.NoError(t, err)
+	assert.False(t, handed)
+	assert.Empty(t, ended, "the row is only locked")
+
+	require.NoError(t, other.Commit(t.Context()))
+	handed, err = r.holder.handOver(t.Context(), idsOf(jobs))
+	require.NoError(t, err)
+	assert.False(t, handed)
+	assert.Equal(t, map[string]bool{jobs[0].ID: true}, ended)
+	assert.False(t, r.holder.turn().Detached)
+
+	handed, err = r.holder.handOver(t.Context(), []string{jobs[1].ID})
+	require.NoError(t, err)
+	assert.True(t, handed)
+	assert.True(t, r.holder.turn().Detached)
+}
+
+// TestWaitingJobWhoseRowIsHeld: of the jobs that waited for room, one whose row another transaction holds is not begun, gives its room back, and is
+// tried again.
+func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 2)
+	r, jobs := leasing(t, e, 2)
+	require.NoError(t, r.markWaiting(t.Context(), jobs))
+	for i := range jobs {
+		jobs[i].Room = e.room.take(jobs[i].Type)
+	}
+	other, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Rollback(context.WithoutCancel(t.Context()))) }()
+	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, jobs[0].ID)
+	require.NoError(t, err)
+
+	left, err := r.markWorking(t.Context(), jobs)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]bool{jobs[0].ID: true}, left)
+	require.Equal(t, []string{jobs[0].ID}, idsOf(r.skipped))
+	assert.False(t, r.skipped[0].Room)
+	assert.Equal(t, 1, e.room.used["named"])
+}
+
+// leasing is a turn that has leased n jobs.
+func leasing(t *testing.T, e *Engine, n int) (*runner, []store.Job) {
+	t.Helper()
+	turn := store.Turn{ID: "run/0/1", Begins: true}
+	var err error
+	turn.Fence, err = e.kind.NextFence(t.Context())
+	require.NoError(t, err)
+	leased, err := e.kind.LeaseFor(t.Context(), turn, n, pgtest.Unbounded())
+	require.NoError(t, err)
+	require.Len(t, leased.Jobs, n)
+	return e.newRunner(TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Linger: true}, nil), leased.Jobs
+}
