@@ -115,7 +115,7 @@ func (r *runner) tryBulk(work context.Context, h Handling, c *call, jobs []store
 			if held, err := r.holder.held(work); err == nil {
 				jobs = keep(jobs, held)
 			}
-			if len(jobs) == 0 || try >= chunkTries {
+			if len(jobs) == 0 || try >= chunkTries || !r.calls.hand(c, jobs, c.later) {
 				return bulked{}, nil
 			}
 		case !isTransient(err):

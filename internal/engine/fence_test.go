@@ -359,6 +359,29 @@ SELECT count(*) FROM daybook.accounting_work_queue WHERE last_attempted_at > now
 	assert.Equal(t, 2, report.Completed+report.Released)
 }
 
+// TestBulkGoesOnWithoutWhatItHasLost takes one of three documents from a turn while it works them: the call is ended for that once, and the others are
+// posted by the next one.
+func TestBulkGoesOnWithoutWhatItHasLost(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	b := setupWith(t, g, engine.Options{RenewEvery: 20 * time.Millisecond})
+	fixture.ManyReady(t, b.Pool, org, "doc-", 3)
+	b.fetch(1, 50)
+	done := b.processing(b.engine, engine.TurnRequest{Turn: turn(1), Batch: 50})
+	require.Len(t, <-g.reached, 3)
+	b.exec(`UPDATE daybook.accounting_work_queue SET turn_id = 'run/1/1', fence = nextval('daybook.fence_seq') WHERE document_id = 'doc-1'`)
+	require.Len(t, <-g.reached, 2)
+	for range 2 {
+		b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = now() - interval '5 seconds' WHERE document_id <> 'doc-1'`)
+		require.Eventually(t, func() bool {
+			return b.in("daybook.accounting_work_queue", `document_id <> 'doc-1' AND last_attempted_at > now() - interval '4 seconds'`) == 2
+		}, 10*time.Second, 5*time.Millisecond)
+	}
+	close(g.proceed)
+	assert.Equal(t, 2, (<-done).Completed)
+	assert.Empty(t, g.reached)
+}
+
 // TestStopGivesTheRestBack stops a turn in its first chunk.
 func TestStopGivesTheRestBack(t *testing.T) {
 	t.Parallel()
