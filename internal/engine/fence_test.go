@@ -355,8 +355,8 @@ SELECT count(*) FROM daybook.accounting_work_queue WHERE last_attempted_at > now
 	}, 5*time.Second, 10*time.Millisecond)
 	close(g.proceed)
 	report := <-done
-	// Swept in at the turn's very end it is given back instead of worked.
-	assert.Equal(t, 2, report.Completed+report.Released)
+	// Swept in at the turn's very end it is given back instead of worked, or, while a renewal that was cut off has its row for a moment, left to the next fetch.
+	assert.Equal(t, 2, report.Completed+report.Released+len(report.LeftBehind))
 }
 
 // TestBulkGoesOnWithoutWhatItHasLost takes one of three documents from a turn while it works them: the call is ended for that once, and the others are
