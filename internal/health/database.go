@@ -215,8 +215,8 @@ func (p *probe) unmade() {
 func (p *probe) read(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.Timeout)
 	defer cancel()
-	if p.tx != nil && !p.tx.Conn().IsClosed() {
-		return pgx.BeginFunc(ctx, p.tx, func(tx pgx.Tx) error { return f(ctx, tx) })
+	if tx := p.tx; tx != nil && !tx.Conn().IsClosed() {
+		return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return f(ctx, tx) })
 	}
 	return diagnosis.Read(ctx, p.Pool, func(tx pgx.Tx) error { return f(ctx, tx) })
 }
