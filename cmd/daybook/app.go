@@ -209,8 +209,13 @@ func poolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
 	}
 	config.AfterConnect = nameDefaults
+	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > trustedFor }
 	return pgxpool.NewWithConfig(ctx, config)
 }
+
+// trustedFor is how long a connection may have been idle to be used without being asked whether it still stands. pgx asks after a second: that is a transaction
+// of its own for nearly each statement of an idle worker, which looks for expired leases every five seconds.
+const trustedFor = 10 * time.Second
 
 // nameDefaults has the session begin transactions as Daybook's own, also those of a single statement, and gives no statement
 // less time than it takes. What the address itself says is left alone.

@@ -58,7 +58,7 @@ func (p *probe) database(ctx context.Context) {
 		p.skip(jobChecks...)
 		return
 	}
-	p.check(checkClock, func() ([]Finding, error) { return p.compareClocks(ctx) })
+	p.check(checkClock, func() ([]Finding, error) { return p.compareClocks(), nil })
 	fits := false
 	p.check(checkSchema, func() ([]Finding, error) {
 		found, readable, err := p.schema(ctx)
@@ -79,10 +79,9 @@ func (p *probe) database(ctx context.Context) {
 		} else {
 			p.skip(jobChecks...)
 		}
+		// Behind the others: a lock that they waited for in vain has lasted by now.
+		p.once(ctx, checkLocks, p.locks)
 	})
-	// Behind the others: a lock that they waited for in vain has lasted by now. In a transaction of its own: within one, PostgreSQL's view of sessions stays as
-	// it was first read.
-	p.once(ctx, checkLocks, p.locks)
 }
 
 // together makes checks in one transaction, each behind a savepoint: workers check every quarter of a minute, and an idle one is to cost next to nothing.
@@ -254,8 +253,14 @@ func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
 	var standby, readOnly bool
 	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
 	defer cancel()
-	began := p.Now()
-	err := p.Pool.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly)
+	conn, err := p.Pool.Acquire(asking)
+	if err == nil {
+		// Only now: a session that is begun takes its time, which the database's clock is not compared by.
+		p.asked = p.Now()
+		err = conn.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly)
+		p.answered = p.Now()
+		conn.Release()
+	}
 	switch {
 	case store.RefusesConnection(err):
 		f.Says = "The database refuses the connection: " + sentence(err) + "."
@@ -271,7 +276,6 @@ func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
 		f.Says = "The database's sessions only read (default_transaction_read_only is on), so nothing can be worked."
 		f.Todo = "Look why it was set, and reset it: `ALTER DATABASE … RESET default_transaction_read_only`, or ALTER ROLE."
 	default:
-		p.at = p.at.Add(-p.Now().Sub(began) / 2)
 		return nil, true
 	}
 	return []Finding{f}, err == nil
@@ -281,38 +285,29 @@ func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
 // people who compare log lines do not.
 const skewAllowed = 5 * time.Second
 
-// compareClocks looks whether the database's clock and this machine's are alike.
-func (p *probe) compareClocks(ctx context.Context) ([]Finding, error) {
-	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
-	defer cancel()
-	var at time.Time
-	began := p.Now()
-	if err := p.Pool.QueryRow(asking, `SELECT clock_timestamp()`).Scan(&at); err != nil {
-		return nil, err
-	}
-	ended := p.Now()
-	p.at = at
+// compareClocks looks whether the database's clock, by what reach was answered, and this machine's are alike.
+func (p *probe) compareClocks() []Finding {
 	// The answer was made at some moment between the two.
-	apart := max(began.Sub(at), at.Sub(ended))
+	apart := max(p.asked.Sub(p.at), p.at.Sub(p.answered))
 	if apart <= skewAllowed {
-		return nil, nil
+		return nil
 	}
 	direction := "behind"
-	if at.After(ended) {
+	if p.at.After(p.answered) {
 		direction = "ahead of"
 	}
 	return []Finding{{
 		Code: ClockSkew, Severity: Warning,
 		Says: fmt.Sprintf("The database's clock is %s %s this machine's. Jobs fall due by the database's clock; webhooks are signed by the worker's.", Age(apart), direction),
 		Todo: "Synchronise both machines' clocks (NTP): compare `date -u` here with `SELECT clock_timestamp()`.",
-	}}, nil
+	}}
 }
 
 // schema looks whether the schema is this program's. It is readable when it is, or lacks only constraints, indexes or triggers.
 func (p *probe) schema(ctx context.Context) (found []Finding, readable bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
 	defer cancel()
-	err = migrations.Verify(asking, p.Pool)
+	err = store.Begin(asking, p.Pool, func(tx pgx.Tx) error { return migrations.Verify(asking, tx) })
 	f := Finding{Severity: Critical}
 	switch {
 	case err == nil:

@@ -105,7 +105,8 @@ func Check(ctx context.Context, o Options) Report {
 // probe is one run of the checks. One goroutine has it.
 type probe struct {
 	Options
-	at time.Time
+	// at is the database's clock; asked and answered are this machine's before and after it was read.
+	at, asked, answered time.Time
 	// tx is the transaction of checks that are made together; nil: each has its own.
 	tx       pgx.Tx
 	findings []Finding

@@ -46,6 +46,10 @@ func Locks(ctx context.Context, pool *pgxpool.Pool) []Finding {
 // locks looks for transactions that keep others from writing whole tables. A lock on the table of a kind's jobs stops the kind; of a lock on another table
 // only the checks and workers that need it can tell.
 func (p *probe) locks(ctx context.Context, tx pgx.Tx) (found []Finding, err error) {
+	// Else what an earlier check of the transaction read of the sessions would still hold.
+	if _, err := tx.Exec(ctx, `SELECT pg_stat_clear_snapshot()`); err != nil {
+		return nil, store.Wrap("look for locked tables", err)
+	}
 	list, err := diagnosis.TableLocks(ctx, tx)
 	for _, l := range list {
 		f := Finding{Code: TableLocked, Severity: Warning, Kind: l.Kind, Count: l.Tables, Since: store.TimeOrNil(l.Since), Example: strconv.Itoa(int(l.PID))}

@@ -119,22 +119,25 @@ func (s *Sampler) tell(err error) {
 func (s *Sampler) Sample(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sampleLimit)
 	defer cancel()
-	before, mine, err := s.mine(ctx, s.options.Pool)
-	if err != nil || !mine {
-		s.last.Store(nil)
-		return err
+	if s.last.Load() == nil {
+		// Likely another process samples: that is cheaper to know now than behind the checks.
+		if _, mine, err := s.mine(ctx, s.options.Pool); err != nil || !mine {
+			return err
+		}
 	}
 	began := time.Now()
 	report := health.Check(ctx, health.Options{
 		Pool: s.options.Pool, Temporal: s.options.Temporal, TemporalAddress: s.options.TemporalAddress, Namespace: s.options.Namespace,
 	})
 	var g figures.Gauges
-	err = store.Begin(ctx, s.options.Pool, func(tx pgx.Tx) error {
+	mine := true
+	err := store.Begin(ctx, s.options.Pool, func(tx pgx.Tx) error {
 		locked, err := lock(ctx, tx)
 		if err != nil || !locked {
 			mine = false
 			return err
 		}
+		var before figures.Gauges
 		if before, mine, err = s.mine(ctx, tx); err != nil || !mine {
 			return err
 		}
