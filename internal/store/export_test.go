@@ -66,12 +66,14 @@ func (s *Store) Ask(n int, room Room) int { return len(s.cursors.ask(n, room)) }
 
 // Scan scans until everything that is due is known.
 func (s *Store) Scan(ctx context.Context, room Room) error {
+	if _, _, err := s.scanRecent(ctx, time.Now(), false, room); err != nil {
+		return err
+	}
 	for {
-		if _, _, err := s.scanRecent(ctx, time.Now(), false, room); err != nil {
+		again, err := s.scanFull(ctx, true, true, room)
+		if err != nil || again == 0 {
 			return err
 		}
-		if again, err := s.scanFull(ctx, true, true, room); err != nil || again == 0 {
-			return err
-		}
+		time.Sleep(again)
 	}
 }
