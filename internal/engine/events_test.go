@@ -376,16 +376,23 @@ func TestWaitingLanesTellWhatWokeThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	r := &recorder{}
-	e := observedJobs(b, engine.Options{Log: slog.New(slog.DiscardHandler), Events: r}, func(*jobs.Job[named]) error { return nil })
+	start := func() *engine.Engine {
+		return observedJobs(b, engine.Options{Log: slog.New(slog.DiscardHandler), Events: r}, func(*jobs.Job[named]) error { return nil })
+	}
+	e := start()
 	t.Cleanup(e.Close)
 	f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 10, Wait: 50 * time.Millisecond})
 	require.NoError(t, err)
 	assert.Zero(t, f.Leased)
 	assert.Contains(t, r.causes, events.Poll)
 	assert.Equal(t, [][2]int{{0, 1}, {0, 0}}, r.lanes)
+	e.Close()
 
-	// What comes before the fetch has read the queue for the first time wakes nothing.
+	// What comes before the fetch has read the queue for the first time wakes nothing. Each try has an engine of its own: what a fetch has begun goes on
+	// for a second, and would take the next try's job.
 	require.Eventually(t, func() bool {
+		e := start()
+		defer e.Close()
 		got := b.fetching(e)
 		enqueueNamed(b, 1)
 		assert.Equal(t, 1, b.fetched(got).Leased)

@@ -196,8 +196,8 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	defer leave()
 	for waited := false; ; waited = true {
 		n, worked, wait, err := e.beginOrLease(ctx, turn, limit, waited, r)
-		if n > 0 {
-			waiter.Found()
+		if err == nil {
+			waiter.Scanned(n > 0)
 		}
 		if err != nil || n > 0 {
 			return n, worked, err
@@ -206,35 +206,40 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		if wait == 0 || wait > longestWait {
 			wait, cause = longestWait, events.Poll
 		}
-		select {
-		case <-time.After(wait):
-			e.observer.woken(cause)
-			if others == nil {
-				others = time.After(e.handingOn.after())
-			}
-		case <-ctx.Done():
-			return 0, nil, ctx.Err()
-		case <-r.Stop:
-			return 0, nil, nil
-		case <-deadline.C:
-			e.observer.woken(events.Poll)
-			return 0, nil, nil
-		case <-waiter.C:
-			e.observer.woken(events.Notification)
-			e.lookAtWaits()
-			if others == nil {
-				others = time.After(e.handingOn.after())
-			}
-		case <-others:
-			if others = nil; e.handOn(ctx) {
+		scan := time.After(wait)
+		for waiting := true; waiting; {
+			waiting = false
+			select {
+			case <-scan:
+				e.observer.woken(cause)
+				if others == nil {
+					others = time.After(e.handingOn.after())
+				}
+			case <-ctx.Done():
+				return 0, nil, ctx.Err()
+			case <-r.Stop:
 				return 0, nil, nil
-			}
-		case <-roomy:
-			e.observer.woken(events.Scan)
-		case <-again:
-			taken, err := e.kind.ReclaimTurns(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
-			if err != nil || len(taken.Jobs) > 0 {
-				return len(taken.Jobs), nil, err
+			case <-deadline.C:
+				e.observer.woken(events.Poll)
+				return 0, nil, nil
+			case <-waiter.C:
+				e.observer.woken(events.Notification)
+				e.lookAtWaits()
+				if others == nil {
+					others = time.After(e.handingOn.after())
+				}
+			case <-others:
+				if others = nil; e.handOn(ctx) {
+					return 0, nil, nil
+				}
+				waiting = true // that others have no work says nothing new of this worker's
+			case <-roomy:
+				e.observer.woken(events.Scan)
+			case <-again:
+				taken, err := e.kind.ReclaimTurns(context.WithoutCancel(ctx), turn, r.LeftBehind, false)
+				if err != nil || len(taken.Jobs) > 0 {
+					return len(taken.Jobs), nil, err
+				}
 			}
 		}
 	}

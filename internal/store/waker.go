@@ -73,6 +73,8 @@ type Subscription struct {
 	// number grows from subscription to subscription.
 	number int64
 	waker  *Waker
+	// vain: its last scan found nothing, and it was not told since that began. It belongs to the waker's mu.
+	vain bool
 }
 
 // Subscribe starts waiting. Scan the queue once after Subscribe and after each token of C: work committed before the
@@ -94,19 +96,34 @@ func (w *Waker) Subscribe(urgent bool) *Subscription {
 	return s
 }
 
-// Close stops waiting. Another waiter is told to scan, a moment later: this one may have taken a token and not scanned.
+// Close stops waiting. Another waiter is told to scan, a moment later: this one may have taken a token and not scanned, or left work. One whose last scan was
+// in vain leaves an idle process alone.
 func (s *Subscription) Close() {
-	defer s.waker.Remind()
 	s.waker.mu.Lock()
 	defer s.waker.mu.Unlock()
 	delete(s.waker.subs, s)
 	s.waker.notifyChanged()
+	if !s.vain {
+		s.waker.Remind()
+	}
 }
 
 // Found says that the waiter has found work.
 func (s *Subscription) Found() { s.waker.found.Store(true) }
 
+// Scanned says that the waiter has scanned, and whether it found work.
+func (s *Subscription) Scanned(found bool) {
+	if found {
+		s.Found()
+	}
+	s.waker.mu.Lock()
+	defer s.waker.mu.Unlock()
+	s.vain = !found && len(s.C) == 0
+}
+
+// signal is called with the waker's mu held.
 func (s *Subscription) signal() {
+	s.vain = false
 	select {
 	case s.C <- struct{}{}:
 	default:

@@ -93,3 +93,33 @@ func TestWaitersWithoutRoomDoNotTellEachOther(t *testing.T) {
 		}
 	})
 }
+
+func TestOthersAreToldOfAWaiterThatLeaves(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(w *Waker, s *Subscription)
+		told   bool
+	}{
+		"it has not scanned":          {func(*Waker, *Subscription) {}, true},
+		"it found work":               {func(_ *Waker, s *Subscription) { s.Scanned(false); s.Scanned(true) }, true},
+		"it found nothing":            {func(_ *Waker, s *Subscription) { s.Scanned(false) }, false},
+		"it took a token and scanned": {func(w *Waker, s *Subscription) { w.broadcast(); <-s.C; s.Scanned(false) }, false},
+		"it took a token":             {func(w *Waker, s *Subscription) { s.Scanned(false); w.broadcast(); <-s.C }, true},
+		"it took no token":            {func(w *Waker, s *Subscription) { s.Scanned(false); w.broadcast() }, true},
+		"it was told while it scanned, and took the token": {
+			func(w *Waker, s *Subscription) { w.broadcast(); s.Scanned(false); <-s.C }, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, subs := quiet(true, false)
+				c.before(w, subs[0])
+				subs[0].Close()
+				time.Sleep(remindAfter + time.Millisecond)
+				synctest.Wait()
+				assert.Equal(t, c.told, told(subs[1:])[0])
+			})
+		})
+	}
+}
