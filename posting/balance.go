@@ -1,6 +1,10 @@
 package posting
 
-import "github.com/daybook-dev/daybook/models"
+import (
+	"math"
+
+	"github.com/daybook-dev/daybook/models"
+)
 
 // balance is debit minus credit for each currency. A document has one or two currencies, so a slice is faster than a map.
 type balance []currencySum
@@ -10,7 +14,8 @@ type currencySum struct {
 	sum      int64
 }
 
-// add adds the entry to the sum of its currency; false: the sum does not fit into 64 bits.
+// add adds the entry to the sum of its currency; false: the sum does not fit into 64 bits. Nor does -2⁶³: no entry could
+// balance it, and the same entries on the other sides, those of a rule with negate, would add up to 2⁶³.
 func (b *balance) add(entry Entry) bool {
 	amount := entry.Amount
 	if entry.Side == models.Credit {
@@ -22,7 +27,7 @@ func (b *balance) add(entry Entry) bool {
 			continue
 		}
 		sum := s.sum + amount
-		if (sum > s.sum) != (amount > 0) {
+		if (sum > s.sum) != (amount > 0) || sum == math.MinInt64 {
 			return false
 		}
 		s.sum = sum

@@ -154,3 +154,27 @@ func TestLeastDifferenceIsRefused(t *testing.T) {
 	_, err = rules.Evaluate(doc, chart)
 	require.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message, "64 bits")
 }
+
+// A rule and its negation refuse the same documents: sums that reach -2⁶³ on one side would reach 2⁶³ on the other.
+func TestNegatedRuleRefusesTheSameSums(t *testing.T) {
+	t.Parallel()
+	rules := compile(t, `
+ruleset: sums
+rules:
+  - id: sale
+    when: doc.type == "invoice"
+    lines:
+      - {id: ar, side: debit, account: "1", amount: doc.payable}
+      - {id: revenue, side: credit, account: "2", each: doc.lines, amount: line.net}
+  - {id: credit, when: doc.type == "credit_note", like: sale, negate: true}
+`[1:])
+	chart := posting.NewAccounts(rules.Accounts()...)
+	doc := &models.Document{Currency: "EUR", IssueDate: day, Content: models.Content{
+		Payable: math.MaxInt64, Lines: []models.Line{{Net: -1}, {Net: math.MaxInt64}, {Net: 1}},
+	}}
+	for _, kind := range []models.DocumentType{models.DocumentInvoice, models.DocumentCreditNote} {
+		doc.Type = kind
+		_, err := rules.Evaluate(doc, chart)
+		require.Contains(t, requireError(t, err, models.CodeDocumentInvalid).Message, "64 bits", kind)
+	}
+}
