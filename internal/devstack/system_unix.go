@@ -89,7 +89,11 @@ func lockFile(path string, flags int) (*fileLock, error) {
 	return &fileLock{f}, nil
 }
 
-func (l *fileLock) close() error { return l.f.Close() }
+// close gives the lock back. It says so to the kernel: a program that another goroutine starts at this moment has the open file
+// until it is loaded, and would keep the lock for so long.
+func (l *fileLock) close() error {
+	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
+}
 
 // lockHolder names the process that holds a directory's lock, for an error message.
 func lockHolder(dir string) string {
