@@ -88,8 +88,8 @@ type sent struct {
 	args []any
 }
 
-// capture keeps the last scans, and the last lease and pick, that were sent.
-type capture struct{ scan, recent, lease, pick sent }
+// capture keeps the last scans, and the last lease, pick and lease of what was picked, that were sent.
+type capture struct{ scan, recent, lease, pick, leasePicked sent }
 
 func (c *capture) keep(sql string, args []any) {
 	switch {
@@ -97,6 +97,8 @@ func (c *capture) keep(sql string, args []any) {
 		c.scan = sent{sql, slices.Clone(args)}
 	case strings.Contains(sql, "WITH recent"):
 		c.recent = sent{sql, slices.Clone(args)}
+	case strings.Contains(sql, "working = NOT v.waiting"):
+		c.leasePicked = sent{sql, slices.Clone(args)}
 	case strings.Contains(sql, "SET state = 'leased'"):
 		c.lease = sent{sql, slices.Clone(args)}
 	case strings.Contains(sql, "pg_xact_status"):
@@ -336,7 +338,10 @@ func TestPlanBesideDeadRows(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.InTx(t.Context(), func(tx pgx.Tx) error {
 				jobs, err := pick.Lock(t.Context(), tx)
+				require.NoError(t, err)
 				assert.Len(t, jobs, 20)
+				leased, err := s.LeasePicked(t.Context(), tx, b.turn("run/0/0"), jobs[:10], true)
+				assert.Len(t, leased, 10)
 				return err
 			}))
 			_, err = s.LeaseFor(t.Context(), b.turn("run/0/1"), 10, pgtest.Unbounded())
@@ -344,16 +349,18 @@ func TestPlanBesideDeadRows(t *testing.T) {
 			b.assertByIndexes(got.pick, name+"_due")
 			b.assertByIndexes(got.lease, name+"_due")
 			b.assertByIndexes(got.recent, name+"_ready")
+			b.assertByIndexes(got.leasePicked, name+"_pkey")
 		})
 	}
 }
 
-// assertByIndexes checks that of the indexes of what is pending a statement uses this one alone.
+// assertByIndexes checks that of a queue's key and its indexes of what is pending a statement uses this one alone; what it finds by another
+// one it may change by key.
 func (b *bundle) assertByIndexes(s sent, index string) {
 	b.t.Helper()
 	used := map[string]bool{}
 	for _, n := range b.explainFreely(s) {
-		if strings.HasSuffix(n.Index, "_due") || strings.HasSuffix(n.Index, "_ready") {
+		if strings.HasSuffix(n.Index, "_due") || strings.HasSuffix(n.Index, "_ready") || n.Index == index {
 			used[n.Index] = true
 		}
 	}

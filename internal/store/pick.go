@@ -153,6 +153,9 @@ func (p *Pick) Undo() {
 // LeasePicked implements engine.Leases. Every request for a job sets its updated_at, under the lock of its row: what was asked for since is not swallowed. Only a
 // request for a unique job that finds it as it is leaves no trace, so no unique one is leased in another transaction. Times are compared for equality alone,
 // because the clock may have been set back.
+//
+// The state is compared as text, and so no partial index of it is used: where ANALYZE has found nothing pending the planner would walk the index of what is,
+// with all that died there beside an old snapshot, instead of looking the rows up by their key.
 func (s *Store) LeasePicked(ctx context.Context, tx pgx.Tx, turn Turn, jobs []Job, locked bool) ([]string, error) {
 	const stmt = `
 UPDATE daybook.jobs q
@@ -161,7 +164,7 @@ UPDATE daybook.jobs q
        working = NOT v.waiting, capped = false/* jobs */, counted = false/* accounting: */
   FROM unnest(@ids::text[], @attempts::integer[], @started::timestamptz[], @updated::timestamptz[], @waiting::boolean[])
        AS v (id, attempt, started_at, updated_at, waiting)
- WHERE q.id = v.id AND q.state = 'pending' AND q.run_count = v.attempt - 1 AND (@locked OR q.updated_at = v.updated_at/* jobs */ AND q.unique_hash IS NULL/* accounting: */)
+ WHERE q.id = v.id AND q.state::text = 'pending' AND q.run_count = v.attempt - 1 AND (@locked OR q.updated_at = v.updated_at/* jobs */ AND q.unique_hash IS NULL/* accounting: */)
 RETURNING q.id`
 	ids, attempts := make([]string, len(jobs)), make([]int32, len(jobs))
 	started, updated, waiting := make([]time.Time, len(jobs)), make([]time.Time, len(jobs)), make([]bool, len(jobs))
