@@ -132,11 +132,12 @@ CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priorit
 -- Recent scans: what has fallen due lately, of all organizations. Only statements that say it in these words use it: where a snapshot keeps
 -- the rows that were completed, ANALYZE finds hardly any pending one, and to the planner both indexes cost nothing.
 CREATE INDEX accounting_work_queue_ready ON daybook.accounting_work_queue (ready_at) WHERE num_nulls(nullif(state, 'pending')) = 1;
--- Leases of a turn, and stale leases by age.
-CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue (turn_id, last_attempted_at) WHERE state = 'leased';
+-- Leases of a turn, and stale leases by age. Each index of leases has words of its own as well: as one of state = 'leased' that by age would be
+-- walked for each of the others where ANALYZE finds no lease.
+CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue (turn_id, last_attempted_at) WHERE num_nulls(nullif(state, 'leased')) = 1;
 CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue (last_attempted_at) WHERE state = 'leased';
--- The caps of organizations.
-CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE state = 'leased' AND capped;
+-- The caps of organizations. A job has a turn while it is leased.
+CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue (org_id) WHERE capped AND turn_id IS NOT NULL;
 -- Failed jobs: those that wait for a person, newest first; and those that return when their cause is gone.
 CREATE INDEX accounting_work_queue_failed ON daybook.accounting_work_queue (updated_at DESC) WHERE state = 'failed';
 CREATE INDEX accounting_work_queue_failed_code ON daybook.accounting_work_queue (org_id, last_error_code, updated_at DESC, id) WHERE state = 'failed';

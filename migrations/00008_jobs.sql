@@ -166,12 +166,13 @@ CREATE INDEX jobs_due ON daybook.jobs (fleet, priority, org_id, daybook.job_slot
 -- Recent scans: what has fallen due lately, of all organizations and types of a fleet. Only statements that say it in these words use it: where a snapshot keeps
 -- the rows that were completed, ANALYZE finds hardly any pending one, and to the planner both indexes cost nothing.
 CREATE INDEX jobs_ready ON daybook.jobs (fleet, ready_at) WHERE num_nulls(nullif(state, 'pending')) = 1;
--- Leases of a turn, and stale leases by age.
-CREATE INDEX jobs_turn ON daybook.jobs (turn_id, last_attempted_at) WHERE state = 'leased';
+-- Leases of a turn, and stale leases by age. Each index of leases has words of its own as well: as one of state = 'leased' that by age would be walked for each of
+-- the others where ANALYZE finds no lease.
+CREATE INDEX jobs_turn ON daybook.jobs (turn_id, last_attempted_at) WHERE num_nulls(nullif(state, 'leased')) = 1;
 CREATE INDEX jobs_stale ON daybook.jobs (last_attempted_at) WHERE state = 'leased';
--- The caps of organizations, and the limits of types over all workers.
-CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE state = 'leased' AND capped;
-CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE state = 'leased' AND counted;
+-- The caps of organizations, and the limits of types over all workers. A job has a turn while it is leased.
+CREATE INDEX jobs_capped ON daybook.jobs (org_id) WHERE capped AND turn_id IS NOT NULL;
+CREATE INDEX jobs_counted ON daybook.jobs (type) WHERE counted AND turn_id IS NOT NULL;
 -- Named queues: how many of a queue's jobs are leased, how many are in each state, and which are to move to another fleet. A job without a queue has no entry.
 CREATE INDEX jobs_queue ON daybook.jobs (queue, state, fleet) WHERE queue IS NOT NULL;
 -- Dead letters, newest first, of all organizations and of one; and by what they failed of: those that return when their cause is gone, and

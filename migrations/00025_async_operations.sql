@@ -77,7 +77,7 @@ BEGIN
         IF NOT pg_try_advisory_xact_lock(1684109668, hashtext(job.org_id)) THEN
             RETURN NULL;
         END IF;
-        IF (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.capped AND l.org_id = job.org_id) >= org.max_in_flight THEN
+        IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight THEN
             RETURN NULL;
         END IF;
     END IF;

@@ -2155,7 +2155,7 @@ BEGIN
         IF NOT pg_try_advisory_xact_lock(1684109668, hashtext(job.org_id)) THEN
             RETURN NULL;
         END IF;
-        IF (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.capped AND l.org_id = job.org_id) >= org.max_in_flight THEN
+        IF (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = job.org_id) >= org.max_in_flight THEN
             RETURN NULL;
         END IF;
     END IF;
@@ -6578,7 +6578,7 @@ ALTER TABLE ONLY queues.task
 
 -- Name: accounting_work_queue_capped; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
+CREATE INDEX accounting_work_queue_capped ON daybook.accounting_work_queue USING btree (org_id) WHERE (capped AND (turn_id IS NOT NULL));
 
 -- Name: accounting_work_queue_completed; Type: INDEX; Schema: daybook; Owner: -
 
@@ -6610,7 +6610,7 @@ CREATE INDEX accounting_work_queue_stale ON daybook.accounting_work_queue USING 
 
 -- Name: accounting_work_queue_turn; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
+CREATE INDEX accounting_work_queue_turn ON daybook.accounting_work_queue USING btree (turn_id, last_attempted_at) WHERE (num_nulls(NULLIF(state, 'leased'::daybook.job_state)) = 1);
 
 -- Name: actions_action; Type: INDEX; Schema: daybook; Owner: -
 
@@ -6678,11 +6678,11 @@ CREATE INDEX job_waits_awaits ON daybook.job_waits USING btree (awaits, job_id) 
 
 -- Name: jobs_capped; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_capped ON daybook.jobs USING btree (org_id) WHERE ((state = 'leased'::daybook.job_state) AND capped);
+CREATE INDEX jobs_capped ON daybook.jobs USING btree (org_id) WHERE (capped AND (turn_id IS NOT NULL));
 
 -- Name: jobs_counted; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_counted ON daybook.jobs USING btree (type) WHERE ((state = 'leased'::daybook.job_state) AND counted);
+CREATE INDEX jobs_counted ON daybook.jobs USING btree (type) WHERE (counted AND (turn_id IS NOT NULL));
 
 -- Name: jobs_due; Type: INDEX; Schema: daybook; Owner: -
 
@@ -6726,7 +6726,7 @@ CREATE INDEX jobs_stale ON daybook.jobs USING btree (last_attempted_at) WHERE (s
 
 -- Name: jobs_turn; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE INDEX jobs_turn ON daybook.jobs USING btree (turn_id, last_attempted_at) WHERE (state = 'leased'::daybook.job_state);
+CREATE INDEX jobs_turn ON daybook.jobs USING btree (turn_id, last_attempted_at) WHERE (num_nulls(NULLIF(state, 'leased'::daybook.job_state)) = 1);
 
 -- Name: jobs_unique; Type: INDEX; Schema: daybook; Owner: -
 

@@ -131,7 +131,10 @@ type node struct {
 	Rows    float64 `json:"Actual Rows"`
 	Loops   float64 `json:"Actual Loops"`
 	Removed float64 `json:"Rows Removed by Filter"`
-	Plans   []node  `json:"Plans"`
+	// Hit and Read are pages.
+	Hit   int    `json:"Shared Hit Blocks"`
+	Read  int    `json:"Shared Read Blocks"`
+	Plans []node `json:"Plans"`
 }
 
 func (n node) walk(f func(node)) {

@@ -181,7 +181,7 @@ WITH due AS MATERIALIZED (
                        WHEN NOT s.locked THEN 0
                        ELSE greatest(0, least(s.quota, o.max_in_flight - (
                             SELECT count(*) FROM daybook.jobs l
-                             WHERE l.state = 'leased' AND l.capped AND l.org_id = s.org_id))) END
+                             WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = s.org_id))) END
               FOR NO KEY UPDATE SKIP LOCKED) j
      ORDER BY s.n
 )

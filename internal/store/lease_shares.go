@@ -131,7 +131,7 @@ func limitedTypes(shares []share, room Room) []string {
 // bounds the shares by what is left. It returns the types of which nothing is, or that another worker is leasing.
 func (s *Store) withinLimits(ctx context.Context, tx pgx.Tx, shares []share, room Room) (open []share, full []string, err error) {
 	const count = `
-SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.state = 'leased' AND q.counted AND q.type = t.type)
+SELECT t.type, (SELECT count(*) FROM daybook.jobs q WHERE q.counted AND q.turn_id IS NOT NULL AND q.type = t.type)
   FROM unnest($1::text[]) AS t (type)`
 	types := limitedTypes(shares, room)
 	if len(types) == 0 {

@@ -23,7 +23,7 @@ func (s *Store) Renew(ctx context.Context, turn Turn, overdue []string, young ti
 	const stmt = `
 WITH held AS (
     SELECT id FROM daybook.jobs
-     WHERE turn_id = @turn AND state = 'leased' AND fence = @fence AND id <> ALL (@overdue)
+     WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence AND id <> ALL (@overdue)
        AND last_attempted_at < statement_timestamp() - make_interval(secs => @young)
      ORDER BY org_id, id
        FOR NO KEY UPDATE SKIP LOCKED
@@ -35,7 +35,7 @@ UPDATE daybook.jobs q
 RETURNING q.id`
 	const read = `
 SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 2 * make_interval(secs => @young)
-  FROM daybook.jobs WHERE turn_id = @turn AND state = 'leased' AND fence = @fence`
+  FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
 	var r Renewed
 	a := Args{"turn": turn.ID, "fence": turn.Fence, "overdue": overdue, "young": young.Seconds()}
 	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), a); err != nil {
@@ -51,14 +51,14 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 
 // Held implements engine.Leases.
 func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
-	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND state = 'leased' AND fence = @fence`
+	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
 	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), Args{"turn": turn.ID, "fence": turn.Fence})
 	return ids, Wrap("read the turn's leases", err)
 }
 
 // TurnsWithLeases implements engine.Leases.
 func (s *Store) TurnsWithLeases(ctx context.Context, turns []string) ([]string, error) {
-	const stmt = `SELECT DISTINCT turn_id FROM daybook.jobs WHERE turn_id = ANY ($1) AND state = 'leased' ORDER BY turn_id`
+	const stmt = `SELECT DISTINCT turn_id FROM daybook.jobs WHERE turn_id = ANY ($1) AND num_nulls(nullif(state, 'leased')) = 1 ORDER BY turn_id`
 	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turns)
 	return ids, Wrap("read turns with leases", err)
 }
@@ -69,7 +69,7 @@ const giveBackStmt = `
 WITH held AS (
     SELECT id, generation <> leased_generation AS again, run_count
       FROM daybook.jobs
-     WHERE turn_id = @turn AND state = 'leased' AND fence <= @fence AND (@ids::text[] IS NULL OR id = ANY (@ids))
+     WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence <= @fence AND (@ids::text[] IS NULL OR id = ANY (@ids))
        AND (NOT @cancelled OR cancel_requested)
      ORDER BY org_id, id
        FOR NO KEY UPDATE SKIP LOCKED
@@ -138,7 +138,7 @@ UPDATE daybook.jobs q
                           ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING q.id`
 	const held = `
-SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND state = 'leased' AND NOT working`
+SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence = @fence AND NOT working`
 	var b Begun
 	var err error
 	a := turn.args(Args{"ids": ids, "cancelled": true, "delay": 0.0})

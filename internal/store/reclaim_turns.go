@@ -33,7 +33,7 @@ SELECT q.id, c.charged,
        q.org_id, /* jobs */q.type, ''/* accounting: '', q.document_id */, q.run_count, coalesce(q.worker, ''), coalesce(q.turn_id, '')
   FROM daybook.jobs q
  CROSS JOIN LATERAL (SELECT q.working AND @crashed AND q.fence < @first_fence) AS c (charged)
- WHERE q.turn_id = ANY (@from) AND q.state = 'leased' AND q.fence < @fence
+ WHERE q.turn_id = ANY (@from) AND num_nulls(nullif(q.state, 'leased')) = 1 AND q.fence < @fence
  ORDER BY q.org_id, q.id
    FOR NO KEY UPDATE OF q SKIP LOCKED`
 	var t ReclaimedTurns
@@ -95,7 +95,7 @@ RETURNING q.priority, q.ready_at, q.id, q.org_id, q.run_count, q.attempt_started
 SELECT q.id
   FROM daybook.accounting_work_queue q
   LEFT JOIN daybook.organizations o ON o.id = q.org_id
- WHERE q.turn_id = @turn AND q.fence = @fence AND q.state = 'leased'
+ WHERE q.turn_id = @turn AND q.fence = @fence AND num_nulls(nullif(q.state, 'leased')) = 1
    AND NOT (coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
             AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks)`
 	lost, err := s.logLost(ctx, tx, rows)

@@ -66,7 +66,7 @@ WITH due AS MATERIALIZED (
             LIMIT $2 / 3) one
 ), orgs AS MATERIALIZED (
     SELECT d.org_id, o.paused_at, coalesce(o.source, s.source) AS source, coalesce(o.hooks, s.hooks) AS hooks,
-           CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.accounting_work_queue l WHERE l.state = 'leased' AND l.capped AND l.org_id = o.id)
+           CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.accounting_work_queue l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = o.id)
                 THEN o.max_in_flight END AS cap
       FROM (SELECT DISTINCT due.org_id FROM due) d
      CROSS JOIN daybook.defaults s
@@ -106,7 +106,7 @@ WITH due AS MATERIALIZED (
             LIMIT $2 / 3) one
 ), orgs AS MATERIALIZED (
     SELECT d.org_id, o.paused_at,
-           CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.jobs l WHERE l.state = 'leased' AND l.capped AND l.org_id = o.id)
+           CASE WHEN o.max_in_flight <= (SELECT count(*) FROM daybook.jobs l WHERE l.capped AND l.turn_id IS NOT NULL AND l.org_id = o.id)
                 THEN o.max_in_flight END AS cap
       FROM (SELECT DISTINCT due.org_id FROM due) d
       LEFT JOIN daybook.organizations o ON o.id = d.org_id

@@ -30,8 +30,8 @@ func (l *Listing) Hindrance(ctx context.Context, kind, org, jobType, queue strin
 WITH of AS (SELECT coalesce((SELECT u.fleet FROM daybook.queues u WHERE u.name = @queue), 0) AS fleet),
 workers AS (SELECT w.types FROM daybook.live_job_workers w, of WHERE w.fleet = of.fleet)
 SELECT (SELECT o.paused_at FROM daybook.organizations o WHERE o.id = @org), (SELECT o.max_in_flight FROM daybook.organizations o WHERE o.id = @org),
-       CASE @kind WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.state = 'leased' AND j.capped AND j.org_id = @org)
-                  ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.state = 'leased' AND q.capped AND q.org_id = @org) END,
+       CASE @kind WHEN 'jobs' THEN (SELECT count(*) FROM daybook.jobs j WHERE j.capped AND j.turn_id IS NOT NULL AND j.org_id = @org)
+                  ELSE (SELECT count(*) FROM daybook.accounting_work_queue q WHERE q.capped AND q.turn_id IS NOT NULL AND q.org_id = @org) END,
        (SELECT count(*) FROM workers), (SELECT count(*) FROM workers w WHERE @type = ANY (w.types)),
        (SELECT f.name FROM daybook.fleets f, of WHERE f.id = of.fleet), (SELECT u.paused_at FROM daybook.queues u WHERE u.name = @queue)`
 	var h Hindrance
