@@ -5,8 +5,9 @@
 --
 -- Each condition leaves one index that bounds the scan, so that no statistics lead to a walk over what is gone: each index has its own words for
 -- ready and leased, OFFSET 0 keeps other conditions out of a scan, and coalesce(task_lease_id, 0) says of a row that was found by its id whether
--- it is leased. An empty array is joined, not compared: to the planner a comparison with one fits every index. A position within a type is compared
--- without the type, by (scheduled_at, task_id): beside task_type = … a comparison of all three columns would not be where the scan begins.
+-- it is leased. Rows that are joined by their ids are compared with all of these as well (task_id = ANY (ids)), and what a turn holds is put in the order
+-- task_id + 0, which no index has: while the table seems empty either would begin with a walk over all of it. A position within a type is compared without the
+-- type, by (scheduled_at, task_id): beside task_type = … a comparison of all three columns would not be where the scan begins.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -42,7 +43,7 @@ AS $$
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
              WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type) AND r.task_type <> ALL (_without)
      ORDER BY r.scheduled_at, r.task_id
@@ -142,7 +143,7 @@ AS $$
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
              WHERE p.leased_until IS NOT NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE r.leased_until < c.last_at
 $$;

@@ -42,7 +42,7 @@ BEGIN
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.ends
         ), closed AS (
-            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.ends RETURNING o.task_id
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = ANY (ids) AND o.task_id = h.task_id AND h.ends RETURNING o.task_id
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT x.task_id FROM closed x ON CONFLICT DO NOTHING
         ), ready AS (
@@ -51,7 +51,7 @@ BEGIN
                    leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END, scheduled_at = least(o.scheduled_at, _now),
                    reclaims = o.reclaims + h.working::integer, put_off = CASE WHEN h.waited THEN o.put_off ELSE 0 END, arrived = pg_current_xact_id()
               FROM held h
-             WHERE o.task_id = h.task_id AND NOT h.ends
+             WHERE o.task_id = ANY (ids) AND o.task_id = h.task_id AND NOT h.ends
         )
         SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends),
                jsonb_agg(jsonb_build_object('id', h.task_id::text, 'type', h.task_type, 'attempt', h.leases, 'worker', coalesce(h.worker, ''),
@@ -129,7 +129,7 @@ BEGIN
                SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id(),
                    turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = _working, counted = _counted
               FROM added a
-             WHERE o.task_id = a.task_id
+             WHERE o.task_id = ANY (ids) AND o.task_id = a.task_id
             RETURNING o.task_id, o.task_lease_id, o.leases, o.leased_until, o.reclaims, o.scheduled_at
         )
         SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims, t.traceparent::text
@@ -250,10 +250,11 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH held AS (
-        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
-         ORDER BY o.task_id FOR UPDATE OF o
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND coalesce(o.task_lease_id, 0) = x.lease
+         WHERE o.task_id = ANY (_task_ids) ORDER BY o.task_id FOR UPDATE OF o
     ), renewed AS (
-        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h WHERE o.task_id = h.task_id
+        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h
+         WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id
         RETURNING o.task_id, o.leased_until, o.task_lease_id
     ), added AS (
         INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT r.task_id, clock, r.leased_until, r.task_lease_id FROM renewed r
@@ -271,13 +272,13 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH held AS (
-        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
-         ORDER BY o.task_id FOR UPDATE OF o
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND coalesce(o.task_lease_id, 0) = x.lease
+         WHERE o.task_id = ANY (_task_ids) ORDER BY o.task_id FOR UPDATE OF o
     )
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
            leases = greatest(o.leases - 1, 0), scheduled_at = least(o.scheduled_at, clock_timestamp()), arrived = pg_current_xact_id()
-      FROM held h WHERE o.task_id = h.task_id
+      FROM held h WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id
     RETURNING o.task_id;
     IF FOUND THEN
         PERFORM daybook.wake_task_queue();
@@ -312,9 +313,9 @@ BEGIN
     WITH held AS (
         SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease)
           JOIN queues.open_task o ON o.task_id = x.id AND (_task_lease_ids IS NULL OR o.task_lease_id = x.lease)
-         ORDER BY o.task_id FOR UPDATE OF o
+         WHERE o.task_id = ANY (_task_ids) ORDER BY o.task_id FOR UPDATE OF o
     ), closed AS (
-        DELETE FROM queues.open_task o USING (SELECT DISTINCT h.task_id FROM held h) h WHERE o.task_id = h.task_id RETURNING o.task_id
+        DELETE FROM queues.open_task o WHERE o.task_id = ANY (ARRAY(SELECT h.task_id FROM held h)) RETURNING o.task_id
     )
     INSERT INTO queues.task_completed AS t (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING RETURNING t.task_id;
 END

@@ -142,7 +142,7 @@ DECLARE
 BEGIN
     ids := ARRAY(SELECT o.task_id FROM queues.open_task o
                   WHERE o.turn_id = _turn AND o.fence = _fence AND coalesce(o.leased_until, 'infinity') < half AND o.task_id <> ALL (_overdue)
-                  ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+                  ORDER BY o.task_id + 0 FOR UPDATE SKIP LOCKED);
     IF cardinality(ids) > 0 THEN
         PERFORM queues.prolong_tasks(ids);
     END IF;
@@ -158,7 +158,7 @@ CREATE FUNCTION queues.mark_tasks_waiting(_turn text, _fence bigint, _task_ids b
 AS $$
 BEGIN
     UPDATE queues.open_task o SET working = false
-     WHERE o.task_id IN (SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED);
+     WHERE o.task_id = ANY (ARRAY(SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED));
 END
 $$;
 
@@ -170,7 +170,7 @@ AS $$
 BEGIN
     RETURN QUERY
     UPDATE queues.open_task o SET working = true
-     WHERE o.task_id IN (SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED)
+     WHERE o.task_id = ANY (ARRAY(SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED))
     RETURNING o.task_id, true;
     RETURN QUERY
     SELECT o.task_id, false FROM queues.open_task o WHERE o.task_id = ANY (_task_ids) AND o.turn_id = _turn AND o.fence = _fence AND NOT o.working;
@@ -211,14 +211,14 @@ BEGIN
     WITH held AS (
         SELECT o.task_id, o.leases FROM queues.open_task o
          WHERE o.turn_id = _turn AND o.fence <= _fence AND (_task_ids IS NULL OR o.task_id = ANY (_task_ids))
-         ORDER BY o.task_id FOR UPDATE SKIP LOCKED
+         ORDER BY o.task_id + 0 FOR UPDATE SKIP LOCKED
     )
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
            leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
            scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE least(o.scheduled_at, clock_timestamp()) END
       FROM held h
-     WHERE o.task_id = h.task_id
+     WHERE o.task_id = ANY (ARRAY(SELECT x.task_id FROM held x)) AND o.task_id = h.task_id
     RETURNING o.task_id, o.task_type, h.leases;
     IF FOUND THEN
         PERFORM daybook.wake_task_queue();
@@ -244,7 +244,7 @@ DECLARE
     waiting bigint[];
     holders jsonb;
 BEGIN
-    ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+    ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id + 0 FOR UPDATE SKIP LOCKED);
     IF cardinality(ids) = 0 THEN
         RETURN;
     END IF;
@@ -271,7 +271,7 @@ BEGIN
         UPDATE queues.open_task o
            SET task_lease_id = a.task_lease_id, leased_until = a.expires_at, leases = o.leases + 1, put_off = 0, arrived = pg_current_xact_id()
           FROM added a
-         WHERE o.task_id = a.task_id;
+         WHERE o.task_id = ANY (charged) AND o.task_id = a.task_id;
     END IF;
     IF _crashed THEN
         waiting := ARRAY(SELECT x FROM unnest(ids) AS x WHERE x <> ALL (charged));
@@ -345,7 +345,7 @@ BEGIN
     IF _outcomes IS NULL THEN
         WITH closed AS (
             DELETE FROM queues.open_task o USING unnest(_task_ids, _attempts) AS v (task_id, attempt)
-             WHERE o.task_id = v.task_id AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
+             WHERE o.task_id = ANY (_task_ids) AND o.task_id = v.task_id AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
             RETURNING o.task_id
         )
         INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c;
@@ -354,12 +354,12 @@ BEGIN
         WITH held AS (
             SELECT v.* FROM unnest(_task_ids, _attempts, _outcomes, _errors, _delays, _database) AS v (task_id, attempt, outcome, error, delay, of_database)
               JOIN queues.open_task o ON o.task_id = v.task_id
-             WHERE o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
+             WHERE o.task_id = ANY (_task_ids) AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
              ORDER BY o.task_id FOR UPDATE OF o
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, h.error FROM held h WHERE h.error IS NOT NULL
         ), closed AS (
-            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.outcome IN ('completed', 'failed') RETURNING o.task_id
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id AND h.outcome IN ('completed', 'failed') RETURNING o.task_id
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c
         ), again AS (
@@ -370,7 +370,7 @@ BEGIN
                    scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE least(o.scheduled_at, clock_timestamp()) END,
                    arrived = pg_current_xact_id()
               FROM held h
-             WHERE o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')
+             WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')
         )
         SELECT count(*) INTO n FROM held;
     END IF;

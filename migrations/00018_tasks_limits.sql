@@ -142,7 +142,7 @@ CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigin
 AS $$
     SELECT coalesce(array_agg(r.id ORDER BY r.n), '{}')
       FROM (SELECT i.id, i.n, o.task_type, row_number() OVER (PARTITION BY o.task_type ORDER BY i.n) AS nth
-              FROM unnest(_ids) WITH ORDINALITY AS i (id, n) JOIN queues.open_task o ON o.task_id = i.id) r
+              FROM unnest(_ids) WITH ORDINALITY AS i (id, n) JOIN queues.open_task o ON o.task_id = i.id WHERE o.task_id = ANY (_ids)) r
       LEFT JOIN unnest(_capped, _left_of) AS c (task_type, space) USING (task_type)
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;

@@ -3410,7 +3410,7 @@ CREATE FUNCTION queues.begin_tasks(_turn text, _fence bigint, _task_ids bigint[]
 BEGIN
     RETURN QUERY
     UPDATE queues.open_task o SET working = true
-     WHERE o.task_id IN (SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED)
+     WHERE o.task_id = ANY (ARRAY(SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED))
     RETURNING o.task_id, true;
     RETURN QUERY
     SELECT o.task_id, false FROM queues.open_task o WHERE o.task_id = ANY (_task_ids) AND o.turn_id = _turn AND o.fence = _fence AND NOT o.working;
@@ -3477,7 +3477,7 @@ BEGIN
                SET task_lease_id = a.task_lease_id, leased_until = clock + interval '5 minutes', leases = o.leases + 1, arrived = pg_current_xact_id(),
                    turn_id = _turn, fence = _fence, worker = _worker, detached = _detached, working = _working, counted = _counted
               FROM added a
-             WHERE o.task_id = a.task_id
+             WHERE o.task_id = ANY (ids) AND o.task_id = a.task_id
             RETURNING o.task_id, o.task_lease_id, o.leases, o.leased_until, o.reclaims, o.scheduled_at
         )
         SELECT t.task_id, t.task_type, t.payload, t.enqueued_at, t.scheduled_at, l.task_lease_id, clock, l.leased_until, l.leases, l.reclaims, t.traceparent::text
@@ -3530,9 +3530,9 @@ BEGIN
     WITH held AS (
         SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease)
           JOIN queues.open_task o ON o.task_id = x.id AND (_task_lease_ids IS NULL OR o.task_lease_id = x.lease)
-         ORDER BY o.task_id FOR UPDATE OF o
+         WHERE o.task_id = ANY (_task_ids) ORDER BY o.task_id FOR UPDATE OF o
     ), closed AS (
-        DELETE FROM queues.open_task o USING (SELECT DISTINCT h.task_id FROM held h) h WHERE o.task_id = h.task_id RETURNING o.task_id
+        DELETE FROM queues.open_task o WHERE o.task_id = ANY (ARRAY(SELECT h.task_id FROM held h)) RETURNING o.task_id
     )
     INSERT INTO queues.task_completed AS t (task_id) SELECT c.task_id FROM closed c ON CONFLICT DO NOTHING RETURNING t.task_id;
 END
@@ -3697,7 +3697,7 @@ BEGIN
     IF _outcomes IS NULL THEN
         WITH closed AS (
             DELETE FROM queues.open_task o USING unnest(_task_ids, _attempts) AS v (task_id, attempt)
-             WHERE o.task_id = v.task_id AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
+             WHERE o.task_id = ANY (_task_ids) AND o.task_id = v.task_id AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
             RETURNING o.task_id
         )
         INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c;
@@ -3706,12 +3706,12 @@ BEGIN
         WITH held AS (
             SELECT v.* FROM unnest(_task_ids, _attempts, _outcomes, _errors, _delays, _database) AS v (task_id, attempt, outcome, error, delay, of_database)
               JOIN queues.open_task o ON o.task_id = v.task_id
-             WHERE o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
+             WHERE o.task_id = ANY (_task_ids) AND o.turn_id = _turn AND o.fence = _fence AND o.leases = v.attempt
              ORDER BY o.task_id FOR UPDATE OF o
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, h.error FROM held h WHERE h.error IS NOT NULL
         ), closed AS (
-            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.outcome IN ('completed', 'failed') RETURNING o.task_id
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id AND h.outcome IN ('completed', 'failed') RETURNING o.task_id
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT c.task_id FROM closed c
         ), again AS (
@@ -3722,7 +3722,7 @@ BEGIN
                    scheduled_at = CASE WHEN h.delay > 0 THEN clock_timestamp() + make_interval(secs => h.delay) ELSE least(o.scheduled_at, clock_timestamp()) END,
                    arrived = pg_current_xact_id()
               FROM held h
-             WHERE o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')
+             WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id AND h.outcome NOT IN ('completed', 'failed')
         )
         SELECT count(*) INTO n FROM held;
     END IF;
@@ -3885,13 +3885,13 @@ CREATE FUNCTION queues.give_back_tasks(_task_ids bigint[], _task_lease_ids bigin
 BEGIN
     RETURN QUERY
     WITH held AS (
-        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
-         ORDER BY o.task_id FOR UPDATE OF o
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND coalesce(o.task_lease_id, 0) = x.lease
+         WHERE o.task_id = ANY (_task_ids) ORDER BY o.task_id FOR UPDATE OF o
     )
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
            leases = greatest(o.leases - 1, 0), scheduled_at = least(o.scheduled_at, clock_timestamp()), arrived = pg_current_xact_id()
-      FROM held h WHERE o.task_id = h.task_id
+      FROM held h WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id
     RETURNING o.task_id;
     IF FOUND THEN
         PERFORM daybook.wake_task_queue();
@@ -3915,14 +3915,14 @@ BEGIN
     WITH held AS (
         SELECT o.task_id, o.leases FROM queues.open_task o
          WHERE o.turn_id = _turn AND o.fence <= _fence AND (_task_ids IS NULL OR o.task_id = ANY (_task_ids))
-         ORDER BY o.task_id FOR UPDATE SKIP LOCKED
+         ORDER BY o.task_id + 0 FOR UPDATE SKIP LOCKED
     )
     UPDATE queues.open_task o
        SET leased_until = NULL, task_lease_id = NULL, turn_id = NULL, fence = NULL, worker = NULL, detached = false, working = false, counted = false,
            leases = greatest(o.leases - 1, 0), arrived = pg_current_xact_id(),
            scheduled_at = CASE WHEN _delay > 0 THEN clock_timestamp() + make_interval(secs => _delay) ELSE least(o.scheduled_at, clock_timestamp()) END
       FROM held h
-     WHERE o.task_id = h.task_id
+     WHERE o.task_id = ANY (ARRAY(SELECT x.task_id FROM held x)) AND o.task_id = h.task_id
     RETURNING o.task_id, o.task_type, h.leases;
     IF FOUND THEN
         PERFORM daybook.wake_task_queue();
@@ -4120,7 +4120,7 @@ CREATE FUNCTION queues.leased_before(c queues.task_cursor) RETURNS TABLE(task_id
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NOT NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
              WHERE p.leased_until IS NOT NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE r.leased_until < c.last_at
 $$;
@@ -4199,7 +4199,7 @@ CREATE FUNCTION queues.mark_tasks_waiting(_turn text, _fence bigint, _task_ids b
     AS $$
 BEGIN
     UPDATE queues.open_task o SET working = false
-     WHERE o.task_id IN (SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED);
+     WHERE o.task_id = ANY (ARRAY(SELECT x.task_id FROM queues.open_task x WHERE x.task_id = ANY (_task_ids) AND x.turn_id = _turn AND x.fence = _fence FOR UPDATE SKIP LOCKED));
 END
 $$;
 
@@ -4368,7 +4368,7 @@ CREATE FUNCTION queues.ready_before(c queues.task_cursor, _type text, _without t
             SELECT u.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_lease_id IS NULL AND o.arrived = ANY (c.unseen) OFFSET 0) u
              WHERE u.arrived < c.seen_to
             UNION ALL
-            SELECT p.* FROM (SELECT o.* FROM unnest(c.passed) AS x (id) JOIN queues.open_task o ON o.task_id = x.id OFFSET 0) p
+            SELECT p.* FROM (SELECT o.* FROM queues.open_task o WHERE o.task_id = ANY (c.passed) OFFSET 0) p
              WHERE p.leased_until IS NULL AND p.arrived < c.seen_to AND p.arrived <> ALL (c.unseen)) r
      WHERE (r.scheduled_at, r.task_id) <= (c.last_at, c.last_id) AND (_type IS NULL OR r.task_type = _type) AND r.task_type <> ALL (_without)
      ORDER BY r.scheduled_at, r.task_id
@@ -4438,7 +4438,7 @@ BEGIN
         ), noted AS (
             INSERT INTO queues.error (task_id, error_message) SELECT h.task_id, queues.lost_task_message(h.leases) FROM held h WHERE h.ends
         ), closed AS (
-            DELETE FROM queues.open_task o USING held h WHERE o.task_id = h.task_id AND h.ends RETURNING o.task_id
+            DELETE FROM queues.open_task o USING held h WHERE o.task_id = ANY (ids) AND o.task_id = h.task_id AND h.ends RETURNING o.task_id
         ), completed AS (
             INSERT INTO queues.task_completed (task_id) SELECT x.task_id FROM closed x ON CONFLICT DO NOTHING
         ), ready AS (
@@ -4447,7 +4447,7 @@ BEGIN
                    leases = CASE WHEN h.waited THEN greatest(o.leases - 1, 0) ELSE o.leases END, scheduled_at = least(o.scheduled_at, _now),
                    reclaims = o.reclaims + h.working::integer, put_off = CASE WHEN h.waited THEN o.put_off ELSE 0 END, arrived = pg_current_xact_id()
               FROM held h
-             WHERE o.task_id = h.task_id AND NOT h.ends
+             WHERE o.task_id = ANY (ids) AND o.task_id = h.task_id AND NOT h.ends
         )
         SELECT count(*), count(*) FILTER (WHERE h.working), count(*) FILTER (WHERE h.ends),
                jsonb_agg(jsonb_build_object('id', h.task_id::text, 'type', h.task_type, 'attempt', h.leases, 'worker', coalesce(h.worker, ''),
@@ -4499,7 +4499,7 @@ DECLARE
     waiting bigint[];
     holders jsonb;
 BEGIN
-    ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+    ids := ARRAY(SELECT o.task_id FROM queues.open_task o WHERE o.turn_id = ANY (_from) AND o.fence < _fence ORDER BY o.task_id + 0 FOR UPDATE SKIP LOCKED);
     IF cardinality(ids) = 0 THEN
         RETURN;
     END IF;
@@ -4526,7 +4526,7 @@ BEGIN
         UPDATE queues.open_task o
            SET task_lease_id = a.task_lease_id, leased_until = a.expires_at, leases = o.leases + 1, put_off = 0, arrived = pg_current_xact_id()
           FROM added a
-         WHERE o.task_id = a.task_id;
+         WHERE o.task_id = ANY (charged) AND o.task_id = a.task_id;
     END IF;
     IF _crashed THEN
         waiting := ARRAY(SELECT x FROM unnest(ids) AS x WHERE x <> ALL (charged));
@@ -4613,10 +4613,11 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH held AS (
-        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND o.task_lease_id = x.lease
-         ORDER BY o.task_id FOR UPDATE OF o
+        SELECT o.task_id FROM unnest(_task_ids, _task_lease_ids) AS x (id, lease) JOIN queues.open_task o ON o.task_id = x.id AND coalesce(o.task_lease_id, 0) = x.lease
+         WHERE o.task_id = ANY (_task_ids) ORDER BY o.task_id FOR UPDATE OF o
     ), renewed AS (
-        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h WHERE o.task_id = h.task_id
+        UPDATE queues.open_task o SET leased_until = clock + interval '5 minutes', arrived = pg_current_xact_id() FROM held h
+         WHERE o.task_id = ANY (_task_ids) AND o.task_id = h.task_id
         RETURNING o.task_id, o.leased_until, o.task_lease_id
     ), added AS (
         INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT r.task_id, clock, r.leased_until, r.task_lease_id FROM renewed r
@@ -4643,7 +4644,7 @@ DECLARE
 BEGIN
     ids := ARRAY(SELECT o.task_id FROM queues.open_task o
                   WHERE o.turn_id = _turn AND o.fence = _fence AND coalesce(o.leased_until, 'infinity') < half AND o.task_id <> ALL (_overdue)
-                  ORDER BY o.task_id FOR UPDATE SKIP LOCKED);
+                  ORDER BY o.task_id + 0 FOR UPDATE SKIP LOCKED);
     IF cardinality(ids) > 0 THEN
         PERFORM queues.prolong_tasks(ids);
     END IF;
@@ -4781,7 +4782,7 @@ CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigin
     AS $$
     SELECT coalesce(array_agg(r.id ORDER BY r.n), '{}')
       FROM (SELECT i.id, i.n, o.task_type, row_number() OVER (PARTITION BY o.task_type ORDER BY i.n) AS nth
-              FROM unnest(_ids) WITH ORDINALITY AS i (id, n) JOIN queues.open_task o ON o.task_id = i.id) r
+              FROM unnest(_ids) WITH ORDINALITY AS i (id, n) JOIN queues.open_task o ON o.task_id = i.id WHERE o.task_id = ANY (_ids)) r
       LEFT JOIN unnest(_capped, _left_of) AS c (task_type, space) USING (task_type)
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;
