@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/queue/queuetest"
+	"github.com/daybook-dev/daybook/tasks"
 )
 
 // reconnect returns a pool whose sessions begin with the settings, which target (the database, or the role in it) gets.
@@ -48,15 +50,15 @@ DECLARE
     r record;
 BEGIN
     CREATE SCHEMA decoy;
-    FOR r IN SELECT relname FROM pg_class WHERE relnamespace = 'daybook'::regnamespace AND relkind IN ('r', 'v', 'S') LOOP
+    FOR r IN SELECT relname FROM pg_class WHERE relnamespace IN ('daybook'::regnamespace, 'queues'::regnamespace) AND relkind IN ('r', 'v', 'S') LOOP
         EXECUTE format('CREATE TABLE decoy.%I (nothing integer)', r.relname);
     END LOOP;
     FOR r IN SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'daybook'::regnamespace AND t.typtype = 'e' LOOP
         EXECUTE format('CREATE TYPE decoy.%I AS ENUM (''nothing'')', r.typname);
     END LOOP;
     FOR r IN SELECT oid, proname, pg_get_function_identity_arguments(oid) AS arguments FROM pg_proc
-              WHERE pronamespace = 'daybook'::regnamespace AND prorettype <> 'trigger'::regtype AND proargmodes IS NULL LOOP
-        EXECUTE format('CREATE FUNCTION decoy.%I(%s) RETURNS void LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION ''''a decoy was called''''; END''', r.proname, r.arguments);
+              WHERE pronamespace IN ('daybook'::regnamespace, 'queues'::regnamespace, 'internal'::regnamespace) AND prorettype <> 'trigger'::regtype AND proargmodes IS NULL LOOP
+        EXECUTE format('CREATE OR REPLACE FUNCTION decoy.%I(%s) RETURNS void LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION ''''a decoy was called''''; END''', r.proname, r.arguments);
     END LOOP;
 END
 $$`)
@@ -136,9 +138,60 @@ func (b *bundle) walk(pool *pgxpool.Pool) {
 	}
 	assert.Equal(t, 3, queuetest.DrainJobs(t, pool, registry, queuetest.JobsOptions{}).Completed)
 
+	b.walkTasks(pool)
+
 	audit, err := audit.Run(t.Context(), pool, audit.Options{})
 	require.NoError(t, err)
 	assert.Zero(t, audit.Wrong(), "%+v", audit)
+}
+
+// walkTasks works tasks of a supervisor, of a processor with handlers, and of an SQL client, and one that fails.
+func (b *bundle) walkTasks(pool *pgxpool.Pool) {
+	t := b.t
+	b.exec(`
+CREATE SCHEMA shop;
+CREATE TABLE shop.facts (what text);
+CREATE FUNCTION shop.supervise(_payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM shop.facts WHERE what = 'printed') THEN
+        PERFORM queues.enqueue('print', '{"before_handler": "shop.before", "success_handler": "shop.printed"}');
+        PERFORM queues.enqueue('db_function', '{"db_function": "shop.supervise"}', now() + interval '1 hour');
+    END IF;
+    RETURN '{"status": "succeeded"}';
+END $$;
+CREATE FUNCTION shop.before(_payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN INSERT INTO shop.facts VALUES ('before'); RETURN '{"status": "succeeded", "payload": {"n": 7}}'; END $$;
+CREATE FUNCTION shop.printed(_payload jsonb) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN INSERT INTO shop.facts VALUES ('printed'); RETURN '{"status": "succeeded"}'; END $$;
+REVOKE ALL ON FUNCTION shop.supervise, shop.before, shop.printed FROM PUBLIC`)
+	registry := tasks.NewRegistry()
+	tasks.Register(registry, "print", tasks.Policy{}, func(_ context.Context, k *tasks.Task[ping]) (any, error) {
+		assert.Equal(t, 7, k.Payload.N)
+		return nil, nil
+	})
+	tasks.Register(registry, "fail", tasks.Policy{}, func(context.Context, *tasks.Task[ping]) (any, error) { return nil, errors.New("it fails") })
+	for _, k := range []queue.RawTask{{Type: "db_function", Data: []byte(`{"db_function": "shop.supervise"}`)}, {Type: "fail"}} {
+		_, err := queue.EnqueueTask(t.Context(), pool, k, queue.TaskOptions{})
+		require.NoError(t, err)
+	}
+	_, err := queue.EnqueueTasks(t.Context(), pool, []queue.NewTask{{Payload: queue.RawTask{Type: "by_hand"}}, {Payload: queue.RawTask{Type: "by_hand"}}})
+	require.NoError(t, err)
+	drained := queuetest.DrainTasks(t, pool, registry, queuetest.TasksOptions{Advance: 2 * time.Hour})
+	assert.Equal(t, queuetest.Counts{Completed: 3, Failed: 1}, drained.Counts)
+	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM shop.facts`))
+
+	call := func(sql string, args ...any) (n int) {
+		require.NoError(t, pool.QueryRow(t.Context(), sql, args...).Scan(&n), sql)
+		return n
+	}
+	const byHand = `WITH c AS (SELECT task_id, task_lease_id FROM queues.dequeue_available_tasks(10, '{by_hand}')) SELECT count(*) FROM `
+	assert.Equal(t, 2, call(byHand+`c`))
+	const held = `(SELECT array_agg(task_id ORDER BY task_id) AS ids, array_agg(task_lease_id ORDER BY task_id) AS leases FROM queues.leased_tasks) h`
+	assert.Equal(t, 2, call(`SELECT count(*) FROM `+held+`, queues.renew_task_leases(h.ids, h.leases)`))
+	assert.Equal(t, 2, call(`SELECT count(*) FROM `+held+`, queues.give_back_tasks(h.ids, h.leases)`))
+	assert.Equal(t, 2, call(byHand+`c`))
+	assert.Equal(t, 2, call(`SELECT count(*) FROM `+held+`, queues.complete_tasks(h.ids, h.leases)`))
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_task`))
 }
 
 // Lanes that lease, post and complete side by side disturb each other no more than under READ COMMITTED.
