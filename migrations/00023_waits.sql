@@ -126,7 +126,8 @@ BEGIN
     UPDATE daybook.jobs j
        SET ready_at = j.first_ready_at
      WHERE j.id IN (SELECT x.id FROM unnest(ids, sequences) AS x (id, sequence) WHERE x.sequence IS NULL) AND j.ready_at = '9999-12-31 00:00:00+00'
-       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1);
+       -- OFFSET 0 has each job's waits looked up by their key: as a join, or hashed, it would be a walk over the table while that seems empty.
+       AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
 
