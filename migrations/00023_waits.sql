@@ -297,21 +297,24 @@ BEGIN
 END
 $$;
 
--- Decides up to batch things that are on record. Returns how many were decided, and how many are to be tried again. Workers call it.
-CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integer, OUT again integer)
+-- Decides up to batch things that are on record behind an id. Returns how many were decided, how many are to be tried again, and the last id of them (0: none).
+-- Workers call it.
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer, OUT again integer, OUT last bigint)
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
+    ids   bigint[];
     asked record;
     done  boolean;
 BEGIN
     decided := 0;
     again := 0;
+    ids := ARRAY(SELECT t.id FROM daybook.job_wait_checks t WHERE t.id > beyond ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED);
+    last := coalesce(ids[cardinality(ids)], 0);
     FOR asked IN
         WITH taken AS (
-            DELETE FROM daybook.job_wait_checks c
-             WHERE c.id IN (SELECT t.id FROM daybook.job_wait_checks t ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED)
+            DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
             RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
         )
         SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue

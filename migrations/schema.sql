@@ -817,9 +817,9 @@ BEGIN
 END
 $$;
 
--- Name: check_waits(integer); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: check_waits(integer, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integer, OUT again integer) RETURNS record
+CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, beyond bigint DEFAULT 0, OUT decided integer, OUT again integer, OUT last bigint) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
@@ -828,15 +828,17 @@ CREATE FUNCTION daybook.check_waits(batch integer DEFAULT 500, OUT decided integ
     SET jit TO 'off'
     AS $$
 DECLARE
+    ids   bigint[];
     asked record;
     done  boolean;
 BEGIN
     decided := 0;
     again := 0;
+    ids := ARRAY(SELECT t.id FROM daybook.job_wait_checks t WHERE t.id > beyond ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED);
+    last := coalesce(ids[cardinality(ids)], 0);
     FOR asked IN
         WITH taken AS (
-            DELETE FROM daybook.job_wait_checks c
-             WHERE c.id IN (SELECT t.id FROM daybook.job_wait_checks t ORDER BY t.id LIMIT batch FOR UPDATE SKIP LOCKED)
+            DELETE FROM daybook.job_wait_checks c WHERE c.id = ANY (ids)
             RETURNING c.org_id, c.sequence, c.awaits, c.job_id, c.queue
         )
         SELECT DISTINCT t.org_id, t.sequence, t.awaits, t.job_id, t.queue FROM taken t ORDER BY t.org_id, t.sequence, t.awaits, t.job_id, t.queue
@@ -856,9 +858,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION check_waits(batch integer, OUT decided integer, OUT again integer); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION check_waits(batch integer, beyond bigint, OUT decided integer, OUT again integer, OUT last bigint); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.check_waits(batch integer, OUT decided integer, OUT again integer) IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
+COMMENT ON FUNCTION daybook.check_waits(batch integer, beyond bigint, OUT decided integer, OUT again integer, OUT last bigint) IS 'Releases jobs that wait for nothing any more, and moves jobs of queues to their fleets, where the transaction that caused it could not. Workers call it';
 
 -- Name: claim_async_operation(uuid); Type: FUNCTION; Schema: daybook; Owner: -
 

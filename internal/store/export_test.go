@@ -77,3 +77,11 @@ func (s *Store) Scan(ctx context.Context, room Room) error {
 		time.Sleep(again)
 	}
 }
+
+// AgeWaits has d pass for what is known of decided waits.
+func (s *Store) AgeWaits(d time.Duration) {
+	w := &s.decidedWaits
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at, w.full = w.at.Add(-d), w.full.Add(-d)
+}

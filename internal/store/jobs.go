@@ -9,7 +9,7 @@ func newJobs() *Kind {
 		lostCode: "JOB_LOCK_TIMEOUT_RECLAIMED", channel: "daybook_jobs", key: 2, oldRows: oldJobs,
 		keepsAttempt: true,
 		ownChecks:    []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something that has not ended, or is about to be released", auditWaits}},
-		waits:        waits{`SELECT id FROM daybook.job_wait_checks ORDER BY id LIMIT 1`, `SELECT decided, again FROM daybook.check_waits()`},
+		waits:        waits{`SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1`, `SELECT decided, again, last FROM daybook.check_waits(beyond => $1)`},
 		fields: func(j *Job) []any {
 			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent, &j.Queue)
 		},

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -25,8 +27,53 @@ func AwaitedJobs(ctx context.Context, q Querier, jobID string) ([]AwaitedJob, er
 	return Collect(ctx, q, pgx.RowToStructByPos[AwaitedJob], stmt, jobID)
 }
 
-// waits are two statements: probe finds something only when there is something to decide, decide decides a bounded part of it, and counts as CheckedWaits does.
+// waits are two statements: probe finds something only when there is something to decide, decide decides a bounded part of it, counts as CheckedWaits does, and says
+// the highest id that it has taken off the record; 0: none. Both read behind an id.
 type waits struct{ probe, decide string }
+
+// waitsWindow is how far back a read of what is to be decided goes: what commits late is not overlooked.
+const waitsWindow = time.Minute
+
+// decidedWaits is up to where everything has been decided, as far as is known. What is decided is deleted, and beside an old snapshot its dead rows stay in the index:
+// without this each read would walk all of them. What commits later than the window, and what another transaction had locked and left, is found by a read of everything,
+// which is as rare as that of a Reclaimer.
+type decidedWaits struct {
+	mu sync.Mutex
+	// beyond is where the next read begins. seen is the highest id that was decided: lower ones were decided before, or are with another worker. next is what seen was at
+	// the time at, and where reads begin when the window is over.
+	beyond, next, seen int64
+	at                 time.Time
+	// full is when the next read may be one of everything.
+	full time.Time
+}
+
+// begin returns behind which id to look now; 0: everything.
+func (d *decidedWaits) begin(now time.Time) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Before(d.full) {
+		return d.beyond
+	}
+	d.full = now.Add(fullEvery)
+	return 0
+}
+
+// looked takes in what a read behind from that began at then has found: the lowest id that was on record, and the highest one that was decided; 0: none.
+func (d *decidedWaits) looked(then time.Time, from, lowest, decided int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if from == 0 {
+		d.full = now.Add(max(fullEvery, scanShare*now.Sub(then)))
+	}
+	d.seen = max(d.seen, decided)
+	switch {
+	case lowest > 0 && lowest <= d.beyond:
+		d.beyond, d.next, d.at = 0, 0, now // there may be more of it
+	case now.Sub(d.at) >= waitsWindow:
+		d.beyond, d.next, d.at = d.next, d.seen, now
+	}
+}
 
 // CheckWaits decides a bounded part of what is on record about background jobs that wait for their turn, for other jobs or for a callback, or that are to move to
 // their queue's fleet, and about failed accounting jobs that are to be pending again (ReturnFailed).
@@ -35,16 +82,20 @@ type waits struct{ probe, decide string }
 // there is anything; by the primary key, because the table may have many dead rows.
 func (s *Store) CheckWaits(ctx context.Context) (CheckedWaits, error) {
 	var c CheckedWaits
-	var first int64
-	err := s.pool.QueryRow(ctx, s.kind.waits.probe).Scan(&first)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return c, nil
+	began, d := time.Now(), &s.decidedWaits
+	beyond := d.begin(began)
+	var lowest, decided int64
+	err := s.pool.QueryRow(ctx, s.kind.waits.probe, beyond).Scan(&lowest)
+	if err == nil {
+		err = s.InTx(ctx, func(tx pgx.Tx) error {
+			return tx.QueryRow(ctx, s.kind.waits.decide, beyond).Scan(&c.Decided, &c.Again, &decided)
+		})
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return c, Wrap("look for jobs that need not wait any more", err)
 	}
-	err = s.InTx(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, s.kind.waits.decide).Scan(&c.Decided, &c.Again) })
-	return c, Wrap("look for jobs that need not wait any more", err)
+	d.looked(began, beyond, lowest, decided)
+	return c, nil
 }
 
 // auditWaits finds jobs that wait for nothing. What is on record to be decided may be released at any moment; without a worker it waits for that.

@@ -46,9 +46,10 @@ type Store struct {
 	scans    scans
 	full     fullScan
 	// recentPicks need no scan.
-	recentPicks recentPicks
-	holds       holds
-	doubts      doubts
+	recentPicks  recentPicks
+	holds        holds
+	doubts       doubts
+	decidedWaits decidedWaits
 }
 
 // New returns a store of the accounting queue on pool, which stays the caller's to close, for a worker that reads

@@ -3,10 +3,14 @@ package store_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // TestNoWaitWalksDeadRows: beside an old snapshot stays what jobs waited for since, and ANALYZE finds hardly any that waits. Then every way to a row seems to cost the
@@ -70,4 +74,60 @@ func TestNoWaitWalksDeadRows(t *testing.T) {
 		}
 		assert.Less(t, pages, 1000, call)
 	}
+}
+
+// TestDecidedWaitsAreNotWalked: what was decided is not read again, beside an old snapshot either, and what commits late with a low number is found all the same.
+func TestDecidedWaitsAreNotWalked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	pool, reads := fixture.Reads(t, b.URL)
+	s := store.NewQueue(pool, store.Jobs)
+	old, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	defer func() { _ = old.Rollback(t.Context()) }()
+	_, err = old.Exec(t.Context(), `SELECT FROM daybook.organizations`)
+	require.NoError(t, err)
+	note := func(n int) {
+		b.exec(`INSERT INTO daybook.job_wait_checks (job_id) SELECT 'job-' || i FROM generate_series(1, $1::int) i`, n)
+	}
+	// check decides what it finds, and returns how much that was, and how many entries were read.
+	check := func() (decided int, read int64) {
+		before, _ := reads("daybook.job_wait_checks")
+		c, err := s.CheckWaits(t.Context())
+		require.NoError(t, err)
+		after, _ := reads("daybook.job_wait_checks")
+		return c.Decided, after - before
+	}
+	drain := func(want int) {
+		for decided := 0; decided < want; {
+			n, _ := check()
+			require.Positive(t, n)
+			decided += n
+		}
+		n, _ := check()
+		require.Zero(t, n)
+	}
+	note(3000)
+	drain(3000)
+	_, read := check()
+	assert.GreaterOrEqual(t, read, int64(3000), "what was decided a moment ago is read again")
+	// The next work comes before the last is old: a busy worker never finds nothing.
+	for range 3 {
+		s.AgeWaits(70 * time.Second)
+		note(2)
+		check() // everything
+	}
+	_, read = check()
+	assert.Less(t, read, int64(10))
+
+	note(1)
+	n, read := check()
+	assert.Equal(t, 1, n)
+	assert.Less(t, read, int64(20))
+
+	b.exec(`INSERT INTO daybook.job_wait_checks (id, job_id) OVERRIDING SYSTEM VALUE SELECT i, 'job-' || i FROM generate_series(1, 700) i`)
+	n, _ = check()
+	assert.Zero(t, n, "they are below what is looked at")
+	s.AgeWaits(70 * time.Second)
+	drain(700)
 }
