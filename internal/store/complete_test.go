@@ -106,22 +106,25 @@ func (c *capture) keep(sql string, args []any) {
 	}
 }
 
-func (c *capture) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	c.keep(data.SQL, data.Args)
+// tracer is called with each statement that is sent.
+type tracer func(sql string, args []any)
+
+func (f tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	f(data.SQL, data.Args)
 	return ctx
 }
 
-func (c *capture) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (c *capture) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+func (tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
 
-func (c *capture) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
-	c.keep(data.SQL, data.Args)
+func (f tracer) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	f(data.SQL, data.Args)
 }
 
-func (c *capture) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+func (tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // node is a part of a plan as EXPLAIN (FORMAT JSON) prints it.
 type node struct {
@@ -190,7 +193,7 @@ func TestPlanOfTheLease(t *testing.T) {
 			var got capture
 			config, err := pgxpool.ParseConfig(b.URL)
 			require.NoError(t, err)
-			config.ConnConfig.Tracer = &got
+			config.ConnConfig.Tracer = tracer(got.keep)
 			pool, err := pgxpool.NewWithConfig(t.Context(), config)
 			require.NoError(t, err)
 			defer pool.Close()
@@ -219,7 +222,7 @@ SELECT 'org_' || i % 10, 'noop', '{}', clock_timestamp() - interval '1 second' F
 	b.exec(`VACUUM ANALYZE daybook.jobs`)
 	var got capture
 	config := b.Pool.Config()
-	config.ConnConfig.Tracer = &got
+	config.ConnConfig.Tracer = tracer(got.keep)
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	defer pool.Close()
@@ -321,18 +324,14 @@ func TestPlanBesideDeadRows(t *testing.T) {
 				}
 			}
 			enqueue(1, 20000)
-			old, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-			require.NoError(t, err)
-			defer func() { _ = old.Rollback(t.Context()) }()
-			_, err = old.Exec(t.Context(), `SELECT FROM daybook.organizations`)
-			require.NoError(t, err)
+			b.holdSnapshot()
 			b.exec(`UPDATE daybook.` + name + ` SET state = 'cancelled', finished_at = clock_timestamp()`)
 			b.exec(`ANALYZE daybook.` + name)
 			enqueue(20001, 20050)
 
 			var got capture
 			config := b.Pool.Config()
-			config.ConnConfig.Tracer = &got
+			config.ConnConfig.Tracer = tracer(got.keep)
 			pool, err := pgxpool.NewWithConfig(t.Context(), config)
 			require.NoError(t, err)
 			defer pool.Close()

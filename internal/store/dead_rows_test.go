@@ -39,11 +39,7 @@ func TestNoStatementWalksDeadRows(t *testing.T) {
 			b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) SELECT 'org_' || i, CASE WHEN i < 5 THEN 3 END FROM generate_series(0, 9) i`)
 			b.exec(`SELECT daybook.set_queue('bounded', NULL, 10), daybook.set_queue('bounded', per_process => 10)`)
 			enqueue(1, 20000)
-			old, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-			require.NoError(t, err)
-			defer func() { _ = old.Rollback(t.Context()) }()
-			_, err = old.Exec(t.Context(), `SELECT FROM daybook.organizations`)
-			require.NoError(t, err)
+			b.holdSnapshot()
 			b.exec(`
 UPDATE daybook.` + name + `
    SET state = 'leased', turn_id = 'turn-' || (random() * 100)::integer, fence = 1, worker = 'w', leased_generation = generation, run_count = 1, capped = true` + counted + `,
@@ -54,9 +50,9 @@ UPDATE daybook.` + name + `
 			b.exec(`ANALYZE daybook.` + name)
 			enqueue(20001, 20100)
 
-			var sent everything
+			var all []sent
 			config := b.Pool.Config()
-			config.ConnConfig.Tracer = &sent
+			config.ConnConfig.Tracer = tracer(func(sql string, args []any) { all = append(all, sent{sql, slices.Clone(args)}) })
 			pool, err := pgxpool.NewWithConfig(t.Context(), config)
 			require.NoError(t, err)
 			defer pool.Close()
@@ -104,7 +100,7 @@ UPDATE daybook.` + name + `
 			require.NoError(t, err)
 
 			checked := 0
-			for _, statement := range sent {
+			for _, statement := range all {
 				if strings.Contains(statement.sql, "daybook."+name) {
 					b.assertReadsFew(statement, name)
 					checked++
@@ -158,22 +154,33 @@ func (b *bundle) assertReadsFew(s sent, table string) {
 	})
 }
 
-// everything keeps all statements that were sent.
-type everything []sent
-
-func (c *everything) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	*c = append(*c, sent{data.SQL, slices.Clone(data.Args)})
-	return ctx
+// holdSnapshot holds a snapshot until the test ends: what dies meanwhile stays where it is.
+func (b *bundle) holdSnapshot() {
+	b.t.Helper()
+	old, err := b.Pool.BeginTx(b.t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = old.Rollback(context.WithoutCancel(b.t.Context())) })
+	_, err = old.Exec(b.t.Context(), `SELECT FROM daybook.organizations`)
+	require.NoError(b.t, err)
 }
 
-func (c *everything) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (c *everything) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
+// mostPages calls a function several times in one session, because the plans that it keeps are made after some calls, and returns how many pages a call has read at
+// most. Each call is in a transaction that begins with before, unless that is empty, and is rolled back.
+func (b *bundle) mostPages(conn *pgxpool.Conn, before, call string, args ...any) (pages int) {
+	b.t.Helper()
+	for range 7 {
+		tx, err := conn.Begin(b.t.Context())
+		require.NoError(b.t, err)
+		if before != "" {
+			_, err = tx.Exec(b.t.Context(), before)
+			require.NoError(b.t, err)
+		}
+		var text string
+		require.NoError(b.t, tx.QueryRow(b.t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM `+call, args...).Scan(&text), call)
+		require.NoError(b.t, tx.Rollback(b.t.Context()))
+		var plans []struct{ Plan node }
+		require.NoError(b.t, json.Unmarshal([]byte(text), &plans))
+		pages = max(pages, plans[0].Plan.Hit+plans[0].Plan.Read)
+	}
+	return pages
 }
-
-func (c *everything) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
-	*c = append(*c, sent{data.SQL, slices.Clone(data.Args)})
-}
-
-func (c *everything) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

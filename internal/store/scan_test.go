@@ -19,7 +19,7 @@ func (b *bundle) traced() (*store.Store, *capture) {
 	var got capture
 	config, err := pgxpool.ParseConfig(b.URL)
 	require.NoError(b.t, err)
-	config.ConnConfig.Tracer = &got
+	config.ConnConfig.Tracer = tracer(got.keep)
 	pool, err := pgxpool.NewWithConfig(b.t.Context(), config)
 	require.NoError(b.t, err)
 	b.t.Cleanup(pool.Close)

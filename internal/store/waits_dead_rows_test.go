@@ -1,11 +1,9 @@
 package store_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -24,11 +22,7 @@ func TestNoWaitWalksDeadRows(t *testing.T) {
 	b.exec(`INSERT INTO daybook.job_wait_checks (awaits) SELECT id FROM daybook.jobs ORDER BY random()`)
 	b.exec(`INSERT INTO daybook.job_callbacks (token_hash, job_id, name, deadline) SELECT sha256(id::bytea), id, 'paid', now() FROM daybook.jobs ORDER BY random()`)
 	b.exec(`INSERT INTO daybook.job_sequences (org_id, key, holder) SELECT 'acme', id, id FROM daybook.jobs ORDER BY random()`)
-	old, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	require.NoError(t, err)
-	defer func() { _ = old.Rollback(t.Context()) }()
-	_, err = old.Exec(t.Context(), `SELECT FROM daybook.organizations`)
-	require.NoError(t, err)
+	b.holdSnapshot()
 	b.exec(`DELETE FROM daybook.job_waits`)
 	b.exec(`DELETE FROM daybook.job_wait_checks`)
 	b.exec(`DELETE FROM daybook.job_callbacks`)
@@ -60,19 +54,7 @@ func TestNoWaitWalksDeadRows(t *testing.T) {
 		`daybook.tell_of_ended_job((SELECT j FROM daybook.jobs j WHERE j.id = $1), 'completed') `: {turn},
 		`daybook.find_callback($1)`: {after},
 	} {
-		pages := 0
-		// Several times: the plans that a session keeps are made after some calls.
-		for range 7 {
-			var text string
-			tx, err := conn.Begin(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM `+call, args...).Scan(&text), call)
-			require.NoError(t, tx.Rollback(t.Context()))
-			var plans []struct{ Plan node }
-			require.NoError(t, json.Unmarshal([]byte(text), &plans))
-			pages = max(pages, plans[0].Plan.Hit+plans[0].Plan.Read)
-		}
-		assert.Less(t, pages, 1000, call)
+		assert.Less(t, b.mostPages(conn, "", call, args...), 1000, call)
 	}
 }
 
@@ -82,11 +64,7 @@ func TestDecidedWaitsAreNotWalked(t *testing.T) {
 	b := setup(t)
 	pool, reads := fixture.Reads(t, b.URL)
 	s := store.NewQueue(pool, store.Jobs)
-	old, err := b.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	require.NoError(t, err)
-	defer func() { _ = old.Rollback(t.Context()) }()
-	_, err = old.Exec(t.Context(), `SELECT FROM daybook.organizations`)
-	require.NoError(t, err)
+	b.holdSnapshot()
 	note := func(n int) {
 		b.exec(`INSERT INTO daybook.job_wait_checks (job_id) SELECT 'job-' || i FROM generate_series(1, $1::int) i`, n)
 	}
