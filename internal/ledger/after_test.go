@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -210,5 +212,78 @@ func TestHookThatAsksForAnotherDocument(t *testing.T) {
 			require.NotEmpty(t, impacts)
 			assert.EqualValues(t, 2, impacts[len(impacts)-1].DocumentVersion, "what the hook asked for is posted")
 		})
+	}
+}
+
+// texts returns what a query of one column of text finds.
+func (b *bundle) texts(query string) []string {
+	b.t.Helper()
+	rows, err := b.Pool.Query(b.t.Context(), query)
+	require.NoError(b.t, err)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(b.t, err)
+	return found
+}
+
+// TestHookThatChangesTheOrganization has a hook close the period that it is told of, or pause the organization, in the worker's own transaction, while other
+// transactions of the worker post for the same organization. Each waits for those of the others that it has to, and for none that waits for it.
+func TestHookThatChangesTheOrganization(t *testing.T) {
+	t.Parallel()
+	const documents = 60
+	for name, c := range map[string]struct {
+		change func(ctx context.Context, tx pgx.Tx) error
+		rest   string
+	}{
+		"closes the period": {
+			func(ctx context.Context, tx pgx.Tx) error { return ledgerdb.ClosePeriod(ctx, tx, org, march(1)) },
+			// What another transaction of the worker had begun while the period was being closed is left for later, uncounted.
+			`(state = 'failed' AND last_error_code = 'PERIOD_CLOSED' OR state = 'pending' AND run_count = 0 AND last_error_code = 'CONFIGURATION_LOCKED')`,
+		},
+		"pauses the organization": {
+			func(ctx context.Context, tx pgx.Tx) error {
+				_, err := store.PauseOrganization(ctx, tx, org)
+				return err
+			},
+			`state = 'pending' AND run_count = 0`,
+		},
+	} {
+		for _, direct := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", direct ", direct), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.addPeriods(models.Period{StartsOn: march(1), EndsOn: march(31)})
+				b.withAfter(func(ctx context.Context, tx pgx.Tx, posted []ledger.Posted) error {
+					if err := follow("", nil)(ctx, tx, posted); err != nil {
+						return err
+					}
+					return c.change(ctx, tx)
+				}, engine.Options{Direct: direct, ChunkSize: 7})
+				fixture.ManyReady(t, b.Pool, org, "doc-", documents)
+				done := make(chan struct{})
+				var workers sync.WaitGroup
+				for n := range 3 {
+					turn := store.Turn{ID: fmt.Sprintf("run/%d/1", n), Worker: "test", WorkflowRunID: "run"}
+					workers.Go(func() {
+						_, err := b.engine.Process(t.Context(), engine.TurnRequest{Turn: turn, Batch: 50, Length: time.Minute})
+						assert.NoError(t, err)
+					})
+				}
+				go func() {
+					workers.Wait()
+					close(done)
+				}()
+				select {
+				case <-done:
+				case <-time.After(time.Minute):
+					t.Fatal("the workers wait for each other: " + fmt.Sprint(b.texts(`SELECT coalesce(wait_event, '') || ' ' || left(query, 100) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'`)))
+				}
+				posted := fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.impacts`)
+				t.Log(posted, b.texts(`SELECT state || ' ' || run_count || ' ' || coalesce(last_error_code, '-') || ' ' || count(*) FROM daybook.accounting_work_queue GROUP BY state, run_count, last_error_code`))
+				assert.Positive(t, posted)
+				assert.Equal(t, posted, b.followed("f.kind = 'post'"))
+				assert.Equal(t, posted, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`))
+				assert.Equal(t, documents-posted, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE `+c.rest))
+			})
+		}
 	}
 }
