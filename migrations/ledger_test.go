@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 )
@@ -197,5 +199,63 @@ func TestChainOfImpacts(t *testing.T) {
 		{"a negative number of entries", "impacts_entry_count_check", []string{impact(1, 1, "post", -1)}},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, c.stmts...))
+	}
+}
+
+// A version is posted once under a rule set and epoch, whether the document's first posting or a later one has done that.
+func TestVersionIsPostedOnce(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	// impacts are those of a document, each of a version, rule set and epoch.
+	impacts := func(keys ...string) (stmts []string) {
+		for i, key := range keys {
+			seq, kind, columns := i+1, "post", "1, 1, 0"
+			if key == "" {
+				kind = "reverse"
+			} else {
+				columns = key
+			}
+			stmts = append(stmts, fmt.Sprintf(`
+INSERT INTO daybook.impacts (id, org_id, document_id, seq, kind, document_version, rule_set_version, epoch, document_date, posting_date, entry_count, job_id, attempt)
+VALUES (%d, 'o', 'd', %d, '%s', %s, '2026-03-14', '2026-03-14', 0, 'j', 1)`, seq, seq, kind, columns))
+		}
+		return stmts
+	}
+	const once = "impacts_once"
+	for _, c := range []struct {
+		name, refuses string
+		stmts         []string
+	}{
+		{"another version", "", impacts("1, 1, 0", "", "2, 1, 0")},
+		{"another rule set", "", impacts("1, 1, 0", "", "1, 2, 0")},
+		{"another epoch", "", impacts("1, 1, 0", "", "1, 1, 1")},
+		{"no rule set", "", impacts("1, NULL, 0", "", "1, NULL, 0")},
+		{"as the first", once, impacts("1, 1, 0", "", "1, 1, 0")},
+		{"as the first, after another one", once, impacts("1, 1, 0", "", "2, 1, 0", "", "1, 1, 0")},
+		{"as the second", once, impacts("1, 1, 0", "", "2, 1, 0", "", "2, 1, 0")},
+		{"as the first of another document", "", append(impacts("1, 1, 0"), strings.NewReplacer("VALUES (1", "VALUES (2", "'d'", "'e'").Replace(impacts("1, 1, 0")[0]))},
+	} {
+		assertRefused(t, c.name, c.refuses, attempt(t, db, c.stmts...))
+	}
+
+	// Another transaction's first posting is compared with, also where it has just committed.
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		first, err := db.Pool.Begin(t.Context())
+		require.NoError(t, err)
+		later, err := db.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
+		require.NoError(t, err)
+		_, err = later.Exec(t.Context(), `SELECT count(*) FROM daybook.impacts`)
+		require.NoError(t, err)
+		all := impacts("1, 1, 0", "", "1, 1, 0")
+		for _, stmt := range all[:2] {
+			_, err = first.Exec(t.Context(), stmt)
+			require.NoError(t, err)
+		}
+		require.NoError(t, first.Commit(t.Context()))
+		_, err = later.Exec(t.Context(), all[2])
+		assert.Error(t, err, level)
+		require.NoError(t, later.Rollback(t.Context()))
+		_, err = db.Pool.Exec(t.Context(), `ALTER TABLE daybook.impacts DISABLE TRIGGER USER; DELETE FROM daybook.impacts; ALTER TABLE daybook.impacts ENABLE TRIGGER USER`, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
 	}
 }

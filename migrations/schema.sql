@@ -549,7 +549,20 @@ BEGIN
             USING ERRCODE = 'DB002', HINT = 'insert an impact and all its entries in one statement';
     END IF;
 
-    IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.kind = 'reverse') THEN
+    IF EXISTS (SELECT 1 FROM new_impacts n WHERE n.seq > 1) THEN
+        -- The rest of impacts_once. The chain has no gap, and its foreign key is checked row by row, before this: so the first posting is visible here.
+        SELECT n.id, f.id AS posted
+          INTO bad
+          FROM new_impacts n
+          JOIN daybook.impacts f ON f.org_id = n.org_id AND f.document_id = n.document_id AND f.seq = 1
+         WHERE n.seq > 1 AND n.kind = 'post' AND f.document_version = n.document_version AND f.rule_set_version = n.rule_set_version AND f.epoch = n.epoch
+         LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'impact % posts what impact % has posted: the same version, rule set and epoch of a document', bad.id, bad.posted
+                USING ERRCODE = 'unique_violation', SCHEMA = 'daybook', TABLE = 'impacts', CONSTRAINT = 'impacts_once',
+                      HINT = 'repost_accounting_job posts a version anew, in an epoch of its own';
+        END IF;
+
         SELECT n.id, p.id AS mirrored
           INTO bad
           FROM new_impacts n
@@ -6666,7 +6679,7 @@ CREATE INDEX impacts_date ON daybook.impacts USING btree (org_id, posting_date, 
 
 -- Name: impacts_once; Type: INDEX; Schema: daybook; Owner: -
 
-CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE (kind = 'post'::daybook.impact_kind);
+CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE ((kind = 'post'::daybook.impact_kind) AND (seq > 1));
 
 -- Name: job_callbacks_job; Type: INDEX; Schema: daybook; Owner: -
 
