@@ -123,7 +123,7 @@ COMMENT ON SEQUENCE daybook.fence_seq IS
     'Fences of leases: an activity takes the next one when it starts; the holder of a lower one commits nothing';
 
 -- All kinds share one log of attempts. It is read by job, through the view daybook.attempts, which has those attempts as well that the row of a completed
--- background job keeps. It has no foreign key: its rows stay when their job is removed by hand.
+-- job keeps. It has no foreign key: its rows stay when their job is removed by hand.
 CREATE TABLE daybook.attempt_log (
     id              bigint GENERATED ALWAYS AS IDENTITY,
     job_id          text COLLATE "C" NOT NULL,

@@ -77,6 +77,12 @@ CREATE TABLE daybook.accounting_work_queue (
     -- The trace of the request.
     traceparent       varchar(55) DEFAULT daybook.traceparent(),
 
+    -- The attempt that completed the job: its version is version_hint, its number run_count and its end finished_at. It has no row in attempt_log until the row is changed.
+    completed_turn_id    text COLLATE "C",
+    completed_fence      bigint,
+    completed_by         text,
+    completed_started_at timestamptz,
+
     UNIQUE (org_id, document_id)
 ) WITH (
     -- Room for a job's next version on the same page: then its update touches no index.
@@ -91,6 +97,11 @@ COMMENT ON COLUMN daybook.accounting_work_queue.first_ready_at IS
     'When the present request was first due; backoff moves ready_at and leaves this for the latency figures';
 COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS
     'The document is posted anew if the epoch of its live impact is lower; each deliberate repost (repost_accounting_job) sets it above all of them';
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_turn_id IS
+    'The turn whose attempt completed the job; null: the job is not completed, or its row was changed since: then the attempt is in attempt_log';
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_fence IS 'The fence of that turn';
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_by IS 'The worker that completed the job';
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_started_at IS 'When the attempt that completed the job began';
 
 -- What a row of the queue must be, rule by rule; each has the name that a CHECK of its own would have.
 CREATE FUNCTION daybook.is_sound_accounting_job(job daybook.accounting_work_queue) RETURNS boolean
@@ -112,20 +123,69 @@ BEGIN
                   THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
                   ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
              END THEN daybook.refuse_row('accounting_work_queue', 'leased_has_lease')
+        WHEN num_nonnulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) <> 0
+             AND (job.state <> 'completed' OR job.run_count <= 0
+                  OR num_nulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) > 0)
+             THEN daybook.refuse_row('accounting_work_queue', 'completed_has_attempt')
         WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('accounting_work_queue', 'cancel_only_while_leased')
         WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('accounting_work_queue', 'failed_has_error')
         WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL)
             THEN daybook.refuse_row('accounting_work_queue', 'finished_has_time')
         -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
         -- with others would keep all of them from being worked.
-        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
-                 < '0001-01-01 00:00:00+00'
-             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                   job.completed_started_at) < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                         job.completed_started_at)
                  > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('accounting_work_queue', 'times_are_readable')
         ELSE true END;
 END
 $$;
-ALTER TABLE daybook.accounting_work_queue ADD CONSTRAINT sound CHECK (daybook.is_sound_accounting_job(accounting_work_queue));
+
+-- The worker's completion is not checked, because that takes a tenth of PostgreSQL's time for it: it alone gives a row a completed_fence. A row that has one
+-- loses it with the next change, which is checked then, and is checked when it is inserted.
+ALTER TABLE daybook.accounting_work_queue ADD CONSTRAINT sound CHECK (completed_fence IS NOT NULL OR daybook.is_sound_accounting_job(accounting_work_queue));
+
+-- A completed job may be asked for anew, and its row says then what is asked for. So the attempt that completed it leaves the row with the next change,
+-- whatever that is: it gets its row in the log, before any attempt that follows. It runs with the rights of the schema's owner, because domain code asks for
+-- documents and writes no attempts.
+CREATE FUNCTION daybook.log_kept_attempt() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
+    VALUES (OLD.id, OLD.org_id, OLD.document_id, OLD.version_hint, OLD.run_count, 'completed', OLD.completed_started_at, OLD.finished_at, OLD.completed_by,
+            OLD.completed_turn_id, OLD.completed_fence, split_part(OLD.completed_turn_id COLLATE "default", '/', 1));
+    IF TG_OP = 'DELETE' THEN
+        RETURN NULL;
+    END IF;
+    NEW.completed_turn_id := NULL;
+    NEW.completed_fence := NULL;
+    NEW.completed_by := NULL;
+    NEW.completed_started_at := NULL;
+    RETURN NEW;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.log_kept_attempt FROM PUBLIC; -- the right to execute it is the right to make it a trigger of any table
+-- One condition of one column: PostgreSQL reads the conditions of a table's triggers, as text, for each statement.
+CREATE TRIGGER kept_attempt_leaves BEFORE UPDATE ON daybook.accounting_work_queue
+    FOR EACH ROW WHEN (OLD.completed_fence IS NOT NULL)
+    EXECUTE FUNCTION daybook.log_kept_attempt();
+CREATE TRIGGER kept_attempt_stays AFTER DELETE ON daybook.accounting_work_queue
+    FOR EACH ROW WHEN (OLD.completed_fence IS NOT NULL)
+    EXECUTE FUNCTION daybook.log_kept_attempt();
+
+CREATE FUNCTION daybook.check_completed_accounting_job() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM daybook.is_sound_accounting_job(NEW);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER kept_attempt_inserted AFTER INSERT ON daybook.accounting_work_queue
+    FOR EACH ROW WHEN (NEW.completed_fence IS NOT NULL)
+    EXECUTE FUNCTION daybook.check_completed_accounting_job();
 
 -- The lease query: one range a priority and organization, oldest first.
 CREATE INDEX accounting_work_queue_due ON daybook.accounting_work_queue (priority, org_id, ready_at, id) WHERE state = 'pending';
@@ -167,3 +227,4 @@ DROP FUNCTION daybook.wake_accounting_queue;
 ALTER TABLE daybook.accounting_work_queue DROP CONSTRAINT sound;
 DROP FUNCTION daybook.is_sound_accounting_job(daybook.accounting_work_queue);
 DROP TABLE daybook.accounting_work_queue, daybook.documents;
+DROP FUNCTION daybook.check_completed_accounting_job, daybook.log_kept_attempt;

@@ -206,8 +206,8 @@ BEGIN
 END
 $$;
 
--- Each attempt of every kind. A completed job is final, so that what completed it can stay in its row: that saves each job a row of the log and an index entry.
--- Among the attempts of its job it has the highest id.
+-- Each attempt of every kind. What completed a job stays in the job's row, which saves each job a row of the log and an index entry: a background job that is
+-- completed is final, and that of a document goes to the log when its row is changed. Among the attempts of its job it has the highest id.
 CREATE VIEW daybook.attempts AS
 SELECT id, job_id, org_id, kind, document_id, version, type, attempt, outcome, error_code, error, started_at, ended_at, worker, turn_id, fence,
        workflow_run_id, times, first_started_at
@@ -217,8 +217,14 @@ SELECT 9007199254740991, j.id, j.org_id, 'jobs', NULL::text COLLATE "C", NULL::b
        j.completed_started_at, j.finished_at, j.completed_by, j.completed_turn_id, j.completed_fence,
        split_part(j.completed_turn_id COLLATE "default", '/', 1), 1, NULL::timestamptz
   FROM daybook.jobs j
- WHERE j.state = 'completed' AND j.completed_turn_id IS NOT NULL;
-COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed background jobs, which the rows of the jobs keep';
+ WHERE j.state = 'completed' AND j.completed_turn_id IS NOT NULL
+UNION ALL
+SELECT 9007199254740991, q.id, q.org_id, 'accounting', q.document_id, q.version_hint, NULL::text COLLATE "C", q.run_count, 'completed'::daybook.attempt_outcome, NULL::text, NULL::text,
+       q.completed_started_at, q.finished_at, q.completed_by, q.completed_turn_id, q.completed_fence,
+       split_part(q.completed_turn_id COLLATE "default", '/', 1), 1, NULL::timestamptz
+  FROM daybook.accounting_work_queue q
+ WHERE q.state = 'completed' AND q.completed_turn_id IS NOT NULL;
+COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed jobs, which the rows of the jobs keep';
 
 -- What a job is about: pairs of words by which it is found.
 CREATE TABLE daybook.job_links (

@@ -462,6 +462,17 @@ BEGIN
 END
 $$;
 
+-- Name: check_completed_accounting_job(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_completed_accounting_job() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM daybook.is_sound_accounting_job(NEW);
+    RETURN NULL;
+END
+$$;
+
 -- Name: check_completed_job(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_completed_job() RETURNS trigger
@@ -1892,7 +1903,11 @@ CREATE TABLE daybook.accounting_work_queue (
     detached boolean DEFAULT false NOT NULL,
     reclaims integer DEFAULT 0 NOT NULL,
     capped boolean DEFAULT false NOT NULL,
-    traceparent character varying(55) DEFAULT daybook.traceparent()
+    traceparent character varying(55) DEFAULT daybook.traceparent(),
+    completed_turn_id text COLLATE pg_catalog."C",
+    completed_fence bigint,
+    completed_by text,
+    completed_started_at timestamp with time zone
 )
 WITH (fillfactor='75', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='10000', autovacuum_vacuum_cost_delay='1', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='10000');
 
@@ -1916,6 +1931,22 @@ COMMENT ON COLUMN daybook.accounting_work_queue.epoch IS 'The document is posted
 
 COMMENT ON COLUMN daybook.accounting_work_queue.traceparent IS 'The trace of the request that the next attempt answers, as W3C Trace Context writes it';
 
+-- Name: COLUMN accounting_work_queue.completed_turn_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_turn_id IS 'The turn whose attempt completed the job; null: the job is not completed, or its row was changed since: then the attempt is in attempt_log';
+
+-- Name: COLUMN accounting_work_queue.completed_fence; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_fence IS 'The fence of that turn';
+
+-- Name: COLUMN accounting_work_queue.completed_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_by IS 'The worker that completed the job';
+
+-- Name: COLUMN accounting_work_queue.completed_started_at; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.accounting_work_queue.completed_started_at IS 'When the attempt that completed the job began';
+
 -- Name: is_sound_accounting_job(daybook.accounting_work_queue); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.is_sound_accounting_job(job daybook.accounting_work_queue) RETURNS boolean
@@ -1937,15 +1968,20 @@ BEGIN
                   THEN num_nulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.last_attempted_at) > 0 OR job.run_count <= 0
                   ELSE num_nonnulls(job.turn_id, job.fence, job.leased_generation, job.attempt_started_at, job.worker) > 0 OR job.working OR job.detached
              END THEN daybook.refuse_row('accounting_work_queue', 'leased_has_lease')
+        WHEN num_nonnulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) <> 0
+             AND (job.state <> 'completed' OR job.run_count <= 0
+                  OR num_nulls(job.completed_turn_id, job.completed_fence, job.completed_by, job.completed_started_at) > 0)
+             THEN daybook.refuse_row('accounting_work_queue', 'completed_has_attempt')
         WHEN job.cancel_requested AND job.state <> 'leased' THEN daybook.refuse_row('accounting_work_queue', 'cancel_only_while_leased')
         WHEN job.state = 'failed' AND num_nulls(job.last_error, job.last_error_code) > 0 THEN daybook.refuse_row('accounting_work_queue', 'failed_has_error')
         WHEN (job.state IN ('completed', 'failed', 'cancelled')) <> (job.finished_at IS NOT NULL)
             THEN daybook.refuse_row('accounting_work_queue', 'finished_has_time')
         -- Every time is one that every program can read: from the year 1 to the year 9999. An infinite one in a row that is leased
         -- with others would keep all of them from being worked.
-        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
-                 < '0001-01-01 00:00:00+00'
-             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at)
+        WHEN least(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                   job.completed_started_at) < '0001-01-01 00:00:00+00'
+             OR greatest(job.ready_at, job.first_ready_at, job.created_at, job.updated_at, job.last_attempted_at, job.attempt_started_at, job.finished_at,
+                         job.completed_started_at)
                  > '9999-12-31 23:59:59+00' THEN daybook.refuse_row('accounting_work_queue', 'times_are_readable')
         ELSE true END;
 END
@@ -2213,6 +2249,27 @@ $$;
 -- Name: FUNCTION lock_configuration(org_id text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.lock_configuration(org_id text) IS 'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
+
+-- Name: log_kept_attempt(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.log_kept_attempt() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, ended_at, worker, turn_id, fence, workflow_run_id)
+    VALUES (OLD.id, OLD.org_id, OLD.document_id, OLD.version_hint, OLD.run_count, 'completed', OLD.completed_started_at, OLD.finished_at, OLD.completed_by,
+            OLD.completed_turn_id, OLD.completed_fence, split_part(OLD.completed_turn_id COLLATE "default", '/', 1));
+    IF TG_OP = 'DELETE' THEN
+        RETURN NULL;
+    END IF;
+    NEW.completed_turn_id := NULL;
+    NEW.completed_fence := NULL;
+    NEW.completed_by := NULL;
+    NEW.completed_started_at := NULL;
+    RETURN NEW;
+END
+$$;
 
 -- Name: mark_accounting_job_pending(text, text, bigint, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5210,11 +5267,33 @@ UNION ALL
     1 AS times,
     NULL::timestamp with time zone AS first_started_at
    FROM daybook.jobs j
-  WHERE ((j.state = 'completed'::daybook.job_state) AND (j.completed_turn_id IS NOT NULL));
+  WHERE ((j.state = 'completed'::daybook.job_state) AND (j.completed_turn_id IS NOT NULL))
+UNION ALL
+ SELECT '9007199254740991'::bigint AS id,
+    q.id AS job_id,
+    q.org_id,
+    'accounting'::text AS kind,
+    q.document_id,
+    q.version_hint AS version,
+    (NULL::text COLLATE "C") AS type,
+    q.run_count AS attempt,
+    'completed'::daybook.attempt_outcome AS outcome,
+    NULL::text AS error_code,
+    NULL::text AS error,
+    q.completed_started_at AS started_at,
+    q.finished_at AS ended_at,
+    q.completed_by AS worker,
+    q.completed_turn_id AS turn_id,
+    q.completed_fence AS fence,
+    split_part((q.completed_turn_id COLLATE "default"), '/'::text, 1) AS workflow_run_id,
+    1 AS times,
+    NULL::timestamp with time zone AS first_started_at
+   FROM daybook.accounting_work_queue q
+  WHERE ((q.state = 'completed'::daybook.job_state) AND (q.completed_turn_id IS NOT NULL));
 
 -- Name: VIEW attempts; Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed background jobs, which the rows of the jobs keep';
+COMMENT ON VIEW daybook.attempts IS 'Every attempt at a job: those of attempt_log, and those that completed jobs, which the rows of the jobs keep';
 
 -- Name: bulk_batches; Type: TABLE; Schema: daybook; Owner: -
 
@@ -6546,7 +6625,7 @@ ALTER TABLE ONLY daybook.schema_texts
 -- Name: accounting_work_queue sound; Type: CHECK CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE daybook.accounting_work_queue
-    ADD CONSTRAINT sound CHECK (daybook.is_sound_accounting_job(accounting_work_queue.*));
+    ADD CONSTRAINT sound CHECK (((completed_fence IS NOT NULL) OR daybook.is_sound_accounting_job(accounting_work_queue.*)));
 
 -- Name: jobs sound; Type: CHECK CONSTRAINT; Schema: daybook; Owner: -
 
@@ -6868,6 +6947,18 @@ CREATE TRIGGER impacts_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON dayboo
 -- Name: impacts impacts_check; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER impacts_check AFTER INSERT ON daybook.impacts REFERENCING NEW TABLE AS new_impacts FOR EACH STATEMENT EXECUTE FUNCTION daybook.check_impacts();
+
+-- Name: accounting_work_queue kept_attempt_inserted; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER kept_attempt_inserted AFTER INSERT ON daybook.accounting_work_queue FOR EACH ROW WHEN ((new.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.check_completed_accounting_job();
+
+-- Name: accounting_work_queue kept_attempt_leaves; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER kept_attempt_leaves BEFORE UPDATE ON daybook.accounting_work_queue FOR EACH ROW WHEN ((old.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.log_kept_attempt();
+
+-- Name: accounting_work_queue kept_attempt_stays; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER kept_attempt_stays AFTER DELETE ON daybook.accounting_work_queue FOR EACH ROW WHEN ((old.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.log_kept_attempt();
 
 -- Name: periods periods_check; Type: TRIGGER; Schema: daybook; Owner: -
 

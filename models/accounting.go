@@ -51,6 +51,12 @@ type AccountingJob struct {
 	// TraceParent is the trace of the request that the next attempt answers, as W3C Trace Context writes it; nil: it belongs to none. It is set from
 	// the setting daybook.traceparent.
 	TraceParent *string `gorm:"->;column:traceparent" json:"traceparent,omitempty"`
+	// The attempt that completed the job: its turn, its fence, the worker, and when it began. All nil unless State is JobCompleted, and when the row was
+	// changed since: the attempt is in the log then. VersionHint is its version, RunCount its number and FinishedAt its end; Attempt has it in one.
+	CompletedTurnID    *string    `gorm:"->;column:completed_turn_id" json:"completed_turn_id,omitempty"`
+	CompletedFence     *int64     `gorm:"->;column:completed_fence" json:"-"`
+	CompletedBy        *string    `gorm:"->;column:completed_by" json:"completed_by,omitempty"`
+	CompletedStartedAt *time.Time `gorm:"->;column:completed_started_at" json:"completed_started_at,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

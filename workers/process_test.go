@@ -139,7 +139,7 @@ func (b *bundle) ready(n int) {
 	fixture.ManyReady(b.t, b.Pool, org, "inv-", n)
 	_, err := b.Pool.Exec(b.t.Context(), `
 CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
-CREATE TRIGGER take_time AFTER INSERT ON daybook.attempt_log FOR EACH STATEMENT EXECUTE FUNCTION take_time()`)
+CREATE TRIGGER take_time AFTER INSERT ON daybook.impacts FOR EACH STATEMENT EXECUTE FUNCTION take_time()`)
 	require.NoError(b.t, err)
 }
 

@@ -83,7 +83,7 @@ SELECT q.id FROM (`+next+`) h JOIN daybook.accounting_work_queue q ON q.org_id =
 	stmt := `
 SELECT h.legacy_id, h.org_id, h.document_id, coalesce(q.id, h.job_id), h.taken_state, h.version, coalesce(q.version_hint, h.version), coalesce(q.state::text, ''),
        coalesce(q.ready_at, clock_timestamp()), h.legacy_row::text,
-       coalesce(q.generation = h.generation, false)
+       coalesce(q.generation = h.generation AND q.completed_turn_id IS NULL, false)
            AND NOT EXISTS (SELECT FROM daybook.attempt_log t WHERE t.job_id = h.job_id AND t.turn_id <> 'adopted'),
        EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = h.org_id AND i.document_id = h.document_id),
        coalesce(q.state = 'leased', EXISTS (SELECT FROM daybook.accounting_work_queue x WHERE x.org_id = h.org_id AND x.document_id = h.document_id)),

@@ -59,7 +59,7 @@ func (b *bundle) newRole() string {
 func TestWorkerPausesWithoutItsRights(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ revoke, grant string }{
-		"a table it completes in": {"REVOKE INSERT ON daybook.attempt_log FROM %s", "GRANT INSERT ON daybook.attempt_log TO %s"},
+		"a table it completes in": {"REVOKE UPDATE ON daybook.documents FROM %s", "GRANT UPDATE ON daybook.documents TO %s"},
 		"a table it posts to":     {"REVOKE INSERT ON daybook.entries FROM %s", "GRANT INSERT ON daybook.entries TO %s"},
 		"the queue":               {"REVOKE UPDATE ON daybook.accounting_work_queue FROM %s", "GRANT UPDATE ON daybook.accounting_work_queue TO %s"},
 		"the schema":              {"REVOKE USAGE ON SCHEMA daybook FROM %s", "GRANT USAGE ON SCHEMA daybook TO %s"},

@@ -68,8 +68,10 @@ type Access struct {
 	Commit bool
 }
 
-// endsItsJob is whether a background job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile.
-const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)`
+// endsItsJob is whether a job stays completed, and so keeps the attempt in its row: it was not asked for anew, or cancelled, meanwhile. The version that the
+// attempt at a document was for is that of the row, or the attempt is logged.
+const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)
+                                             /* accounting: AND coalesce(v.version, q.version_hint) = v.old_version */`
 
 // completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no other transaction could change it since it was locked, and a
 // request of a hook in the same one moves the row (completePlaced).
@@ -128,11 +130,10 @@ WITH v AS (
            cancel_requested = false, working = false, reclaims = 0,
            turn_id = NULL, detached = false, fence = NULL, worker = NULL, leased_generation = NULL, attempt_started_at = NULL,
            last_attempted_at = CASE WHEN @picked THEN v.started_at ELSE q.last_attempted_at END,
-           /* jobs */completed_turn_id = CASE WHEN ` + endsItsJob + ` THEN @turn END,
+           completed_turn_id = CASE WHEN ` + endsItsJob + ` THEN @turn END,
            completed_fence = CASE WHEN ` + endsItsJob + ` THEN @fence::bigint END,
            completed_by = CASE WHEN ` + endsItsJob + ` THEN @worker END,
            completed_started_at = CASE WHEN ` + endsItsJob + ` THEN v.started_at END,
-           /* accounting: */
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id
@@ -142,7 +143,7 @@ WITH v AS (
               /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
               /* accounting: 'accounting' AS kind, NULL::text AS type, q.document_id, v.old_version AS version */,
               q.state = 'pending' AND v.outcome NOT IN ('retried', 'rescheduled') AS asked_again,
-              /* jobs */q.completed_turn_id IS NOT NULL/* accounting: false */ AS kept
+              q.completed_turn_id IS NOT NULL AS kept
 -- folds
 ), again AS (
     SELECT s.job_id, s.error, s.started_at, a.place
@@ -180,19 +181,20 @@ var (
 	completePlaced  = strings.Replace(completePlainly, "WHERE q.id = v.id", "WHERE q.ctid = v.place AND q.id = v.id", 1)
 )
 
-// completeKept completes background jobs that the transaction has picked, and that are all completed: their rows keep their attempts. Rows that it has
-// not changed since are found by their places.
+// completeKept completes jobs that the transaction has picked, and that are all completed: their rows keep their attempts. Rows that it has not changed since
+// are found by their places.
 const completeKept = `
 WITH v AS (
     SELECT unnest(@places::tid[]) AS place, unnest(@ids::text[]) AS id, unnest(@attempts::integer[]) AS attempt, unnest(@started::timestamptz[]) AS started_at,
-           unnest(@results::text[]) AS result
+           /* jobs */unnest(@results::text[]) AS result/* accounting: unnest(@old_versions::bigint[]) AS version */
 ), completed AS (
     UPDATE daybook.jobs q
-       SET state = 'completed', run_count = v.attempt, finished_at = clock_timestamp(), result = v.result::jsonb, last_error = NULL, last_error_code = NULL,
+       SET state = 'completed', run_count = v.attempt, last_error = NULL, last_error_code = NULL,
+           /* jobs */finished_at = clock_timestamp(), result = v.result::jsonb/* accounting: finished_at = statement_timestamp(), not_ready_count = 0 */,
            reclaims = 0, last_attempted_at = v.started_at, completed_turn_id = @turn, completed_fence = @fence, completed_by = @worker,
            completed_started_at = v.started_at, updated_at = clock_timestamp()
       FROM v
-     WHERE q.ctid = v.place AND q.id = v.id AND q.turn_id IS NULL AND q.finished_at IS NULL
+     WHERE q.ctid = v.place AND q.id = v.id AND q.turn_id IS NULL AND q.finished_at IS NULL/* accounting: AND q.version_hint = coalesce(v.version, 0) */
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN 0 ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
@@ -201,8 +203,8 @@ SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN 0 ELSE daybook.lease_
 // completeKeptByID is completeKept for rows that the transaction may have changed.
 var completeKeptByID = strings.Replace(completeKept, "q.ctid = v.place AND ", "", 1)
 
-// Complete implements engine.Completer: the jobs change state under the turn's fence, and each attempt is logged, or kept in the row of the background job that
-// it completed.
+// Complete implements engine.Completer: the jobs change state under the turn's fence, and each attempt is logged, or kept in the row of the job that it
+// completed.
 func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions []Completion, a Access) (Completed, error) {
 	n := len(completions)
 	ids, outcomes := make([]string, n), make([]string, n)
@@ -210,7 +212,7 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	delays, versions, unlogged := make([]float64, n), make([]*int64, n), make([]bool, n)
 	attempts, generations, started, oldVersions := make([]int32, n), make([]int64, n), make([]time.Time, n), make([]int64, n)
 	results, places := make([]*string, n), make([]pgtype.TID, n)
-	counts, placed := Completed{}, true
+	counts, placed, plain := Completed{}, true, a.Picked
 	for i := range completions {
 		s := &completions[i]
 		ids[i], outcomes[i] = s.Job.ID, string(s.Outcome)
@@ -219,6 +221,7 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 			codes[i], errs[i] = &code, &message
 		}
 		places[i], placed = s.Job.Place, placed && s.Job.Place.Valid
+		plain = plain && s.Outcome == models.OutcomeCompleted && s.Version == nil
 		delays[i], versions[i], unlogged[i] = s.Delay.Seconds(), s.Version, s.Unlogged
 		attempts[i], generations[i], started[i], oldVersions[i] = int32(s.Job.Attempt), s.Job.Generation, s.Job.StartedAt, s.Job.Version
 		if s.Result != nil {
@@ -237,9 +240,9 @@ func (k *Kind) Complete(ctx context.Context, tx pgx.Tx, turn Turn, completions [
 	switch {
 	case counts[models.OutcomeRescheduled] > 0 || slices.ContainsFunc(completions, func(c Completion) bool { return c.Code == models.CodeAwaitingCallback }):
 		stmt = k.sql(completeStmt)
-	case k.keepsAttempt && a.Picked && counts[models.OutcomeCompleted] == n:
-		if stmt = completeKept; !placed {
-			stmt = completeKeptByID
+	case plain:
+		if stmt = k.sql(completeKept); !placed {
+			stmt = k.sql(completeKeptByID)
 		}
 	case a.Picked && placed:
 		stmt = k.sql(completePlaced)

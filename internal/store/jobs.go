@@ -7,9 +7,8 @@ func newJobs() *Kind {
 	return &Kind{
 		Name: "jobs", table: "daybook.jobs", wake: "daybook.wake_job_queue",
 		lostCode: "JOB_LOCK_TIMEOUT_RECLAIMED", channel: "daybook_jobs", key: 2, oldRows: oldJobs,
-		keepsAttempt: true,
-		ownChecks:    []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something that has not ended, or is about to be released", auditWaits}},
-		waits:        waits{`SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1`, `SELECT decided, again, last FROM daybook.check_waits(beyond => $1)`},
+		ownChecks: []Check{{"waits_for_nothing", "a job that waits for its turn or for other jobs waits for something that has not ended, or is about to be released", auditWaits}},
+		waits:     waits{`SELECT id FROM daybook.job_wait_checks WHERE id > $1 ORDER BY id LIMIT 1`, `SELECT decided, again, last FROM daybook.check_waits(beyond => $1)`},
 		fields: func(j *Job) []any {
 			return append(leaseFields(j), &j.Type, &j.Payload, &j.MaxAttempts, &j.Key, &j.EnqueuedAt, &j.TraceParent, &j.Queue)
 		},

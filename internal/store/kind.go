@@ -33,8 +33,6 @@ type Kind struct {
 	waits waits
 	// ownChecks are those of an audit that other kinds do not have.
 	ownChecks []Check
-	// keepsAttempt: the row of a completed job has the attempt that completed it, which is not logged.
-	keepsAttempt bool
 
 	statements sync.Map
 }

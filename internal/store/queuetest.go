@@ -66,7 +66,7 @@ func AttemptedDocuments(ctx context.Context, q Querier, turn string) ([]models.A
 	const stmt = `
 SELECT j.id, j.org_id, j.document_id, j.version_hint, j.state::text AS state, j.run_count, j.ready_at, j.last_error_code, j.last_error
   FROM daybook.accounting_work_queue j
- WHERE EXISTS (SELECT FROM daybook.attempt_log a WHERE a.job_id = j.id AND a.turn_id = $1)
+ WHERE j.completed_turn_id = $1 OR EXISTS (SELECT FROM daybook.attempt_log a WHERE a.job_id = j.id AND a.turn_id = $1)
  ORDER BY j.org_id, j.document_id`
 	all, err := Collect(ctx, q, pgx.RowToStructByNameLax[models.AccountingJob], stmt, turn)
 	return all, Wrap("read jobs", err)

@@ -46,8 +46,17 @@ REVOKE SELECT ON daybook.job_callbacks FROM daybook_reader;
 GRANT SELECT (job_id, name, deadline, created_at, called_at, data, awaited, seen) ON daybook.job_callbacks TO daybook_reader;
 
 -- Domain code writes documents and asks for work.
-GRANT INSERT, UPDATE ON daybook.documents, daybook.accounting_work_queue TO daybook_domain;
+GRANT INSERT, UPDATE ON daybook.documents TO daybook_domain;
 -- All columns of a job but those that say which attempt completed it.
+GRANT INSERT (
+    id, created_at, updated_at, org_id, document_id, version_hint, ready_at, state, run_count, last_attempted_at, last_error, last_error_code, priority,
+    first_ready_at, finished_at, generation, epoch, cancel_requested, deleted_version, not_ready_count, turn_id, fence, leased_generation, worker,
+    attempt_started_at, working, detached, reclaims, capped, traceparent
+), UPDATE (
+    id, created_at, updated_at, org_id, document_id, version_hint, ready_at, state, run_count, last_attempted_at, last_error, last_error_code, priority,
+    first_ready_at, finished_at, generation, epoch, cancel_requested, deleted_version, not_ready_count, turn_id, fence, leased_generation, worker,
+    attempt_started_at, working, detached, reclaims, capped, traceparent
+) ON daybook.accounting_work_queue TO daybook_domain;
 GRANT INSERT (
     id, created_at, updated_at, org_id, type, payload, input_hash, idempotency_key, unique_hash, priority, fleet, state, ready_at, first_ready_at, run_count,
     max_attempts, last_attempted_at, last_error, last_error_code, result, progress, finished_at, generation, cancel_requested, turn_id, fence, leased_generation, worker,
