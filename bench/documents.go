@@ -116,7 +116,7 @@ func (d *database) ready(ctx context.Context, orgs []string, n int) error {
 // returns how many there are then.
 func keepFull(ctx context.Context, d *database, orgs []string, total, floor, part int) (int, error) {
 	for {
-		done, err := attempted(ctx, d.pool)
+		done, err := drawn(ctx, d.pool)
 		switch {
 		case ctx.Err() != nil:
 			return total, nil //nolint:nilerr // that is how it ends

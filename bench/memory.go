@@ -47,7 +47,7 @@ func runMemory(ctx context.Context, b *bench) ([]report.Row, error) {
 						}
 						samples = append(samples, rss)
 					}
-					done, err := attempted(ctx, d.pool)
+					done, err := drawn(ctx, d.pool)
 					return done >= int64(n), done, err
 				})
 				if err != nil {

@@ -155,7 +155,11 @@ func (d *database) startedWithin(ctx context.Context, committed []time.Time, pat
 	waiting, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	for waiting.Err() == nil {
-		n, err := attempted(ctx, d.pool)
+		n, err := drawn(ctx, d.pool)
+		if err == nil && n >= int64(len(committed)) {
+			// The last of them may not be committed yet.
+			n, err = one[int64](ctx, d.pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'completed'`)
+		}
 		if err != nil {
 			return nil, 0, err
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// attempted is the number that the newest attempt of the log drew: of those at documents, for a job's row keeps the attempt that completed it. It costs next
-// to nothing to ask for, and is never behind the attempts that are logged.
-func attempted(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
-	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.attempt_log_id_seq'), 0)`)
+// drawn is the number of the newest impact: each document that is posted has drawn one, or more when its versions replace each other. It costs next to nothing
+// to ask for, and is never behind what is posted. It may be ahead of it, by what is about to be committed.
+func drawn(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
+	return one[int64](ctx, pool, `SELECT coalesce(pg_sequence_last_value('daybook.impact_id_seq'), 0)`)
 }
 
 // awaitEmpty waits until empty says so, and returns when it was asked for the last time, by PostgreSQL's clock, which is this machine's: what a full queue
@@ -36,7 +36,7 @@ func awaitEmpty(ctx context.Context, interval time.Duration, near func(context.C
 // awaitEnds waits until no job of the accounting queue is pending or leased any more, and says when that was.
 func awaitEnds(ctx context.Context, pool *pgxpool.Pool, jobs int) (time.Time, error) {
 	return awaitEmpty(ctx, 5*time.Millisecond, func(ctx context.Context) (bool, int64, error) {
-		n, err := attempted(ctx, pool)
+		n, err := drawn(ctx, pool)
 		return n >= int64(jobs), n, err
 	}, func(ctx context.Context) (at time.Time, empty bool, err error) {
 		var open bool

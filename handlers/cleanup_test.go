@@ -114,13 +114,19 @@ func TestCleanupRemovesAttemptsAtAccountingJobs(t *testing.T) {
 INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, ended_at, turn_id, fence)
 SELECT id, org_id, document_id, 1, n, 'retried', 'x', clock_timestamp() - interval '100 days', clock_timestamp() - make_interval(days => CASE n WHEN 5 THEN 1 ELSE 100 END), 'run/0/1', 1
   FROM daybook.accounting_work_queue, generate_series(1, 5) n`)
+	b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, completed_turn_id, completed_fence, completed_by, completed_started_at)
+SELECT $1, d, 1, 'completed', clock_timestamp() - interval '100 days', 1, 'run/0/1', 1, 'w', clock_timestamp() - interval '100 days' FROM unnest('{kept,again}'::text[]) AS d`, org)
+	b.exec(`UPDATE daybook.accounting_work_queue SET version_hint = 2 WHERE document_id = 'again'`)
 	impacts, entries := b.left("daybook.impacts"), b.left("daybook.entries")
 
 	r := result[CleanupResult](t, b.run(Cleanup{}))
-	assert.Equal(t, CleanupResult{Attempts: 4}, r, "the fifth is young")
+	assert.Equal(t, CleanupResult{Attempts: 5}, r, "the fifth of the first document is young, and what completed a document last stays with its job")
+	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'kept'`))
+	assert.Zero(t, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'again'`))
 	assert.Equal(t, 1, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id = 'done'`))
 	assert.Equal(t, 10, b.count(`SELECT count(*) FROM daybook.attempts WHERE document_id IN ('dead', 'waits')`))
-	assert.Equal(t, 3, b.left("daybook.accounting_work_queue"))
+	assert.Equal(t, 5, b.left("daybook.accounting_work_queue"))
 	assert.Equal(t, impacts, b.left("daybook.impacts"))
 	assert.Equal(t, entries, b.left("daybook.entries"))
 }

@@ -45,6 +45,16 @@ func job(set map[string]string) string {
 	return fmt.Sprintf(`INSERT INTO daybook.accounting_work_queue (%s) VALUES (%s)`, strings.Join(names, ", "), strings.Join(values, ", "))
 }
 
+// kept is what a completed job that keeps its attempt has, but for what set says.
+func kept(set map[string]string) map[string]string {
+	row := map[string]string{
+		"state": "'completed'", "finished_at": "now()", "run_count": "1",
+		"completed_turn_id": "'t'", "completed_fence": "1", "completed_by": "''", "completed_started_at": "now()",
+	}
+	maps.Copy(row, set)
+	return row
+}
+
 // times are the columns of a job that hold a time, in both queues; finished_at is null while a job is leased.
 var times = []string{"ready_at", "first_ready_at", "created_at", "updated_at", "last_attempted_at", "attempt_started_at"}
 
@@ -56,6 +66,7 @@ func TestQueueConstraints(t *testing.T) {
 		finished = "finished_has_time"
 		failed   = "failed_has_error"
 		cancel   = "cancel_only_while_leased"
+		ended    = "completed_has_attempt"
 		table    = "accounting_work_queue_"
 	)
 	for _, c := range []struct {
@@ -110,8 +121,29 @@ func TestQueueConstraints(t *testing.T) {
 		{"priority 4", map[string]string{"priority": "4"}, table + "priority_check"},
 		{"negative looks", map[string]string{"not_ready_count": "-1"}, table + "not_ready_count_check"},
 		{"negative reclaims", map[string]string{"reclaims": "-1"}, table + "reclaims_check"},
+
+		{"completed by an attempt", kept(nil), ""},
+		{"completed by no turn", kept(map[string]string{"completed_turn_id": "NULL"}), ended},
+		{"completed by no fence", kept(map[string]string{"completed_fence": "NULL"}), ended},
+		{"completed by no worker", kept(map[string]string{"completed_by": "NULL"}), ended},
+		{"completed by an attempt that did not begin", kept(map[string]string{"completed_started_at": "NULL"}), ended},
+		{"completed by an attempt without a number", kept(map[string]string{"run_count": "0"}), ended},
+		{"cancelled, and completed by an attempt", kept(map[string]string{"state": "'cancelled'"}), ended},
+		{"pending, and completed by an attempt", kept(map[string]string{"state": "'pending'", "finished_at": "NULL"}), ended},
+		{"completed by an attempt of no organization", kept(map[string]string{"org_id": "''"}), table + "org_id_check"},
+		{"completed by an attempt without time", kept(map[string]string{"finished_at": "NULL"}), finished},
+		{"completed by an attempt and leased", kept(map[string]string{"turn_id": "'t'"}), lease},
 	} {
 		assertRefused(t, c.name, c.refuses, attempt(t, db, job(c.set)))
+	}
+	for set, refuses := range map[string]string{
+		"last_error = 'looked at'": "", "state = 'pending', finished_at = NULL": "", "completed_fence = NULL": "", "run_count = 0": "", "completed_fence = 9": "",
+		"state = 'pending'": finished, "finished_at = NULL": finished, "turn_id = 't'": lease, "org_id = ''": table + "org_id_check", "updated_at = 'infinity'": "times_are_readable",
+	} {
+		assertRefused(t, "a completed row, "+set, refuses, attempt(t, db, job(kept(nil)), "UPDATE daybook.accounting_work_queue SET "+set))
+	}
+	for _, column := range []string{"finished_at", "completed_started_at"} {
+		assertRefused(t, "completed by an attempt, "+column, "times_are_readable", attempt(t, db, job(kept(map[string]string{column: "'infinity'"}))))
 	}
 	for _, column := range times {
 		for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {

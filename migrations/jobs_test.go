@@ -42,15 +42,6 @@ func TestJobConstraints(t *testing.T) {
 		failed   = "failed_has_error"
 		ended    = "completed_has_attempt"
 	)
-	// by is a completed job that keeps its attempt, but for what set says.
-	by := func(set map[string]string) map[string]string {
-		row := map[string]string{
-			"state": "'completed'", "finished_at": "now()", "run_count": "1",
-			"completed_turn_id": "'t'", "completed_fence": "1", "completed_by": "''", "completed_started_at": "now()",
-		}
-		maps.Copy(row, set)
-		return row
-	}
 	unleased := slices.DeleteFunc(slices.Clone(times), func(column string) bool { return column == "attempt_started_at" })
 	for _, c := range []struct {
 		name string
@@ -62,7 +53,7 @@ func TestJobConstraints(t *testing.T) {
 		{"leased", map[string]string{"state": "'leased'"}, ""},
 		{"leased and working, to be cancelled", map[string]string{"state": "'leased'", "working": "true", "cancel_requested": "true", "worker": "'w'"}, ""},
 		{"completed", map[string]string{"state": "'completed'", "finished_at": "now()"}, ""},
-		{"completed by an attempt", by(nil), ""},
+		{"completed by an attempt", kept(nil), ""},
 		{"failed", map[string]string{"state": "'failed'", "finished_at": "now()", "last_error": "'e'", "last_error_code": "'TIMEOUT'"}, ""},
 		{"the longest of everything", map[string]string{"org_id": "repeat('o', 255)", "type": "repeat('t', 64)", "idempotency_key": "repeat('k', 255)", "max_attempts": "1000"}, ""},
 		{"a type with all characters", map[string]string{"type": "'Ab_9.c:d-e'"}, ""},
@@ -77,13 +68,13 @@ func TestJobConstraints(t *testing.T) {
 		{"pending and detached", map[string]string{"detached": "true"}, lease},
 		{"completed and working", map[string]string{"state": "'completed'", "finished_at": "now()", "working": "true"}, lease},
 		{"completed, to be cancelled", map[string]string{"state": "'completed'", "finished_at": "now()", "cancel_requested": "true"}, "cancel_only_while_leased"},
-		{"completed by no turn", by(map[string]string{"completed_turn_id": "NULL"}), ended},
-		{"completed by no fence", by(map[string]string{"completed_fence": "NULL"}), ended},
-		{"completed by no worker", by(map[string]string{"completed_by": "NULL"}), ended},
-		{"completed by an attempt that did not begin", by(map[string]string{"completed_started_at": "NULL"}), ended},
-		{"completed by an attempt without a number", by(map[string]string{"run_count": "0"}), ended},
-		{"cancelled, and completed by an attempt", by(map[string]string{"state": "'cancelled'"}), ended},
-		{"pending, and completed by an attempt", by(map[string]string{"state": "'pending'", "finished_at": "NULL"}), ended},
+		{"completed by no turn", kept(map[string]string{"completed_turn_id": "NULL"}), ended},
+		{"completed by no fence", kept(map[string]string{"completed_fence": "NULL"}), ended},
+		{"completed by no worker", kept(map[string]string{"completed_by": "NULL"}), ended},
+		{"completed by an attempt that did not begin", kept(map[string]string{"completed_started_at": "NULL"}), ended},
+		{"completed by an attempt without a number", kept(map[string]string{"run_count": "0"}), ended},
+		{"cancelled, and completed by an attempt", kept(map[string]string{"state": "'cancelled'"}), ended},
+		{"pending, and completed by an attempt", kept(map[string]string{"state": "'pending'", "finished_at": "NULL"}), ended},
 		{"cancelled without time", map[string]string{"state": "'cancelled'"}, finished},
 		{"long queue", map[string]string{"queue": "repeat('q', 65)"}, "jobs_queue_check"},
 		{"no sequence", map[string]string{"sequence": "''"}, "jobs_sequence_check"},
@@ -129,8 +120,8 @@ func TestJobConstraints(t *testing.T) {
 		{map[string]string{"state": "'leased'"}, times},
 		{map[string]string{"input_hash": "NULL"}, unleased},
 		{map[string]string{"input_hash": "NULL", "state": "'completed'", "finished_at": "now()"}, append(slices.Clone(unleased), "finished_at")},
-		{by(nil), []string{"completed_started_at"}},
-		{by(map[string]string{"input_hash": "NULL"}), []string{"finished_at", "completed_started_at"}},
+		{kept(nil), []string{"completed_started_at"}},
+		{kept(map[string]string{"input_hash": "NULL"}), []string{"finished_at", "completed_started_at"}},
 	} {
 		for _, column := range row.columns {
 			for _, at := range []string{"'infinity'", "'-infinity'", "'10000-01-01 00:00:00+00'", "'0001-12-31 00:00:00+00 BC'"} {
@@ -144,7 +135,7 @@ func TestJobConstraints(t *testing.T) {
 		"last_error = 'looked at'": "", "state = 'pending'": ended, "finished_at = NULL": finished, "completed_fence = NULL": ended, "run_count = 0": ended,
 		"org_id = ''": "jobs_org_id_check", "updated_at = 'infinity'": "times_are_readable",
 	} {
-		assertRefused(t, "a completed row, "+set, refuses, attempt(t, db, queued(by(nil)), "UPDATE daybook.jobs SET "+set))
+		assertRefused(t, "a completed row, "+set, refuses, attempt(t, db, queued(kept(nil)), "UPDATE daybook.jobs SET "+set))
 	}
 	key := map[string]string{"idempotency_key": "'k'"}
 	assertRefused(t, "a key twice", "jobs_key", attempt(t, db, queued(key), queued(key)))
@@ -236,13 +227,13 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE kind = 'accounting'`))
 }
 
-// domainColumns is a statement that inserts and updates each column of a job but those that say what completed it, and changes nothing.
-func domainColumns(t *testing.T, db *pgtest.DB) (stmt string) {
+// domainColumns is a statement that inserts and updates each column of a queue but those that say what completed a job, and changes nothing.
+func domainColumns(t *testing.T, db *pgtest.DB, table string) (stmt string) {
 	t.Helper()
 	require.NoError(t, db.Pool.QueryRow(t.Context(), `
-SELECT format('WITH updated AS (UPDATE daybook.jobs SET %s WHERE false) INSERT INTO daybook.jobs (%s) SELECT %2$s FROM daybook.jobs WHERE false',
-              string_agg(format('%I = %1$I', column_name), ', '), string_agg(format('%I', column_name), ', '))
-  FROM information_schema.columns WHERE table_schema = 'daybook' AND table_name = 'jobs' AND column_name NOT LIKE 'completed%'`).Scan(&stmt))
+SELECT format('WITH updated AS (UPDATE daybook.%3$s SET %1$s WHERE false) INSERT INTO daybook.%3$s (%2$s) SELECT %2$s FROM daybook.%3$s WHERE false',
+              string_agg(format('%I = %1$I', column_name), ', '), string_agg(format('%I', column_name), ', '), $1::text)
+  FROM information_schema.columns WHERE table_schema = 'daybook' AND table_name = $1::text AND column_name NOT LIKE 'completed%'`, table).Scan(&stmt))
 	return stmt
 }
 
@@ -272,7 +263,7 @@ SELECT daybook.lease_async_operation(daybook.enqueue_async_operation('claimed', 
 		{"domain code says who completed a job", `UPDATE daybook.jobs SET completed_by = 'w'`, "domain", true},
 		{"domain code forgets who completed a job", `UPDATE daybook.jobs SET completed_turn_id = NULL, completed_fence = NULL, completed_by = NULL, completed_started_at = NULL`, "domain", true},
 		{"domain code inserts a completed job", `INSERT INTO daybook.jobs (org_id, type, payload, completed_turn_id) VALUES ('o', 'mail', '{}', 't')`, "domain", true},
-		{"domain code writes every other column", domainColumns(t, db), "domain", false},
+		{"domain code writes every other column", domainColumns(t, db, "jobs"), "domain", false},
 		{"the worker completes", `SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "worker", false},
 		{"the worker retries", `SELECT daybook.retry_job(min(id)) FROM daybook.jobs`, "worker", false},
 		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},

@@ -76,6 +76,8 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, did.pool.QueryRow(t.Context(), did.stmt).Scan(&n), did.stmt)
 		assert.Positive(t, n, did.stmt)
 	}
+	_, err = domain.Exec(t.Context(), domainColumns(t, db, "accounting_work_queue"))
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		pool *pgxpool.Pool
 		stmt string
@@ -111,8 +113,40 @@ func TestRoles(t *testing.T) {
 CREATE TEMP TABLE legacy (id text, org_id text, document_id text, version_hint bigint, ready_at timestamptz, state text);
 CREATE TRIGGER forward AFTER INSERT ON legacy FOR EACH ROW EXECUTE FUNCTION daybook.forward_accounting_request('forward');
 INSERT INTO legacy VALUES ('1', 'o', 'other', 1, now(), 'pending')`},
+		"the reader logs as the owner": {reader, `
+CREATE TEMP TABLE forged (LIKE daybook.accounting_work_queue);
+CREATE TRIGGER forge AFTER DELETE ON forged FOR EACH ROW EXECUTE FUNCTION daybook.log_kept_attempt()`},
+		"domain code says who completed a document":    {domain, `UPDATE daybook.accounting_work_queue SET completed_by = 'w'`},
+		"domain code says which turn completed it":     {domain, `UPDATE daybook.accounting_work_queue SET completed_turn_id = 't'`},
+		"domain code says under which fence":           {domain, `UPDATE daybook.accounting_work_queue SET completed_fence = 1`},
+		"domain code says since when":                  {domain, `UPDATE daybook.accounting_work_queue SET completed_started_at = now()`},
+		"domain code inserts who completed a document": {domain, `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, completed_by) VALUES ('o', 'x', 1, 'w')`},
+		"domain code inserts under which fence":        {domain, `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, completed_fence) VALUES ('o', 'x', 1, 1)`},
+		"domain code logs an attempt":                  {domain, `INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, started_at, turn_id, fence) VALUES ('j', 'o', 'x', 1, 1, 'completed', now(), 't', 1)`},
 	} {
 		_, err := c.pool.Exec(context.WithoutCancel(t.Context()), c.stmt)
 		assert.Equal(t, "42501", store.SQLState(err), "%s: %v", name, err)
+	}
+}
+
+// TestDomainCodeAsksForCompletedDocuments: domain code, which may neither write attempts nor say what completed a document, asks for it anew, and the attempt that
+// completed it goes to the log.
+func TestDomainCodeAsksForCompletedDocuments(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	domain := as(t, db, "daybook_domain")
+	for i, stmt := range []string{
+		`SELECT daybook.enqueue_accounting_job('o', 'd', 2)`, `SELECT daybook.mark_accounting_job_pending('o', 'd')`, `SELECT daybook.repost_accounting_job('o', 'd')`,
+		`UPDATE daybook.accounting_work_queue SET state = 'pending', finished_at = NULL`,
+	} {
+		_, err := db.Pool.Exec(t.Context(), `DELETE FROM daybook.accounting_work_queue`)
+		require.NoError(t, err)
+		_, err = db.Pool.Exec(t.Context(), job(kept(nil)))
+		require.NoError(t, err)
+		_, err = domain.Exec(t.Context(), stmt)
+		require.NoError(t, err, stmt)
+		assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'pending' AND completed_fence IS NULL`), stmt)
+		assert.Equal(t, i+1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempt_log WHERE outcome = 'completed' AND version = 1 AND fence = 1`), stmt)
 	}
 }

@@ -165,6 +165,35 @@ SELECT id, 'org_1', 'd', 1, n, 'completed', '2026-01-01', CASE WHEN n < 4 THEN '
 	assert.Equal(t, before, whole(t, db.Pool))
 }
 
+// What completed a document stays in its job's row, which stays; when the job is asked for anew it is an attempt of the log, is archived, and comes back as it was.
+func TestTheAttemptThatAnAccountingJobKeeps(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec := func(stmt string) {
+		_, err := db.Pool.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+	}
+	exec(`INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, finished_at, run_count, completed_turn_id, completed_fence, completed_by, completed_started_at)
+VALUES ('org_1', 'd', 1, 'completed', '2026-01-01 00:00:01Z', 1, 'run/0/1', 7, 'w', '2026-01-01 00:00:00Z')`)
+	before := whole(t, db.Pool)
+	a := open(t, t.TempDir())
+	assert.Zero(t, moveAll(t, a, db.Pool, archive.Attempts))
+	assert.Equal(t, before, whole(t, db.Pool))
+
+	exec(`SELECT daybook.enqueue_accounting_job('org_1', 'd', 2)`)
+	assert.Zero(t, moveAll(t, a, db.Pool, archive.Attempts), "the job is open")
+	exec(`UPDATE daybook.accounting_work_queue SET state = 'completed', finished_at = clock_timestamp(), run_count = 1, completed_turn_id = 'run/0/2', completed_fence = 8,
+       completed_by = 'w', completed_started_at = clock_timestamp()`)
+	before = whole(t, db.Pool)
+	require.Len(t, before, 2)
+	assert.Equal(t, 1, moveAll(t, a, db.Pool, archive.Attempts))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts WHERE version = 2`))
+	back, _ := restoreAll(t, a, db.Pool, "")
+	assert.Equal(t, int64(1), back)
+	assert.Equal(t, before, whole(t, db.Pool))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempts a JOIN daybook.attempts b ON a.id < b.id AND a.version < b.version`), "in their order")
+}
+
 // A commit that fails after the file was written: nothing is removed, the file counts for nothing, and the next try has all of it.
 func TestArchiveWhoseTransactionIsLost(t *testing.T) {
 	t.Parallel()

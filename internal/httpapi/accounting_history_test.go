@@ -16,6 +16,7 @@ func TestHistoryOfADocumentComesInPages(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	_, err := b.Pool.Exec(t.Context(), `
+UPDATE daybook.accounting_work_queue SET updated_at = clock_timestamp(); -- what completed the documents goes to the log
 DELETE FROM daybook.attempt_log;
 INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, outcome, error_code, started_at, turn_id, fence, times, first_started_at)
 SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026-03-14 12:00Z', 't', 1, 96, '2026-03-13 12:00Z'
