@@ -1,10 +1,6 @@
 package store
 
-import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-)
+import "context"
 
 // setBack sets to the present what lies more than ten seconds ahead of the database's clock and can only be of the past: the clock was set back since, or a standby whose clock is
 // behind was promoted. What is judged by its age would stay as it is until the clock has come there. Rows that another transaction holds are left to the next time.
@@ -19,19 +15,16 @@ UPDATE daybook.jobs
        SELECT id FROM daybook.jobs
         WHERE state = 'leased' AND last_attempted_at > statement_timestamp() + interval '10 seconds'/* jobs */
           AND (last_attempted_at > statement_timestamp() + interval '10 seconds' + daybook.async_operation_lease() OR NOT daybook.is_async_operation_claim(turn_id))/* accounting: */
-          FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING id`
+          FOR NO KEY UPDATE SKIP LOCKED))`
 	const workers = `
 UPDATE daybook.job_workers
    SET first_seen = least(first_seen, clock_timestamp()), last_seen = least(last_seen, clock_timestamp())
  WHERE id = ANY (ARRAY(
-       SELECT id FROM daybook.job_workers WHERE greatest(first_seen, last_seen) > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING id`
+       SELECT id FROM daybook.job_workers WHERE greatest(first_seen, last_seen) > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))`
 	const rates = `
 UPDATE daybook.queue_rates
    SET at = clock_timestamp()
- WHERE queue = ANY (ARRAY(SELECT queue FROM daybook.queue_rates WHERE at > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING queue`
+ WHERE queue = ANY (ARRAY(SELECT queue FROM daybook.queue_rates WHERE at > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))`
 	// A worker that sees to one of these workflows just now finds its claim gone.
 	const workflows = `
 UPDATE daybook.job_workflows
@@ -40,14 +33,13 @@ UPDATE daybook.job_workflows
  WHERE job_id = ANY (ARRAY(
        SELECT job_id FROM daybook.job_workflows
         WHERE greatest(asked_at, cancelled_at, due_at - make_interval(secs => 60 + grace_seconds)) > statement_timestamp() + interval '10 seconds'
-          FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING job_id`
+          FOR NO KEY UPDATE SKIP LOCKED))`
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
+	// One transaction: none of them waits for a row, so that they hold nothing up.
+	batch := batchByKey(s.pool)
 	for _, stmt := range []string{s.kind.sql(leases), workers, rates, workflows} {
-		if _, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt); err != nil {
-			return Wrap("set times back that are ahead of the database's clock", err)
-		}
+		batch.Queue(stmt)
 	}
-	return nil
+	return Wrap("set times back that are ahead of the database's clock", leaveReadOnly(s.pool, s.pool.SendBatch(ctx, batch).Close()))
 }

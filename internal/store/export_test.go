@@ -33,6 +33,12 @@ func ByKey[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T]
 // HurryFull bounds the next check that looks at everything.
 func (r *Reclaimer) HurryFull(limit time.Duration) { r.fullLimit = limit }
 
+// ReclaimPatience and SlowWatchPause are those of a Reclaimer.
+const (
+	ReclaimPatience = reclaimPatience
+	SlowWatchPause  = slowWatchPause
+)
+
 // SQL returns a shared statement as it is for the kind.
 func (k *Kind) SQL(stmt string) string { return k.sql(stmt) }
 

@@ -42,6 +42,28 @@ func TestSlowChecksAlsoReclaim(t *testing.T) {
 	assert.LessOrEqual(t, <-pauses, time.Second)
 }
 
+// TestChecksWithoutLeases: while nothing is leased a process checks seldom, and still in time for what is leased right after a check by a worker that is killed
+// at once.
+func TestChecksWithoutLeases(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.pending("a", 2, 1)
+	r := b.store.NewReclaimer()
+	_, pause, err := r.Check(t.Context())
+	require.NoError(t, err)
+	assert.Greater(t, pause, 7*time.Second)
+	assert.Less(t, pause+store.ReclaimPatience+store.SlowWatchPause, 15*time.Second)
+
+	require.Len(t, b.lease(b.turn("run/0/1"), 1), 1)
+	_, leased, err := r.Check(t.Context())
+	require.NoError(t, err)
+	assert.LessOrEqual(t, leased, 5*time.Second, "what is leased is watched in time")
+	b.exec(`UPDATE daybook.accounting_work_queue SET last_attempted_at = clock_timestamp() - $1::interval WHERE state = 'leased'`, pause)
+	_, watched, err := r.Check(t.Context())
+	require.NoError(t, err)
+	assert.LessOrEqual(t, watched, store.SlowWatchPause)
+}
+
 // TestReclaimedJobKeepsItsPlace: it is worked before what was enqueued after it, and alone if it killed its worker.
 func TestReclaimedJobKeepsItsPlace(t *testing.T) {
 	t.Parallel()

@@ -13,12 +13,18 @@ const (
 	reclaimPatience = 5 * time.Second
 	// suspectAfter is the age from which a lease is watched: so it ends when it has expired, and no later.
 	suspectAfter = StaleAfter - reclaimPatience
-	// reclaimPause is the longest pause between two checks, watchPause the one while leases are watched, slowWatchPause the longest one while
-	// leases are watched by checks that are slow. maxGap is the pause after which what was seen before counts no more.
+	// reclaimPause is the longest pause between two checks while anything is leased, watchPause the one while leases are watched, slowWatchPause the longest
+	// one while leases are watched by checks that are slow. maxGap is the pause after which what was seen before counts no more.
 	reclaimPause   = 5 * time.Second
 	watchPause     = 500 * time.Millisecond
 	slowWatchPause = time.Second
 	maxGap         = 2 * time.Second
+	// unleasedPause is the pause after a check that found nothing leased. What is leased right after that check, by a holder that dies at once, is watched from
+	// the next one on, and ends reclaimPatience and a slowWatchPause later: within maxRecovery, with a second for the check itself and for those who lease it anew.
+	// The next check finds everything younger before it is expired, as it does while anything is leased.
+	unleasedPause = maxRecovery - reclaimPatience - slowWatchPause - time.Second
+	// maxRecovery is after what time at most a job runs elsewhere whose worker was killed.
+	maxRecovery = 15 * time.Second
 	// leaseWindow is how far back a check looks, behind the oldest lease that there was: what committed late is not overlooked, and the dead
 	// rows that an old snapshot keeps in the index are not walked. fullEvery is the pause between two checks that look at everything.
 	leaseWindow = time.Minute
@@ -98,7 +104,7 @@ func (r *Reclaimer) check(ctx context.Context, began time.Time) (Reclaimed, time
 	r.from = o.now.Add(-leaseWindow)
 	if o.renewed == nil {
 		clear(r.watched)
-		return Reclaimed{}, reclaimPause, nil
+		return Reclaimed{}, unleasedPause, nil
 	}
 	if o.renewed.Before(r.from) {
 		r.from = *o.renewed
