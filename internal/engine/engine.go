@@ -90,8 +90,8 @@ type Engine struct {
 	end      context.CancelFunc
 	detached detachedTurns
 	reclaims reclaims
-	// looks has a token when something may have been put on record about jobs that wait.
-	looks chan struct{}
+	// looks has a token when something may have been put on record about jobs that wait, looked when a poll has seen that there is nothing.
+	looks, looked chan struct{}
 	// lastRefill is when one of the turns last began a refill.
 	lastRefill moment
 	// saidLocked is when a log line last said that a table is locked.
@@ -132,7 +132,7 @@ func NewOn(k Kind, h Handlers, o Options) *Engine {
 func newEngine(k Kind, h Handlers, o Options) *Engine {
 	e := &Engine{
 		kind: k, waker: k.NewWaker(o.PickInterval, o.Log), handlers: h, room: newRoom(h), pace: newPace(), options: o, capacity: laneJobs,
-		looks: make(chan struct{}, 1),
+		looks: make(chan struct{}, 1), looked: make(chan struct{}, 1),
 	}
 	e.observer = newObserver(o.Events, k, h)
 	e.reviewer, _ = h.(Reviewer)

@@ -31,8 +31,9 @@ type FetchRequest struct {
 	// Trouble is called with the error of a statement that the database failed and that is tried again, and with nil when it answers again. Nil: not called.
 	Trouble func(error)
 
-	// before: an earlier try of this fetch may have leased for the turn.
+	// before: an earlier try of this fetch may have leased for the turn. waiter is the try's subscription; nil: it does not wait.
 	before bool
+	waiter *store.Subscription
 }
 
 // Fetched is what a fetch found.
@@ -72,11 +73,17 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	var f Fetched
 	ends := time.Now().Add(r.Wait)
 	err := e.persist(ctx, r.Stop, "fetch", func() (err error) {
-		r.Wait = max(time.Until(ends), 0)
-		turn.Fence, err = e.kind.NextFence(ctx)
+		if r.Wait, r.waiter = max(time.Until(ends), 0), nil; r.Wait > 0 {
+			// What is committed before this is seen by the poll; what comes later, and the poll may not see, is announced.
+			r.waiter = e.waker.Subscribe(false)
+			defer r.waiter.Close()
+		}
+		polled, err := e.kind.Poll(ctx, e.room)
 		if tell(r.Trouble, err); err != nil {
 			return err
 		}
+		turn.Fence = polled.Fence
+		e.notePoll(polled)
 		if f, err = e.fetch(ctx, turn, r); err != nil {
 			// The next try reclaims what this one may have leased for the turn.
 			r.before = true
@@ -175,12 +182,10 @@ const longestWait = 50 * time.Second
 // left behind to be unlocked. What comes while it waits is worked at once where that is possible, so that it need not wait for the turn's
 // next activity.
 func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, found bool, r FetchRequest) (int, *Report, error) {
-	if found || r.Wait <= 0 {
+	if found || r.waiter == nil {
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
 		return n, nil, err
 	}
-	waiter := e.waker.Subscribe(false)
-	defer waiter.Close()
 	deadline := time.NewTimer(r.Wait)
 	defer deadline.Stop()
 	var again <-chan time.Time
@@ -197,7 +202,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 	for waited := false; ; waited = true {
 		n, worked, wait, err := e.beginOrLease(ctx, turn, limit, waited, r)
 		if err == nil {
-			waiter.Scanned(n > 0)
+			r.waiter.Scanned(n > 0)
 		}
 		if err != nil || n > 0 {
 			return n, worked, err
@@ -222,7 +227,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 			case <-deadline.C:
 				e.observer.woken(events.Poll)
 				return 0, nil, nil
-			case <-waiter.C:
+			case <-r.waiter.C:
 				e.observer.woken(events.Notification)
 				e.lookAtWaits()
 				if others == nil {

@@ -60,6 +60,9 @@ type Transactions interface {
 	// NextFence draws a number that is higher than every one drawn before, by any process. It fails while the schema is not the
 	// one that this program works with, so that no turn begins.
 	NextFence(ctx context.Context) (int64, error)
+	// Poll is NextFence for a fetch, which leases under the fence next. What an idle process asks each time it polls may be asked with it: then the first LeaseFor
+	// under the fence finds what is due as Poll saw it. So a fetch that is to wait has subscribed to the Waker before.
+	Poll(ctx context.Context, room store.Room) (store.Polled, error)
 	// InTx runs f in a transaction, and commits it, or rolls it back when f fails. It names its isolation level (read
 	// committed) and its time limits, whatever the database's defaults are. The session ends when it idles in the transaction
 	// for ten seconds: a worker that sleeps keeps nothing locked. After an error of the commit it is unknown whether it took

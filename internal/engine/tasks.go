@@ -21,6 +21,12 @@ func (tasks) PickTypes(context.Context, int, func(string) bool, store.Room) (*st
 	return &store.Pick{Others: true}, nil
 }
 
+// Poll implements Transactions: a lease is all that is asked.
+func (t tasks) Poll(ctx context.Context, _ store.Room) (store.Polled, error) {
+	fence, err := t.NextFence(ctx)
+	return store.Polled{Fence: fence}, err
+}
+
 // ReadOn implements Picker: each lease reads all.
 func (tasks) ReadOn() {}
 

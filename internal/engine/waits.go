@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// checkWaitsEvery is the longest pause between two calls of CheckWaits, for when an announcement was missed. Work that is announced ends
-	// it, so an idle process asks hardly anything.
-	checkWaitsEvery = 10 * time.Second
+	// checkWaitsEvery is the longest pause between two looks for something to decide, for when an announcement was missed. Work that is announced ends
+	// it, so an idle process asks hardly anything. A poll looks as well: with the default interval no other look comes between two of them.
+	checkWaitsEvery = 11 * time.Second
 	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one between two calls.
 	checkWaitsAgain = 50 * time.Millisecond
 )
@@ -20,6 +20,19 @@ func (e *Engine) lookAtWaits() {
 	select {
 	case e.looks <- struct{}{}:
 	default:
+	}
+}
+
+// notePoll takes in whether a poll has seen something on record about jobs that wait.
+func (e *Engine) notePoll(p store.Polled) {
+	switch {
+	case p.Waits:
+		e.lookAtWaits()
+	case p.Looked:
+		select {
+		case e.looked <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -43,10 +56,20 @@ func (e *Engine) checkWaits() {
 		if checked.Again > 0 {
 			continue
 		}
+		e.awaitLook()
+	}
+}
+
+// awaitLook waits until it is worth while to look for something to decide.
+func (e *Engine) awaitLook() {
+	for {
 		select {
+		case <-e.looked: // the pause begins anew
+			continue
 		case <-e.life.Done():
 		case <-e.looks:
 		case <-time.After(checkWaitsEvery):
 		}
+		return
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -91,8 +92,11 @@ func (s *Store) Left(ctx context.Context) ([]Left, error) {
 	return s.kind.left(ctx, s.pool, "")
 }
 
-// HasLeft reports whether there is any job that is due and that the worker leaves. Of the accounting queue it looks at the organizations first: most
-// often the worker leaves none of them, and there are fewer of them than jobs. Of background jobs see hasForeign.
+// leftFor is for how long it is known that nothing is due for other workers, unless there is a scan: until the next poll with the default interval.
+const leftFor = 11 * time.Second
+
+// HasLeft reports whether there is any job that is due and that the worker leaves. It asks nothing while a poll has just seen that there is none. Of the accounting
+// queue it looks at the organizations first: most often the worker leaves none of them, and there are fewer of them than jobs. Of background jobs see hasForeign.
 func (s *Store) HasLeft(ctx context.Context) (bool, error) {
 	const stmt = `
 SELECT EXISTS (
@@ -108,6 +112,9 @@ SELECT EXISTS (
          LEFT JOIN daybook.organizations o ON o.id = q.org_id
         WHERE num_nulls(nullif(q.state, 'pending')) = 1 AND q.ready_at <= statement_timestamp() AND o.paused_at IS NULL
           AND NOT (coalesce(o.source, d.source) = ANY (@sources) AND coalesce(o.hooks, d.hooks) <@ @hooks))`
+	if none := s.noneLeft.Load(); none != nil && time.Since(*none) < leftFor {
+		return false, nil
+	}
 	if s.kind.abilities == nil {
 		return s.hasForeign(ctx)
 	}

@@ -41,5 +41,5 @@ UPDATE daybook.job_workflows
 	for _, stmt := range []string{s.kind.sql(leases), workers, rates, workflows} {
 		batch.Queue(stmt)
 	}
-	return Wrap("set times back that are ahead of the database's clock", leaveReadOnly(s.pool, s.pool.SendBatch(ctx, batch).Close()))
+	return Wrap("set times back that are ahead of the database's clock", sendAll(ctx, s.pool, batch))
 }

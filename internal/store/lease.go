@@ -78,6 +78,7 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 	s.weed(ctx)
 	s.release()
 	scanned, scannedAll, locked := false, false, false
+	outlook, polled := s.takePolled(turn.Fence)
 	for len(got.Jobs) < limit {
 		idle := s.cursors.idle(room)
 		if idle && (scannedAll || len(got.Jobs) > 0) {
@@ -85,7 +86,10 @@ func (s *Store) LeaseFor(ctx context.Context, turn Turn, limit int, room Room) (
 		}
 		if idle || !scanned {
 			var err error
-			if got.Outlook, err = s.scan(ctx, idle, room); err != nil {
+			if got.Outlook = outlook; !polled || scanned {
+				got.Outlook, err = s.scan(ctx, idle, room)
+			}
+			if err != nil {
 				return got, err
 			}
 			scanned, scannedAll = true, idle

@@ -65,6 +65,11 @@ func lastRows[T any](ctx context.Context, q batcher, batch *pgx.Batch, scan pgx.
 	return pgx.CollectRows(rows, scan)
 }
 
+// sendAll sends a batch of plannedBatch in one round trip. What reads its rows is queued with its statements.
+func sendAll(ctx context.Context, q batcher, batch *pgx.Batch) error {
+	return leaveReadOnly(q, q.SendBatch(ctx, batch).Close())
+}
+
 // byKey runs one statement with its plan by key, in one round trip and one transaction.
 func byKey[T any](ctx context.Context, q batcher, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	return planned(ctx, q, "", scan, stmt, args...)

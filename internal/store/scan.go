@@ -83,6 +83,7 @@ func (s *Store) scan(ctx context.Context, idle bool, room Room) (o Outlook, err 
 		s.scanning.Lock()
 	}
 	defer s.scanning.Unlock()
+	s.noneLeft.Store(nil)
 	l := &s.scans
 	defer func() {
 		s.recentPicks.scanBy(slices.MinFunc([]time.Time{l.longAgo.Add(recentLong), s.full.due()}, time.Time.Compare))
@@ -154,6 +155,9 @@ SELECT 0, '', '', '-infinity', '', (SELECT count(*) FROM recent) = @most, false,
 // idle worker would scan again and again for those.
 const leastDue = 5 * time.Millisecond
 
+// dueIn is when to look for a job that falls due in so many seconds: a little later, so that it is not asked for too early.
+func dueIn(s float64) time.Duration { return max(seconds(s)+time.Millisecond, leastDue) }
+
 // scanRecent finds what has fallen due since the last recent scan. With next, for an idle worker, it returns how long it is until the next job
 // falls due. more says that it has not read all.
 func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room Room) (due time.Duration, more bool, err error) {
@@ -178,8 +182,7 @@ func (s *Store) scanRecent(ctx context.Context, now time.Time, next bool, room R
 			return struct{}{}, err
 		}
 		if more = f.capped; in > 0 {
-			// A little later, so that it is not asked for too early.
-			due = max(seconds(in)+time.Millisecond, leastDue)
+			due = dueIn(in)
 		}
 		return struct{}{}, err
 	}, s.kind.sql(recentScanStmt), s.kind.able(Args{"since": since.Seconds(), "most": most, "next": next}))

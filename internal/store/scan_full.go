@@ -32,8 +32,8 @@ type fullScan struct {
 	begun bool
 	// partitions is how many the next part reads.
 	partitions int
-	// completed: all partitions have been read before. another: a wake-up came during the scan, which is to be repeated.
-	completed, another bool
+	// completed: all partitions have been read before. another: a wake-up came during the scan, which is to be repeated. slow: the last part was.
+	completed, another, slow bool
 }
 
 // woken notes a scan that begins at now: one that comes before its time follows a wake-up.
@@ -114,7 +114,20 @@ func (s *Store) scanFull(ctx context.Context, idle, evenSo bool, room Room) (aga
 // beginPart begins the next part, and returns a channel for how it ends. The caller holds full.mu. The part goes on when its caller's context
 // ends, so that scans that take longer than a fetch come to their end; after an error it is read again.
 func (s *Store) beginPart(ctx context.Context, idle bool, room Room) <-chan error {
-	f := &s.full
+	args := s.kind.able(s.full.begin())
+	ended := make(chan error, 1)
+	go func() {
+		moves := s.cursors.moved()
+		var p part
+		_, err := inOrder(context.WithoutCancel(ctx), s.pool, p.add, s.kind.sql(fullScanStmt), args)
+		s.endPart(idle, room, &p, moves, err)
+		ended <- err
+	}()
+	return ended
+}
+
+// begin begins a part, and returns the arguments of its statement. It is called with mu held.
+func (f *fullScan) begin() Args {
 	if !f.begun {
 		f.another, f.next = false, partitionKey{}
 	}
@@ -122,28 +135,23 @@ func (s *Store) beginPart(ctx context.Context, idle bool, room Room) <-chan erro
 		f.partitions = firstPart
 	}
 	f.running, f.began = true, time.Now()
-	from, partitions, ended := f.next, f.partitions, make(chan error, 1)
-	go func() {
-		moves := s.cursors.moved()
-		all, due, err := s.readPartitions(context.WithoutCancel(ctx), from, partitions)
-		if err == nil {
-			s.cursors.foundFirst(due, room, moves)
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.running = false; err == nil {
-			s.endPart(idle, all)
-		} else {
-			f.another = true // its caller may not wait any more: the next one comes back
-		}
-		ended <- err
-	}()
-	return ended
+	return Args{"priority": f.next.priority, "org": f.next.org, "slot": f.next.slot, "partitions": f.partitions}
 }
 
-// endPart notes that a part has read these partitions. The caller holds full.mu.
-func (s *Store) endPart(idle bool, all []partitionKey) {
-	f := &s.full
+// endPart takes in what a part has read, or that it has failed, and reports whether the scan has come to its end. moves is the number of the cursors' moves when the
+// part began.
+func (s *Store) endPart(idle bool, room Room, p *part, moves int, err error) (whole bool) {
+	if err == nil {
+		s.cursors.foundFirst(p.due, room, moves)
+	}
+	f, all := &s.full, p.all
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running = false
+	if err != nil {
+		f.another, f.slow = true, true // its caller may not wait any more: the next one comes back
+		return false
+	}
 	f.ended = time.Now()
 	took := f.ended.Sub(f.began)
 	pause := scanShare * took
@@ -160,12 +168,13 @@ func (s *Store) endPart(idle bool, all []partitionKey) {
 		s.cursors.forget()
 	}
 	f.allowed = f.ended.Add(pause)
-	switch {
-	case took > 2*partFor:
+	switch f.slow = took > 2*partFor; {
+	case f.slow:
 		f.partitions = max(firstPart/16, f.partitions/2)
 	case took < partFor/2:
 		f.partitions = min(mostPart, 2*f.partitions)
 	}
+	return !f.begun
 }
 
 // fullScanStmt goes through @partitions partitions behind the one of @priority, @org and @slot, with the first pending row of each. Each
@@ -191,26 +200,41 @@ WITH RECURSIVE parts AS (
      WHERE parts.n < @partitions
 )
 SELECT p.priority, p.org_id, p.slot, p.ready_at, p.id, o.max_in_flight IS NOT NULL, /* jobs */num_nonnulls(u.max_parallel, u.rate, u.per_process) > 0/* accounting: false */,
-       o.paused_at IS NULL AND p.ready_at <= statement_timestamp()/* jobs */ AND u.paused_at IS NULL/* accounting: */
-       /* accounting: AND coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
-                      AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */
+       o.paused_at IS NULL/* jobs */ AND u.paused_at IS NULL/* accounting: */,
+       /* jobs */true/* accounting: coalesce(o.source, (SELECT source FROM daybook.defaults WHERE one)) = ANY (@sources)
+                                    AND coalesce(o.hooks, (SELECT hooks FROM daybook.defaults WHERE one)) <@ @hooks */,
+       extract(epoch FROM greatest(least(p.ready_at, statement_timestamp() + interval '1 day'), statement_timestamp()) - statement_timestamp())::float8
   FROM parts p
   LEFT JOIN daybook.organizations o ON o.id = p.org_id
   /* jobs */LEFT JOIN daybook.queues u ON u.name = p.queue/* accounting: */
  ORDER BY p.n`
 
-// readPartitions returns the partitions behind one, in their order, and the first rows of those that have due work.
-func (s *Store) readPartitions(ctx context.Context, from partitionKey, partitions int) (all []partitionKey, due []seen, err error) {
-	all, err = inOrder(ctx, s.pool, func(row pgx.CollectableRow) (partitionKey, error) {
-		var f seen
-		var now bool
-		err := row.Scan(&f.key.priority, &f.key.org, &f.key.slot, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &f.counted, &now)
-		if now {
-			due = append(due, f)
+// part is what a part of the full scan has read.
+type part struct {
+	// all are its partitions, in their order; due the first rows of those that have work for the worker.
+	all []partitionKey
+	due []seen
+	// left: jobs are due that the worker leaves to others. next is until the next job falls due in a partition that has no due one; 0: none is known.
+	left bool
+	next time.Duration
+}
+
+// add takes in a row of fullScanStmt.
+func (p *part) add(row pgx.CollectableRow) (struct{}, error) {
+	var f seen
+	var free, able bool
+	var in float64
+	err := row.Scan(&f.key.priority, &f.key.org, &f.key.slot, timeOrNever{&f.first.at}, &f.first.id, &f.capped, &f.counted, &free, &able, &in)
+	p.all = append(p.all, f.key)
+	switch {
+	case in > 0:
+		if due := dueIn(in); p.next == 0 || due < p.next {
+			p.next = due
 		}
-		return f.key, err
-	}, s.kind.sql(fullScanStmt), s.kind.able(Args{
-		"priority": from.priority, "org": from.org, "slot": from.slot, "partitions": partitions,
-	}))
-	return all, due, err
+	case free && able:
+		p.due = append(p.due, f)
+	case free:
+		p.left = true
+	}
+	return struct{}{}, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,6 +46,10 @@ type Store struct {
 	scanning sync.Mutex
 	scans    scans
 	full     fullScan
+	// polled is what the last poll found, until the fetch that it was for has taken it. noneLeft is when a poll saw that nothing is due for other workers, unless
+	// there was a scan since.
+	polled   atomic.Pointer[polled]
+	noneLeft atomic.Pointer[time.Time]
 	// recentPicks need no scan.
 	recentPicks  recentPicks
 	holds        holds
@@ -98,6 +103,8 @@ func (t Turn) args(a Args) Args {
 	return a
 }
 
+const nextFence = `SELECT nextval('daybook.fence_seq')`
+
 // NextFence implements engine.Transactions: it fails with ErrSchemaMismatch.
 func (b *base) NextFence(ctx context.Context) (fence int64, err error) {
 	if _, err := b.ready(ctx); err != nil {
@@ -105,7 +112,7 @@ func (b *base) NextFence(ctx context.Context) (fence int64, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
-	err = b.pool.QueryRow(ctx, cmp.Or(b.kind.fence, `SELECT nextval('daybook.fence_seq')`)).Scan(&fence)
+	err = b.pool.QueryRow(ctx, cmp.Or(b.kind.fence, nextFence)).Scan(&fence)
 	return fence, Wrap("draw a fence", b.suspect(ctx, leaveReadOnly(b.pool, err)))
 }
 

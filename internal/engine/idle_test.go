@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/ledger"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+)
+
+// sends counts what is sent to the database, a batch as one.
+type sends struct{ n atomic.Int64 }
+
+func (s *sends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.n.Add(1)
+	return ctx
+}
+
+func (s *sends) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	s.n.Add(1)
+	return ctx
+}
+
+func (*sends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)     {}
+func (*sends) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*sends) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// TestIdleFetchAsksOnce: a fetch that waits in vain is one transaction, and one that work comes to finds it all the same.
+func TestIdleFetchAsksOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	asked := &sends{}
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	config.ConnConfig.Tracer = asked
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	e := engine.New(store.New(pool), ledger.New(nil), engine.Options{Direct: true, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(e.Close)
+	fetch := func(wait time.Duration) engine.Fetched {
+		f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 10, Wait: wait})
+		require.NoError(t, err)
+		return f
+	}
+	require.Eventually(t, func() bool {
+		before := asked.n.Load()
+		assert.Zero(t, fetch(1200*time.Millisecond).Leased) // longer than until it would ask for jobs of other workers
+		return asked.n.Load()-before == 1
+	}, time.Minute, time.Millisecond, "each fetch asks more than once")
+
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "inv-1", 1000))
+	assert.Equal(t, 1, fetch(time.Minute).Leased)
+}
