@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,12 +45,44 @@ var (
 	jobChecks    = []string{checkRights, checkDue, checkFailed, checkRetrying, checkLeases, checkAhead, checkHeld, checkBacklog, checkDone, checkToken, checkOwners}
 )
 
-// database makes the checks of the database, one after another on one connection at a time: a pool may have few.
-func (p *probe) database(ctx context.Context) {
+// database makes the checks of the database, one after another on one connection, because a pool may have few, and in one transaction, each behind a savepoint: workers
+// check every quarter of a minute, and an idle one is to cost next to nothing. What is left when that transaction is lost is checked in transactions of its own. then goes
+// on in it; the error is that of the transaction.
+func (p *probe) database(ctx context.Context, then func(tx pgx.Tx) error) (err error) {
 	p.completed = -1
+	begun := false
+	if p.Pool != nil {
+		reading, cancel := context.WithCancel(ctx)
+		defer cancel()
+		late := time.AfterFunc(2*p.Timeout, cancel) // each check has its own time
+		err = store.Begin(reading, p.Pool, func(tx pgx.Tx) error {
+			err := diagnosis.Within(reading, tx, func(tx pgx.Tx) {
+				late.Stop()
+				p.tx, begun = tx, true
+				p.checks(ctx, nil)
+			})
+			p.tx = nil
+			if err == nil {
+				err = then(tx)
+			}
+			late.Reset(2 * p.Timeout)
+			return err
+		})
+		if late.Stop(); !begun && reading.Err() != nil {
+			err = cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		}
+	}
+	if !begun {
+		p.checks(ctx, err)
+	}
+	return err
+}
+
+// checks makes the checks. failed is why their transaction could not begin.
+func (p *probe) checks(ctx context.Context, failed error) {
 	reached := false
 	p.check(checkDatabase, func() (found []Finding, err error) {
-		found, reached = p.reach(ctx)
+		found, reached = p.reach(ctx, failed)
 		return found, nil
 	})
 	if !reached {
@@ -65,44 +98,21 @@ func (p *probe) database(ctx context.Context) {
 		fits = readable
 		return found, err
 	})
-	p.together(ctx, func() {
-		p.check(checkSnapshot, func() (found []Finding, err error) {
-			var note string
-			found, note, err = p.snapshots(ctx)
-			p.note = note
-			return found, err
-		})
-		p.once(ctx, checkVacuum, p.vacuum)
-		p.once(ctx, checkStandby, p.standby)
-		if fits {
-			p.jobs(ctx)
-		} else {
-			p.skip(jobChecks...)
-		}
-		// Behind the others: a lock that they waited for in vain has lasted by now.
-		p.once(ctx, checkLocks, p.locks)
+	p.check(checkSnapshot, func() (found []Finding, err error) {
+		var note string
+		found, note, err = p.snapshots(ctx)
+		p.note = note
+		return found, err
 	})
-}
-
-// together makes checks in one transaction, each behind a savepoint: workers check every quarter of a minute, and an idle one is to cost next to nothing.
-// What is left when that transaction cannot be had, or is lost, is checked in transactions of its own.
-func (p *probe) together(ctx context.Context, checks func()) {
-	made := false
-	reading, cancel := context.WithCancel(ctx)
-	defer cancel()
-	late := time.AfterFunc(2*p.Timeout, cancel) // each check has its own time
-	_ = diagnosis.Read(reading, p.Pool, func(tx pgx.Tx) error {
-		late.Stop()
-		p.tx, made = tx, true
-		checks()
-		late.Reset(2 * p.Timeout)
-		return nil
-	})
-	late.Stop()
-	p.tx = nil
-	if !made {
-		checks()
+	p.once(ctx, checkVacuum, p.vacuum)
+	p.once(ctx, checkStandby, p.standby)
+	if fits {
+		p.jobs(ctx)
+	} else {
+		p.skip(jobChecks...)
 	}
+	// Behind the others: a lock that they waited for in vain has lasted by now.
+	p.once(ctx, checkLocks, p.locks)
 }
 
 // jobs makes the checks that read Daybook's own tables.
@@ -239,8 +249,8 @@ func (p *probe) each(ctx context.Context, name string, f func(ctx context.Contex
 	})
 }
 
-// reach looks whether the database answers and can be written.
-func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
+// reach looks whether the database answers and can be written. err is why no transaction could begin.
+func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached bool) {
 	f := Finding{Code: DatabaseUnavailable, Severity: Critical, Todo: "Check that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it."}
 	if p.Pool == nil {
 		if p.PoolError == nil {
@@ -251,15 +261,12 @@ func (p *probe) reach(ctx context.Context) (found []Finding, reached bool) {
 	}
 	const stmt = `SELECT clock_timestamp(), pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'`
 	var standby, readOnly bool
-	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
-	defer cancel()
-	conn, err := p.Pool.Acquire(asking)
 	if err == nil {
-		// Only now: a session that is begun takes its time, which the database's clock is not compared by.
+		asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
+		defer cancel()
 		p.asked = p.Now()
-		err = conn.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly)
+		err = p.tx.QueryRow(asking, stmt).Scan(&p.at, &standby, &readOnly)
 		p.answered = p.Now()
-		conn.Release()
 	}
 	switch {
 	case store.RefusesConnection(err):
@@ -305,9 +312,7 @@ func (p *probe) compareClocks() []Finding {
 
 // schema looks whether the schema is this program's. It is readable when it is, or lacks only constraints, indexes or triggers.
 func (p *probe) schema(ctx context.Context) (found []Finding, readable bool, err error) {
-	asking, cancel := context.WithTimeout(ctx, 2*p.Timeout)
-	defer cancel()
-	err = store.Begin(asking, p.Pool, func(tx pgx.Tx) error { return migrations.Verify(asking, tx) })
+	err = p.read(ctx, func(ctx context.Context, tx pgx.Tx) error { return migrations.Verify(ctx, tx) })
 	f := Finding{Severity: Critical}
 	switch {
 	case err == nil:

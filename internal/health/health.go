@@ -84,6 +84,13 @@ func (r Report) Worst() Severity {
 
 // Check asks the database and Temporal at the same time, and says what was found. It returns within a few seconds whatever is unavailable.
 func Check(ctx context.Context, o Options) Report {
+	r, _ := CheckThen(ctx, o, nil)
+	return r
+}
+
+// CheckThen is Check, and calls then with the report in the transaction of the database's checks, behind them: it may write there. The error says that this
+// transaction was not committed; where it could not begin or was lost, then is not called. Temporal is asked before the transaction begins.
+func CheckThen(ctx context.Context, o Options, then func(ctx context.Context, tx pgx.Tx, r Report) error) (Report, error) {
 	o.Timeout, o.SnapshotAge = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.SnapshotAge, DefaultSnapshotAge)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -95,11 +102,22 @@ func Check(ctx context.Context, o Options) Report {
 	var temporal temporalAnswer
 	var asking sync.WaitGroup
 	asking.Go(func() { temporal = askTemporal(ctx, o) })
-	p.database(ctx)
-	p.unmade()
-	asking.Wait()
-	p.temporal(temporal)
-	return p.report()
+	if then != nil {
+		asking.Wait() // no transaction waits for it
+	}
+	report := sync.OnceValue(func() Report {
+		p.unmade()
+		asking.Wait()
+		p.temporal(temporal)
+		return p.report()
+	})
+	err := p.database(ctx, func(tx pgx.Tx) error {
+		if then == nil {
+			return nil
+		}
+		return then(ctx, tx, report())
+	})
+	return report(), err
 }
 
 // probe is one run of the checks. One goroutine has it.

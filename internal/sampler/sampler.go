@@ -126,12 +126,10 @@ func (s *Sampler) Sample(ctx context.Context) error {
 		}
 	}
 	began := time.Now()
-	report := health.Check(ctx, health.Options{
-		Pool: s.options.Pool, Temporal: s.options.Temporal, TemporalAddress: s.options.TemporalAddress, Namespace: s.options.Namespace,
-	})
 	var g figures.Gauges
-	mine := true
-	err := store.Begin(ctx, s.options.Pool, func(tx pgx.Tx) error {
+	mine, wrote := true, false
+	write := func(ctx context.Context, tx pgx.Tx, report health.Report) error {
+		wrote = true
 		locked, err := lock(ctx, tx)
 		if err != nil || !locked {
 			mine = false
@@ -149,7 +147,14 @@ func (s *Sampler) Sample(ctx context.Context) error {
 		s.addReport(&g, before, report)
 		g.Database.TookSeconds = time.Since(began).Seconds()
 		return figures.WriteGauges(ctx, tx, g)
-	})
+	}
+	report, err := health.CheckThen(ctx, health.Options{
+		Pool: s.options.Pool, Temporal: s.options.Temporal, TemporalAddress: s.options.TemporalAddress, Namespace: s.options.Namespace,
+	}, write)
+	if !wrote {
+		// What the checks could not do says nothing of what is counted.
+		err = store.Begin(ctx, s.options.Pool, func(tx pgx.Tx) error { return write(ctx, tx, report) })
+	}
 	if err != nil || !mine {
 		s.last.Store(nil)
 		return err
