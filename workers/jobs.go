@@ -90,7 +90,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		if err := o.Registry.Started(); err != nil {
 			return err
 		}
-		if err := errors.Join(s.Join(ctx), s.GatherQueues(ctx)); err != nil {
+		if err := s.Join(ctx); err != nil {
 			return err
 		}
 		noteTypes(ctx, s, o.Name, typesOf(o.Registry), o.Log)
@@ -113,13 +113,10 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 	return w, nil
 }
 
-// tendTypes puts on record which types a worker has handlers for, makes their dead letters due again that had no handler, and makes dead
-// letters of jobs whose type no worker has a handler for.
+// tendTypes puts on record which types a worker has handlers for, has the jobs of its fleet's queues gathered, makes the dead letters due again that had no
+// handler, and makes dead letters of jobs whose type no worker has a handler for.
 func tendTypes(ctx context.Context, s *store.Store, me store.JobWorker, log *slog.Logger) error {
-	if err := s.NoteJobWorker(ctx, me); err != nil {
-		return err
-	}
-	n, err := s.ReturnMissing(ctx, me.Types)
+	n, err := s.Tend(ctx, me)
 	if n > 0 {
 		log.Info("dead letters are back, because there is a handler for their type now", "jobs", n)
 	}

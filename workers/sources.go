@@ -78,6 +78,9 @@ func (l *leftovers) tell(ctx context.Context) error {
 }
 
 func (l *leftovers) tellUnnamed(ctx context.Context) error {
+	if len(l.can.Hooks) == 0 && slices.Equal(l.can.Sources, []string{accounting.SourceDaybook}) {
+		return nil // a stock worker has no names of its own
+	}
 	sources, hooks, err := store.NamesOnRecord(ctx, l.store.Pool())
 	if err != nil {
 		return err

@@ -22,22 +22,42 @@ type JobWorker struct {
 	Types    []string
 }
 
-// NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is new, the waiting workers of its fleet are woken: they may
-// be waiting in its place while jobs of its types are due.
-func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
-	const stmt = `
+const noteWorkerStmt = `
 WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
 )
-INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, $3, $4)
+INSERT INTO daybook.job_workers AS w (id, name, types, fleet) VALUES ($1, $2, coalesce($3::text[], '{}'), $4)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, fleet = excluded.fleet, types = excluded.types, last_seen = clock_timestamp(), stopped_at = NULL
 RETURNING CASE WHEN w.xmax = 0 THEN daybook.wake_job_queue($4::integer)::text ELSE '' END`
-	types := w.Types
-	if types == nil {
-		types = []string{}
-	}
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, w.ID, w.Name, types, s.kind.fleetID())
+
+// NoteJobWorker puts on record that a worker lives, and which types it has handlers for. When it is new, the waiting workers of its fleet are woken: they may
+// be waiting in its place while jobs of its types are due.
+func (s *Store) NoteJobWorker(ctx context.Context, w JobWorker) error {
+	_, err := byKey(ctx, s.pool, pgx.RowTo[string], noteWorkerStmt, w.ID, w.Name, w.Types, s.kind.fleetID())
 	return Wrap("put the worker on record", err)
+}
+
+// Tend does, in one transaction, what a worker does once a minute: it puts itself on record as NoteJobWorker does, has the jobs of its fleet's queues gathered
+// (gatherStmt), and looks whether dead letters are to be returned. If so ReturnMissing returns them, and their number is returned.
+func (s *Store) Tend(ctx context.Context, w JobWorker) (int, error) {
+	const missing = `
+SELECT EXISTS (SELECT FROM daybook.jobs WHERE state = 'failed' AND last_error_code = 'HANDLER_MISSING' AND type = ANY ($1) AND fleet = $2)`
+	within, cancel := context.WithTimeout(ctx, statementLimit)
+	defer cancel()
+	for try := 0; ; try++ {
+		batch := batchByKey(s.pool)
+		batch.Queue(gatherStmt, s.kind.fleetID())
+		batch.Queue(noteWorkerStmt, w.ID, w.Name, w.Types, s.kind.fleetID())
+		batch.Queue(missing, w.Types, s.kind.fleetID())
+		found, err := lastRows(within, s.pool, batch, pgx.RowTo[bool])
+		switch {
+		case try == 0 && isStalePlan(err):
+		case err != nil || !found[0]:
+			return 0, Wrap("put the worker on record", err)
+		default:
+			return s.ReturnMissing(ctx, w.Types)
+		}
+	}
 }
 
 // NoteJobWorkerStopped puts on record that a worker has stopped. FailMissing counts it as before, so that a deployment makes no dead letters.

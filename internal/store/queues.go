@@ -58,10 +58,9 @@ func DeleteQueue(ctx context.Context, q Querier, name string) error {
 	return err
 }
 
-// GatherQueues puts on record, for CheckWaits, the fleet's queues with open jobs that were enqueued for another fleet while their queue came to it. A queue that
+// gatherStmt puts on record, for CheckWaits, the fleet's queues with open jobs that were enqueued for another fleet while their queue came to it. A queue that
 // was not changed in the last hour has none.
-func (s *Store) GatherQueues(ctx context.Context) error {
-	const stmt = `
+const gatherStmt = `
 INSERT INTO daybook.job_wait_checks (queue)
 SELECT u.name
   FROM daybook.queues u
@@ -69,9 +68,6 @@ SELECT u.name
    AND EXISTS (SELECT FROM daybook.jobs j
                 WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed') AND j.fleet = ANY (ARRAY(SELECT f.id FROM daybook.fleets f WHERE f.id <> $1)))
 RETURNING daybook.wake_job_queue($1)::text`
-	_, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, s.kind.fleetID())
-	return Wrap("gather the jobs of queues", err)
-}
 
 // QueuesPage says which named queues are listed. The zero value lists all.
 type QueuesPage struct {

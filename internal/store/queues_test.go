@@ -181,8 +181,9 @@ func TestJobsAreGathered(t *testing.T) {
 	b.exec(`UPDATE daybook.jobs SET fleet = 0`)
 	s := store.NewQueue(b.Pool, store.JobsOf("shop"))
 	require.NoError(t, s.Join(t.Context()))
-	require.NoError(t, s.GatherQueues(t.Context()))
-	_, err := s.CheckWaits(t.Context())
+	_, err := s.Tend(t.Context(), store.JobWorker{ID: "w", Name: "w"})
+	require.NoError(t, err)
+	_, err = s.CheckWaits(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"orders": 1}, leaseAll(t, s, b.turn("run/0/1"), newQueues(), 10))
 }
