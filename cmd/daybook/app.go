@@ -13,6 +13,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -209,13 +210,24 @@ func poolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
 	}
 	config.AfterConnect = nameDefaults
-	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > trustedFor }
+	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
+		return p.IdleDuration > trustedFor && hasEnded(p.Conn)
+	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// trustedFor is how long a connection may have been idle to be used without being asked whether it still stands. pgx asks after a second: that is a transaction
-// of its own for nearly each statement of an idle worker, which looks for expired leases every five seconds.
+// trustedFor is how long a connection may have been idle to be used without a look whether the server has ended it. pgx asks the server after a second: that is a
+// transaction of its own for nearly each statement of an idle worker.
 const trustedFor = 10 * time.Second
+
+// hasEnded reports whether the server has ended an idle session, which then has something to read: so it costs no transaction, and a millisecond. What breaks in
+// silence is noticed by the next statement, as it would be by asking.
+func hasEnded(conn *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_, err := conn.PgConn().ReceiveMessage(ctx)
+	return err != nil && !pgconn.Timeout(err)
+}
 
 // nameDefaults has the session begin transactions as Daybook's own, also those of a single statement, and gives no statement
 // less time than it takes. What the address itself says is left alone.
