@@ -19,7 +19,9 @@ CREATE TABLE daybook.gauges (
     oldest_due_at timestamptz,
     estimated     text[] NOT NULL DEFAULT '{}',
     figures       jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(figures) = 'object')
-) WITH (fillfactor = 50);
+) WITH (
+    -- A few rows that are updated all the time: without a threshold of its own autovacuum would come every few minutes, also to an idle database.
+    fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 COMMENT ON TABLE daybook.gauges IS 'How the queues stood when they were last sampled: one row a kind, and one of the whole database';
 COMMENT ON COLUMN daybook.gauges.holder IS 'The process that samples';
 COMMENT ON COLUMN daybook.gauges.due IS 'Jobs that are pending and whose time has come; waiting: whose time lies ahead';
@@ -63,7 +65,7 @@ CREATE TABLE daybook.depths (
     failed             bigint NOT NULL,
     oldest_due_seconds double precision NOT NULL,
     PRIMARY KEY (seconds, at, kind)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 COMMENT ON TABLE daybook.depths IS 'The highest gauges of each minute, ten minutes and hour, kept for as long as daybook.history';
 COMMENT ON COLUMN daybook.depths.oldest_due_seconds IS 'For how long the oldest due job had been due; 0: none was';
 

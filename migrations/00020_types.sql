@@ -19,7 +19,7 @@ CREATE TABLE daybook.job_types (
     last_seen       timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (kind, type),
     CHECK ((kind = 'accounting') = (type = ''))
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 COMMENT ON TABLE daybook.job_types IS 'Types that workers have handlers for: each worker writes its own every minute; what no worker has written for 90 days is removed';
 COMMENT ON COLUMN daybook.job_types.type IS 'As jobs are enqueued; empty for the kind accounting';
 COMMENT ON COLUMN daybook.job_types.alias_of IS 'The type whose handler works it, if this is another name of it; else empty';

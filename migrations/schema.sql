@@ -5381,7 +5381,7 @@ CREATE TABLE daybook.depths (
     oldest_due_seconds double precision NOT NULL,
     CONSTRAINT depths_seconds_check CHECK ((seconds = ANY (ARRAY[60, 600, 3600])))
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_threshold='1000', autovacuum_analyze_threshold='1000');
 
 -- Name: TABLE depths; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -5559,7 +5559,7 @@ CREATE TABLE daybook.gauges (
     CONSTRAINT gauges_unhandled_check CHECK ((unhandled >= 0)),
     CONSTRAINT gauges_waiting_check CHECK ((waiting >= 0))
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_threshold='1000', autovacuum_analyze_threshold='1000');
 
 -- Name: TABLE gauges; Type: COMMENT; Schema: daybook; Owner: -
 
@@ -5785,7 +5785,7 @@ CREATE TABLE daybook.job_types (
     CONSTRAINT job_types_parallel_check CHECK ((parallel >= 0)),
     CONSTRAINT job_types_timeout_seconds_check CHECK ((timeout_seconds >= (0)::double precision))
 )
-WITH (fillfactor='70');
+WITH (fillfactor='70', autovacuum_vacuum_threshold='1000', autovacuum_analyze_threshold='1000');
 
 -- Name: TABLE job_types; Type: COMMENT; Schema: daybook; Owner: -
 
