@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// checkWaitsEvery is the longest pause between two looks for something to decide, for when an announcement was missed. Work that is announced ends
-	// it, so an idle process asks hardly anything. A poll looks as well: with the default interval no other look comes between two of them.
+	// checkWaitsEvery is for how long nothing is asked about jobs that wait, for when an announcement was missed. Work that is announced ends
+	// it, so an idle process asks hardly anything. A poll asks as well: with the default interval nothing else asks between two of them.
 	checkWaitsEvery = 11 * time.Second
 	// checkWaitsAgain is the pause after which a locked row is tried again, and the shortest one between two calls.
 	checkWaitsAgain = 50 * time.Millisecond

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
+	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -15,6 +16,7 @@ import (
 var leaseContracts = []contract{
 	{"a lease is counted and named", leaseIsNamed, nil},
 	{"fences grow, over all processes", fencesGrow, nil},
+	{"a poll draws a fence and sees what is due", polls, nil},
 	{"held are the turn's under its fence", held, nil},
 	{"another fence changes nothing", otherFence, nil},
 	{"renewals", renewals, nil},
@@ -59,6 +61,30 @@ func fencesGrow(b *bundle) {
 			last = fence
 		}
 	}
+}
+
+func polls(b *bundle) {
+	last := b.turn("run/0/1")
+	for range 3 { // the first lease reads all, and a later poll may know that
+		polled, err := b.kind.Poll(b.t.Context(), pgtest.Unbounded())
+		require.NoError(b.t, err)
+		next := last
+		next.Fence = polled.Fence
+		assert.Greater(b.t, next.Fence, last.Fence)
+		assert.Empty(b.t, b.lease(next, 1))
+		last = next
+	}
+	b.filled("a", 2, 1)
+	polled, err := b.kind.Poll(b.t.Context(), pgtest.Unbounded())
+	require.NoError(b.t, err)
+	b.filled("b", 2, 1)
+	last.Fence = polled.Fence
+	require.Eventually(b.t, func() bool { return len(b.lease(last, 10)) > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(b.t, func() bool {
+		b.lease(last, 10)
+		held, err := b.kind.Held(b.t.Context(), last)
+		return assert.NoError(b.t, err) && len(held) == 2
+	}, time.Minute, 10*time.Millisecond, "what came after the poll is found as well")
 }
 
 func held(b *bundle) {
