@@ -118,9 +118,10 @@ func TestJobsOfOthersAreReadOnce(t *testing.T) {
 	const others, own = 2000, 200
 	db := pgtest.New(t)
 	finished(t, db.Pool, "others", others)
-	_, err := db.Pool.Exec(t.Context(), `ALTER TABLE daybook.jobs SET (autovacuum_enabled = off); UPDATE daybook.jobs SET finished_at = finished_at - interval '1 day'`)
-	require.NoError(t, err)
 	finished(t, db.Pool, "own", own)
+	// What this leaves dead in the index lies among the jobs of others: while other tests' transactions keep PostgreSQL from knowing that it is dead, it is read as well.
+	_, err := db.Pool.Exec(t.Context(), `ALTER TABLE daybook.jobs SET (autovacuum_enabled = off); UPDATE daybook.jobs SET finished_at = finished_at + interval '1 day' WHERE org_id = 'own'`)
+	require.NoError(t, err)
 	a := open(t, t.TempDir())
 	pool, reads := fixture.Reads(t, db.URL)
 	before, _ := reads("daybook.jobs")
