@@ -159,9 +159,11 @@ func (d *DueJobs) begin() bool {
 func (d *DueJobs) process(ctx context.Context, enough <-chan struct{}, turn store.Turn, limit int, run *dueRun) {
 	r, err := d.engine.Process(ctx, engine.TurnRequest{Turn: turn, Batch: limit, Length: 0, Enough: enough, Stop: d.stop, Progress: run.note})
 	run.note(r)
-	if err != nil {
-		// There is no later activity that would reclaim it.
+	if err != nil || len(r.LeftBehind) > 0 {
+		// There is no later activity that would reclaim it, or give back what another transaction had locked: another lease locks, for a moment, a row that it came second for.
 		err = errors.Join(err, d.release(ctx, turn))
+	}
+	if err != nil {
 		d.log.Error("jobs of a run could not be completed; they are due again", "turn", turn.ID, "error", err)
 	}
 	run.err = err
