@@ -79,8 +79,8 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	d, log := &r.engine.detached, r.engine.options.Log
 	if err != nil {
 		log.Error("jobs that went on after their turn could not be completed; they are reclaimed", "turn", r.holder.turn().ID, "error", err)
-	} else if err := r.holder.finish(work, r.request.Stop, r.holder.turn()); err != nil {
-		log.Warn("what a turn still held was not given back", "turn", r.holder.turn().ID, "error", err)
+	} else if err := r.finishDetached(work); err != nil {
+		log.Warn("what a turn still held was not given back; it is reclaimed", "turn", r.holder.turn().ID, "error", err)
 	}
 	end()
 	r.close()
@@ -89,6 +89,18 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.late.add(late)
+}
+
+// finishDetached gives back all that the turn holds. No later activity gives back what another transaction has locked now, and a lease that comes second for a row locks it for
+// a moment: so that is waited for.
+func (r *runner) finishDetached(work context.Context) error {
+	err := r.holder.finish(work, r.request.Stop, r.holder.turn())
+	if err != nil || len(r.tally.soFar().LeftBehind) == 0 {
+		return err
+	}
+	n, err := r.engine.ReleaseTurn(work, r.holder.turn())
+	r.tally.note(func(r *Report) { r.Released += n })
+	return err
 }
 
 // fetchedTurn is the detached turn by which a fetch holds what it begins at once.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -118,6 +119,26 @@ func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 	require.Equal(t, []string{jobs[0].ID}, idsOf(r.skipped))
 	assert.False(t, r.skipped[0].Room)
 	assert.Equal(t, 1, e.room.used["named"])
+}
+
+// TestDetachedTurnLeavesNothingBehind: what a turn that no activity waits for could not give back at its end, because another transaction had the row locked, is given back
+// as soon as that is over, uncounted. A lease that comes second for a row locks it for a moment.
+func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 2)
+	r, jobs := leasing(t, e, 2)
+	other, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, jobs[0].ID)
+	require.NoError(t, err)
+
+	time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, other.Commit(context.WithoutCancel(t.Context()))) })
+	_, r.cancelWork = context.WithCancel(t.Context())
+	r.endDetached(t.Context(), nil, func() {})
+	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE NOT (state = 'pending' AND run_count = 0)`))
+	assert.Equal(t, 2, e.withLate(Report{}).Released)
 }
 
 // leasing is a turn that has leased n jobs.

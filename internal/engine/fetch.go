@@ -103,8 +103,8 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 	return f, err
 }
 
-// unfetch gives back what a cancelled fetch leased; err is the error of the fetch. When it cannot be sure of that, it names the turn as left
-// behind, so that the jobs are given back later.
+// unfetch gives back what a cancelled fetch leased; err is the error of the fetch, nil when it only waited. With an error it is not sure what was leased: a transaction that
+// was cut off may yet be committed. Then it names the turn as left behind, so that the jobs are given back later.
 func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, err error) (Fetched, error) {
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
@@ -113,7 +113,7 @@ func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, e
 		turns = append(turns, fetchedTurn(turn)) // without an error what that leased is being worked
 	}
 	for _, t := range turns {
-		if _, releaseErr := e.kind.GiveBack(own, t, nil, 0); releaseErr != nil || err != nil && !errors.Is(err, context.Canceled) {
+		if _, releaseErr := e.kind.GiveBack(own, t, nil, 0); releaseErr != nil || err != nil {
 			e.reclaimLater(t)
 			err = cmp.Or(releaseErr, err)
 		}
@@ -121,7 +121,7 @@ func (e *Engine) unfetch(ctx context.Context, turn store.Turn, r FetchRequest, e
 	left, leftErr := e.kind.TurnsWithLeases(own, append([]string{turn.ID}, r.LeftBehind...))
 	if leftErr != nil {
 		left = append([]string{turn.ID}, r.LeftBehind...)
-	} else if err != nil && !errors.Is(err, context.Canceled) && !slices.Contains(left, turn.ID) {
+	} else if err != nil && !slices.Contains(left, turn.ID) {
 		left = append(left, turn.ID)
 	}
 	return Fetched{LeftBehind: left}, nil
@@ -221,7 +221,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 					others = time.After(e.handingOn.after())
 				}
 			case <-ctx.Done():
-				return 0, nil, ctx.Err()
+				return 0, nil, nil
 			case <-r.Stop:
 				return 0, nil, nil
 			case <-deadline.C:
@@ -291,7 +291,7 @@ func (e *Engine) leaseNow(ctx context.Context, turn store.Turn, limit int, found
 		case <-stop:
 			return 0, nil
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, nil
 		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // TestPickedBulkLeasesItsSuspectsAlone has one of twenty documents carry the mark of a lost pick: the others are not leased because of it.
@@ -46,4 +48,45 @@ func TestPickedBulkLeasesItsSuspectsAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 20, r.Completed)
 	assert.Equal(t, map[string]bool{"doc-7": true}, leased)
+}
+
+// TestCancelledFetchLeavesNoSuspectLeased cancels a waiting fetch while the transaction commits that leases a suspect of its pick: nothing answers whether that was
+// committed. The fetch says that the turn may hold something, and the job is given back.
+func TestCancelledFetchLeavesNoSuspectLeased(t *testing.T) {
+	t.Parallel()
+	b := setupWith(t, effortless{}, engine.Options{Direct: true})
+	b.exec(`
+CREATE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep(10);
+    RETURN NULL;
+EXCEPTION WHEN query_canceled THEN -- a commit that waits for the disk does not end either
+    PERFORM pg_sleep(1);
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER commit_slowly AFTER UPDATE ON daybook.accounting_work_queue DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.state = 'leased') EXECUTE FUNCTION commit_slowly();
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) VALUES ('org_1', 'doc', 1, now() + interval '3 s')`)
+	lost, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = lost.Exec(t.Context(), `SELECT FROM daybook.accounting_work_queue FOR NO KEY UPDATE`)
+	require.NoError(t, err)
+	require.NoError(t, lost.Rollback(t.Context()))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	fetched := make(chan engine.Fetched, 1)
+	go func() {
+		f, err := b.engine.Fetch(ctx, engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute})
+		assert.NoError(t, err)
+		fetched <- f
+	}()
+	committing := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, 20*time.Second, 10*time.Millisecond)
+	cancel()
+	assert.Equal(t, []string{turn(1).ID}, (<-fetched).LeftBehind)
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 0 }, 10*time.Second, 10*time.Millisecond)
+	leased := `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, leased) == 0 }, 3*time.Second, 10*time.Millisecond)
+	b.assertJob("doc", models.JobPending, 0, "")
 }
