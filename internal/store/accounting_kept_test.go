@@ -37,22 +37,34 @@ func (b *bundle) completeNext(turn string) (store.Turn, store.Job) {
 }
 
 // pickDocuments picks what is due and completes it in the transaction that picked it, after meanwhile was executed there.
-func (b *bundle) pickDocuments(turn store.Turn, byPlace bool, meanwhile string) (job store.Job, err error) {
+func (b *bundle) pickDocuments(turn store.Turn, byPlace bool, meanwhile string) (store.Job, error) {
+	b.t.Helper()
+	c := completed(store.Job{})
+	err := b.completePicked(turn, byPlace, meanwhile, &c)
+	return c.Job, err
+}
+
+// completePicked is pickDocuments for any end of the attempt, of which it notes the job.
+func (b *bundle) completePicked(turn store.Turn, byPlace bool, meanwhile string, c *store.Completion) error {
 	b.t.Helper()
 	pick, err := b.store.Pick(b.t.Context(), 10, pgtest.Unbounded())
 	require.NoError(b.t, err)
-	return job, b.store.InTx(b.t.Context(), func(tx pgx.Tx) error {
+	err = b.store.InTx(b.t.Context(), func(tx pgx.Tx) error {
 		jobs, err := pick.Lock(b.t.Context(), tx)
 		require.NoError(b.t, err)
 		require.Len(b.t, jobs, 1)
-		job = jobs[0]
-		require.True(b.t, job.Place.Valid)
+		c.Job = jobs[0]
+		require.True(b.t, c.Job.Place.Valid)
 		_, err = tx.Exec(b.t.Context(), meanwhile)
 		require.NoError(b.t, err)
-		jobs[0].Place.Valid = byPlace
-		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{completed(jobs[0])}, store.Access{Picked: true, Commit: true})
+		c.Job.Place.Valid = byPlace
+		_, err = store.Accounting.Complete(b.t.Context(), tx, turn, []store.Completion{*c}, store.Access{Picked: true, Commit: true})
 		return err
 	})
+	if err != nil {
+		pick.Undo()
+	}
+	return err
 }
 
 // attemptText is an attempt as daybook.attempts shows it, but for its id.
@@ -181,16 +193,28 @@ func TestAttemptsAtOtherVersionsAreLogged(t *testing.T) {
 	}
 }
 
-// TestARequestInThePickIsNotLost: a processor that asks for a newer version of its own document in its transaction completes nothing, however the row is found.
+// TestARequestInThePickIsNotLost: a processor that asks for its own document anew in its transaction completes nothing, however the row is found, and whatever else
+// the transaction completes.
 func TestARequestInThePickIsNotLost(t *testing.T) {
 	t.Parallel()
-	for _, byPlace := range []bool{true, false} {
-		b := setup(t)
-		id := b.request("d", 1)
-		_, err := b.pickDocuments(b.turn("run/0/1"), byPlace, `SELECT daybook.enqueue_accounting_job('`+org+`', 'd', 2)`)
-		require.ErrorIs(t, err, store.ErrLeaseLost)
-		assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "d").State)
-		assert.Empty(t, b.attemptsAt(id))
+	const way = `('` + org + `', 'd'`
+	for name, request := range map[string]string{
+		"a newer version": `SELECT daybook.enqueue_accounting_job` + way + `, 2)`,
+		"marked pending":  `SELECT daybook.mark_accounting_job_pending` + way + `, 3600)`,
+		"reposted":        `SELECT daybook.repost_accounting_job` + way + `)`,
+	} {
+		for _, byPlace := range []bool{true, false} {
+			b := setup(t)
+			fixture.Ready(t, b.Pool, fixture.Invoice(org, "d", 1000))
+			id := fixture.Job(t, b.Pool, org, "d").ID
+			_, err := b.pickDocuments(b.turn("run/0/1"), byPlace, request)
+			require.ErrorIs(t, err, store.ErrLeaseLost, "%s, by place: %v", name, byPlace)
+			assert.Equal(t, models.JobPending, fixture.Job(t, b.Pool, org, "d").State)
+			assert.Empty(t, b.attemptsAt(id))
+
+			err = b.completePicked(b.turn("run/0/1"), byPlace, request, &store.Completion{Outcome: models.OutcomeCompleted, Version: new(int64(1))})
+			require.ErrorIs(t, err, store.ErrLeaseLost, "%s, with an answer, by place: %v", name, byPlace)
+		}
 	}
 }
 

@@ -73,8 +73,8 @@ type Access struct {
 const endsItsJob = `v.outcome = 'completed' AND NOT q.cancel_requested AND q.generation = coalesce(q.leased_generation, q.generation)
                                              /* accounting: AND coalesce(v.version, q.version_hint) = v.old_version */`
 
-// completeStmt ends attempts. What was not leased (@picked) has no generation to compare: no other transaction could change it since it was locked, and a
-// request of a hook in the same one moves the row (completePlaced).
+// completeStmt ends attempts. Of what was not leased (@picked) the generation is still the one that was locked, unless the transaction itself has asked for the job
+// anew: then the completion fails as that of a lost lease, and the jobs are leased, under which the request is seen by its generation.
 //
 // An attempt that is rescheduled for the reason of the one before it is folded into that one's row: a document that stays not
 // ready, or a job that snoozes, leaves one row however often it is looked at. A row that a purge has just removed is logged anew.
@@ -137,7 +137,7 @@ WITH v AS (
            updated_at = clock_timestamp()
       FROM v
      WHERE q.id = v.id
-       AND CASE WHEN @picked THEN q.turn_id IS NULL AND q.finished_at IS NULL
+       AND CASE WHEN @picked THEN q.turn_id IS NULL AND q.finished_at IS NULL AND q.generation = v.generation
                 ELSE q.turn_id = @turn AND q.fence = @fence AND q.run_count = v.attempt AND q.leased_generation = v.generation AND NOT (@unlocked AND q.cancel_requested) END
     RETURNING q.id AS job_id, q.org_id, v.attempt, v.outcome, v.code, v.error, v.started_at, v.unlogged,
               /* jobs */'jobs' AS kind, q.type, NULL::text AS document_id, NULL::bigint AS version
@@ -174,8 +174,7 @@ SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN count(*) FILTER (WHER
   FROM completed`
 
 // completePlainly is completeStmt for attempts of which none is rescheduled or waits for a callback; completePlaced is the same for rows that the transaction
-// has picked and not changed since: they are found by their places. When a hook has asked for one of them anew the places are others, the completion fails as that of a
-// lost lease, and the jobs are leased: then the request is seen by its generation.
+// has picked and not changed since: they are found by their places, which are others when a hook has asked for one of them anew.
 var (
 	completePlainly = regexp.MustCompile(`(?s)-- folds\n.*?-- until here\n`).ReplaceAllString(completeStmt, "")
 	completePlaced  = strings.Replace(completePlainly, "WHERE q.id = v.id", "WHERE q.ctid = v.place AND q.id = v.id", 1)
@@ -200,8 +199,9 @@ WITH v AS (
 SELECT CASE WHEN count(*) = cardinality(@ids::text[]) THEN 0 ELSE daybook.lease_lost(cardinality(@ids::text[]), count(*)) END
   FROM completed`
 
-// completeKeptByID is completeKept for rows that the transaction may have changed.
-var completeKeptByID = strings.Replace(completeKept, "q.ctid = v.place AND ", "", 1)
+// completeKeptByID is completeKept for rows that the transaction may have changed, but not asked for anew.
+var completeKeptByID = strings.NewReplacer("unnest(@places::tid[]) AS place", "unnest(@generations::bigint[]) AS generation",
+	"q.ctid = v.place", "q.generation = v.generation").Replace(completeKept)
 
 // Complete implements engine.Completer: the jobs change state under the turn's fence, and each attempt is logged, or kept in the row of the job that it
 // completed.

@@ -105,18 +105,19 @@ func TestAttemptsThatDoNotEndTheirJobAreLogged(t *testing.T) {
 }
 
 // TestPickedRowsAreCompletedWhereTheyAre: what a pick has locked is completed by the places of its rows. A row that the pick's own transaction has changed is
-// elsewhere, and is found by its id when the place is said to be no longer valid.
+// elsewhere, and is found by its id when the place is said to be no longer valid. A handler that has its own job tried again completes nothing.
 func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name           string
-		moved, handled bool
-		refused        error
+		name, change string
+		handled      bool
+		refused      error
 	}{
-		{"as it was", false, false, nil},
-		{"as it was, in a handler's hands", false, true, nil},
-		{"changed by a handler", true, true, nil},
-		{"changed, and nothing was said", true, false, store.ErrLeaseLost},
+		{"as it was", "", false, nil},
+		{"as it was, in a handler's hands", "", true, nil},
+		{"changed by a handler", `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, true, nil},
+		{"changed, and nothing was said", `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, false, store.ErrLeaseLost},
+		{"asked for anew by its handler", `SELECT daybook.retry_job($1, 'later', 3600)`, true, store.ErrLeaseLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,8 +130,8 @@ func TestPickedRowsAreCompletedWhereTheyAre(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, jobs, 1)
 				require.True(t, jobs[0].Place.Valid)
-				if c.moved {
-					_, err = tx.Exec(t.Context(), `UPDATE daybook.jobs SET awaited = true WHERE id = $1`, id)
+				if c.change != "" {
+					_, err = tx.Exec(t.Context(), c.change, id)
 					require.NoError(t, err)
 				}
 				jobs[0].Place.Valid = !c.handled
