@@ -83,6 +83,7 @@ func (s *Store) poll(ctx context.Context, room Room) (p Polled, err error) {
 	}
 	s.decidedWaits.looked(began, beyond, lowest, 0)
 	p.Looked, p.Waits = true, lowest > 0
+	s.noneLeft.Store(nil)
 	if whole {
 		s.scans.recent, s.scans.longAgo = began, began
 		s.cursors.tryCapped(capTries)

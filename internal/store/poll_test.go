@@ -136,6 +136,27 @@ func TestPollSeesWhatIsLeft(t *testing.T) {
 	assert.True(t, left, "the poll has seen it")
 }
 
+// TestPollSeesWhatHasBeenLeft since the poll before, when no scan came between the two: what was not announced, as that an organization is paused no longer.
+func TestPollSeesWhatHasBeenLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	kind, err := store.AccountingFor(store.Abilities{Sources: []string{"daybook"}})
+	require.NoError(t, err)
+	s, _ := b.polling(kind)
+	b.fetched(s)
+	left, err := s.HasLeft(t.Context())
+	require.NoError(t, err)
+	require.False(t, left)
+	b.needy()
+	b.exec(dueNow + ` WHERE org_id <> 'plain_2'`)
+	b.exec(`DELETE FROM daybook.accounting_work_queue WHERE org_id = 'plain_2'`)
+	s.HurryPoll()
+	b.fetched(s)
+	left, err = s.HasLeft(t.Context())
+	require.NoError(t, err)
+	assert.True(t, left)
+}
+
 // TestPollSeesWaits that are on record to be decided.
 func TestPollSeesWaits(t *testing.T) {
 	t.Parallel()
