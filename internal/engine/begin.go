@@ -189,8 +189,13 @@ func (r *runner) later(jobs []store.Job, delay time.Duration) {
 func (r *runner) giveAllBack(work context.Context) error {
 	for len(r.back) > 0 {
 		r.finishPick(work, false)
-		if err := r.holder.giveBack(work, r.back[0].jobs, r.back[0].delay); err != nil {
+		n, err := r.holder.giveBack(work, r.back[0].jobs, r.back[0].delay)
+		if err != nil {
 			return err
+		}
+		if n < len(r.back[0].jobs) {
+			// The turn may go on for long, and renews what it could not give back.
+			r.doubt, r.reconcileAt = time.Now(), time.Now().Add(skippedPause)
 		}
 		r.back = r.back[1:]
 		r.recovered(&r.own)

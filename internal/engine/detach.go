@@ -80,7 +80,7 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	if err != nil {
 		log.Error("jobs that went on after their turn could not be completed; they are reclaimed", "turn", r.holder.turn().ID, "error", err)
 	} else if err := r.finishDetached(work); err != nil {
-		log.Warn("what a turn still held was not given back; it is reclaimed", "turn", r.holder.turn().ID, "error", err)
+		log.Warn("what a turn still held was not given back yet", "turn", r.holder.turn().ID, "error", err)
 	}
 	end()
 	r.close()
@@ -92,14 +92,19 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 }
 
 // finishDetached gives back all that the turn holds. No later activity gives back what another transaction has locked now, and a lease that comes second for a row locks it for
-// a moment: so that is waited for.
+// a moment: so that is waited for, also when the process is stopped, and what is locked for longer is given back later.
 func (r *runner) finishDetached(work context.Context) error {
 	err := r.holder.finish(work, r.request.Stop, r.holder.turn())
 	if err != nil || len(r.tally.soFar().LeftBehind) == 0 {
 		return err
 	}
-	n, err := r.engine.ReleaseTurn(work, r.holder.turn())
+	own, cancel := context.WithTimeout(context.WithoutCancel(work), releaseLimit)
+	defer cancel()
+	n, err := r.engine.ReleaseTurn(own, r.holder.turn())
 	r.tally.note(func(r *Report) { r.Released += n })
+	if err != nil {
+		r.engine.reclaimLater(r.holder.turn())
+	}
 	return err
 }
 

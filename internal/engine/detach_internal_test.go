@@ -141,6 +141,26 @@ func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 	assert.Equal(t, 2, e.withLate(Report{}).Released)
 }
 
+// TestStoppedDetachedTurnLeavesNothingBehind is TestDetachedTurnLeavesNothingBehind for a turn whose work was interrupted, because its process is stopped.
+func TestStoppedDetachedTurnLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 2)
+	r, jobs := leasing(t, e, 2)
+	other, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, jobs[0].ID)
+	require.NoError(t, err)
+
+	time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, other.Commit(context.WithoutCancel(t.Context()))) })
+	work, cancel := context.WithCancel(t.Context())
+	r.cancelWork = cancel
+	cancel()
+	r.endDetached(work, nil, func() {})
+	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE NOT (state = 'pending' AND run_count = 0)`))
+}
+
 // leasing is a turn that has leased n jobs.
 func leasing(t *testing.T, e *Engine, n int) (*runner, []store.Job) {
 	t.Helper()

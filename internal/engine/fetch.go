@@ -85,10 +85,11 @@ func (e *Engine) Fetch(ctx context.Context, r FetchRequest) (Fetched, error) {
 		turn.Fence = polled.Fence
 		e.notePoll(polled)
 		if f, err = e.fetch(ctx, turn, r); err != nil {
-			// The next try reclaims what this one may have leased for the turn.
+			// The next try reclaims what this one may have leased for the turn, if that is committed by then.
 			r.before = true
 			tell(r.Trouble, err)
 			if ctx.Err() == nil {
+				e.reclaimLater(turn)
 				e.reclaimLater(fetchedTurn(turn))
 			}
 		}

@@ -117,15 +117,15 @@ func (h *holder) held(ctx context.Context) ([]string, error) {
 	return h.engine.kind.Held(ctx, h.turn())
 }
 
-// giveBack gives jobs back, uncounted; what another transaction holds locked is given back at the turn's end.
-func (h *holder) giveBack(ctx context.Context, jobs []store.Job, delay time.Duration) error {
+// giveBack gives jobs back, uncounted, and returns how many: not what another transaction holds locked.
+func (h *holder) giveBack(ctx context.Context, jobs []store.Job, delay time.Duration) (int, error) {
 	if len(jobs) == 0 {
-		return nil
+		return 0, nil
 	}
 	n, err := h.engine.kind.GiveBack(ctx, h.turn(), idsOf(jobs), delay)
 	h.tally.note(func(r *Report) { r.Released += n })
 	h.tally.tell()
-	return err
+	return n, err
 }
 
 // releaseLimit bounds a try at giving back what a turn holds.

@@ -31,7 +31,7 @@ func (r *runner) verify(work context.Context) error {
 }
 
 // reconcile gives back jobs that the turn holds without knowing it, after a lease that ended with an error: its statement may have
-// been committed, or may yet be.
+// been committed, or may yet be. So it does what another transaction had locked when it was to be given back.
 func (r *runner) reconcile(work context.Context) error {
 	now := time.Now()
 	if r.holder.unsure.Swap(false) {
@@ -56,11 +56,11 @@ func (r *runner) reconcile(work context.Context) error {
 			orphans = append(orphans, store.Job{ID: id})
 		}
 	}
-	if err := r.holder.giveBack(work, orphans, 0); err != nil {
+	if _, err := r.holder.giveBack(work, orphans, 0); err != nil {
 		return err
 	}
 	r.reconcileAt = now.Add(reconcileEvery)
-	if now.Sub(r.doubt) > store.LeaseLimit {
+	if len(orphans) == 0 && now.Sub(r.doubt) > store.LeaseLimit {
 		r.doubt = time.Time{}
 	}
 	return nil
@@ -85,21 +85,30 @@ func (r *runner) known() map[string]bool {
 	return known
 }
 
-// reclaimLater gives back what a turn that has ended may still lease: the statement of a lease that broke off may yet be committed.
+// reclaimLater gives back what a turn that has ended may still lease: the statement of a lease that broke off may yet be committed, and another transaction may have
+// rows locked for long.
 func (e *Engine) reclaimLater(turn store.Turn) {
 	if e.life.Err() != nil {
 		return
 	}
 	e.detached.running.Go(func() {
-		for until := time.Now().Add(store.LeaseLimit + reconcileEvery); time.Now().Before(until) && e.life.Err() == nil; {
+		until := time.Now().Add(store.LeaseLimit + reconcileEvery)
+		for holds := true; (holds || time.Now().Before(until)) && e.life.Err() == nil; {
 			rest(e.life, reconcileEvery)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), releaseLimit)
-			n, err := e.kind.GiveBack(ctx, turn, nil, 0)
-			cancel()
-			if n > 0 || err != nil {
-				e.waker.Remind()
-				e.options.Log.Info("gave back what a lease left that had broken off", "turn", turn.ID, "jobs", n, "error", err)
-			}
+			holds = e.reclaimNow(turn)
 		}
 	})
+}
+
+// reclaimNow gives back what a turn that has ended leases, and reports whether it is known to hold something still.
+func (e *Engine) reclaimNow(turn store.Turn) (holds bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), releaseLimit)
+	defer cancel()
+	n, err := e.kind.GiveBack(ctx, turn, nil, 0)
+	if n > 0 || err != nil {
+		e.waker.Remind()
+		e.options.Log.Info("gave back what an ended turn had left", "turn", turn.ID, "jobs", n, "error", err)
+	}
+	held, err := e.kind.Held(ctx, turn)
+	return err == nil && len(held) > 0
 }

@@ -276,7 +276,7 @@ func (r *runner) waitNoMore() {
 }
 
 // putBack gives back the jobs that are not begun while a turn drains, so that they do not wait for those that run. If that fails, they are
-// given back at the turn's end. It waits for a lease under way, which would lease again what is given back.
+// given back later, or at the turn's end. It waits for a lease under way, which would lease again what is given back.
 func (r *runner) putBack(work context.Context) {
 	if r.refill.underWay && r.refill.leases {
 		return
@@ -291,7 +291,11 @@ func (r *runner) putBack(work context.Context) {
 	r.later(append(r.takeQueue(), r.holder.takeArrived()...), 0)
 	r.later(r.skipped, 0)
 	r.skipped = nil
-	_ = r.endure(work, &r.own, r.giveAllBack(work))
+	err := r.giveAllBack(work)
+	if err == nil {
+		err = r.reconcile(work)
+	}
+	_ = r.endure(work, &r.own, err)
 }
 
 // drain waits for what runs, and completes it. After an error what runs is stopped, and nothing is completed: another turn reclaims it.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -50,12 +52,8 @@ func TestPickedBulkLeasesItsSuspectsAlone(t *testing.T) {
 	assert.Equal(t, map[string]bool{"doc-7": true}, leased)
 }
 
-// TestCancelledFetchLeavesNoSuspectLeased cancels a waiting fetch while the transaction commits that leases a suspect of its pick: nothing answers whether that was
-// committed. The fetch says that the turn may hold something, and the job is given back.
-func TestCancelledFetchLeavesNoSuspectLeased(t *testing.T) {
-	t.Parallel()
-	b := setupWith(t, effortless{}, engine.Options{Direct: true})
-	b.exec(`
+// commitSlowly has what leases documents take long to commit.
+const commitSlowly = `
 CREATE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_sleep(10);
@@ -65,7 +63,17 @@ EXCEPTION WHEN query_canceled THEN -- a commit that waits for the disk does not 
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER commit_slowly AFTER UPDATE ON daybook.accounting_work_queue DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (NEW.state = 'leased') EXECUTE FUNCTION commit_slowly();
+    FOR EACH ROW WHEN (NEW.state = 'leased') EXECUTE FUNCTION commit_slowly();`
+
+// committing counts the transactions that do.
+const committing = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
+
+// TestCancelledFetchLeavesNoSuspectLeased cancels a waiting fetch while the transaction commits that leases a suspect of its pick: nothing answers whether that was
+// committed. The fetch says that the turn may hold something, and the job is given back.
+func TestCancelledFetchLeavesNoSuspectLeased(t *testing.T) {
+	t.Parallel()
+	b := setupWith(t, effortless{}, engine.Options{Direct: true})
+	b.exec(commitSlowly + `
 INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, ready_at) VALUES ('org_1', 'doc', 1, now() + interval '3 s')`)
 	lost, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -81,7 +89,6 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, re
 		assert.NoError(t, err)
 		fetched <- f
 	}()
-	committing := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
 	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, 20*time.Second, 10*time.Millisecond)
 	cancel()
 	assert.Equal(t, []string{turn(1).ID}, (<-fetched).LeftBehind)
@@ -89,4 +96,28 @@ INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, re
 	leased := `SELECT count(*) FROM daybook.accounting_work_queue WHERE state = 'leased'`
 	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, leased) == 0 }, 3*time.Second, 10*time.Millisecond)
 	b.assertJob("doc", models.JobPending, 0, "")
+}
+
+// TestLeaseOfACutFetchIsGivenBack cuts the connection of a fetch while its lease commits: the next try finds the rows locked, and the lease is committed after it. Its holder
+// lives, and gives the job back before it expires.
+func TestLeaseOfACutFetchIsGivenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(commitSlowly + `
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('org_1', 'doc', 1)`)
+	line := b.Line(t)
+	e := engine.New(store.New(line.Pool), effortless{}, engine.Options{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(e.Close)
+	fetched := make(chan engine.Fetched, 1)
+	go func() {
+		f, err := e.Fetch(t.Context(), engine.FetchRequest{Turn: turn(1), Batch: 50, Wait: time.Minute})
+		assert.NoError(t, err)
+		fetched <- f
+	}()
+	require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, committing) == 1 }, 20*time.Second, 10*time.Millisecond)
+	b.exec(`CREATE OR REPLACE FUNCTION commit_slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`) // the next ones do not
+	line.Cut()
+	line.Mend()
+	assert.Equal(t, 1, (<-fetched).Leased)
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounting_work_queue WHERE reclaims > 0`), "the lease has expired")
 }

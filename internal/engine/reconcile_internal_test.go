@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+)
+
+// locking locks the row of a job, and returns its transaction.
+func locking(t *testing.T, db *pgtest.DB, id string) pgx.Tx {
+	t.Helper()
+	other, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, id)
+	require.NoError(t, err)
+	return other
+}
+
+const notAsBefore = `SELECT count(*) FROM daybook.jobs WHERE NOT (state = 'pending' AND run_count = 0)`
+
+// TestWhatWasLockedIsGivenBackBeforeTheTurnEnds: a turn that goes on for long, with jobs that are worked, does not keep what it could not give back at once.
+func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(r *runner) error{
+		"working":  func(r *runner) error { _, err := r.step(t.Context(), false); return err },
+		"draining": func(r *runner) error { r.putBack(t.Context()); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			e, _ := picking(t, db, 5, done)
+			enqueueNamed(t, db, 3)
+			r, jobs := leasing(t, e, 3)
+			r.begun[jobs[2].ID], r.active = true, 1
+			other := locking(t, db, jobs[0].ID)
+			r.later(jobs[:2], 0)
+			require.NoError(t, again(r))
+			assert.Equal(t, 2, fixture.Count(t, db.Pool, notAsBefore))
+			require.NoError(t, other.Commit(t.Context()))
+			require.Eventually(t, func() bool {
+				return assert.NoError(t, again(r)) && fixture.Count(t, db.Pool, notAsBefore) == 1
+			}, 5*time.Second, 20*time.Millisecond)
+			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased'`, jobs[2].ID), "it is being worked")
+		})
+	}
+}
+
+// TestWhatIsLockedForLongIsGivenBackLater: for as long as another transaction has rows of an ended turn locked, they are tried again.
+func TestWhatIsLockedForLongIsGivenBackLater(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 1)
+	r, jobs := leasing(t, e, 1)
+	other := locking(t, db, jobs[0].ID)
+	assert.True(t, e.reclaimNow(r.holder.turn()))
+	require.NoError(t, other.Commit(t.Context()))
+	assert.False(t, e.reclaimNow(r.holder.turn()))
+	assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore))
+}
