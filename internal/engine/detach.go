@@ -78,7 +78,8 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 	defer r.cancelWork()
 	d, log := &r.engine.detached, r.engine.options.Log
 	if err != nil {
-		log.Error("jobs that went on after their turn could not be completed; they are reclaimed", "turn", r.holder.turn().ID, "error", err)
+		log.Error("jobs that went on after their turn could not be completed; they are given back", "turn", r.holder.turn().ID, "error", err)
+		r.engine.reclaimLater(r.holder.turn())
 	} else if err := r.finishDetached(work); err != nil {
 		log.Warn("what a turn still held was not given back yet", "turn", r.holder.turn().ID, "error", err)
 	}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -49,6 +51,18 @@ func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
 			assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE id = $1 AND state = 'leased'`, jobs[2].ID), "it is being worked")
 		})
 	}
+}
+
+// TestDetachedTurnThatFailsLeavesNothingBehind: no later activity takes what it holds, and its jobs are not charged, because their worker lives.
+func TestDetachedTurnThatFailsLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 2)
+	r, _ := leasing(t, e, 2)
+	_, r.cancelWork = context.WithCancel(t.Context())
+	r.endDetached(t.Context(), errors.New("the database said no"), func() {})
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, 5*time.Second, 20*time.Millisecond)
 }
 
 // TestWhatIsLockedForLongIsGivenBackLater: for as long as another transaction has rows of an ended turn locked, they are tried again.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -158,6 +159,45 @@ SELECT count(*) FROM daybook.accounting_work_queue WHERE num_nonnulls(completed_
 			b.exec(`UPDATE daybook.accounting_work_queue SET priority = 3`)
 			b.exec(`UPDATE daybook.accounting_work_queue SET priority = 2`)
 			assert.Equal(t, len(b.attemptsAt(id)), fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempt_log`), "each once")
+		})
+	}
+}
+
+// TestADocumentThatIsChangedWhileItIsCompleted: a statement that waits for the row of a document which is just being completed logs the attempt, once.
+func TestADocumentThatIsChangedWhileItIsCompleted(t *testing.T) {
+	t.Parallel()
+	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	for name, stmt := range map[string]string{
+		"a newer version": `SELECT daybook.enqueue_accounting_job('` + org + `', 'd', 2)`,
+		"UPDATE FROM":     `UPDATE daybook.accounting_work_queue q SET priority = x.p FROM (VALUES (1), (3)) AS x (p) WHERE q.document_id = 'd'`,
+		"ON CONFLICT": `INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint) VALUES ('` + org + `', 'd', 2)
+ON CONFLICT (org_id, document_id) DO UPDATE SET priority = 1`,
+		"after a savepoint": `DO $$ BEGIN
+    BEGIN UPDATE daybook.accounting_work_queue SET priority = 1; RAISE EXCEPTION 'x'; EXCEPTION WHEN raise_exception THEN NULL; END;
+    UPDATE daybook.accounting_work_queue SET priority = 3;
+END $$`,
+		"DELETE": `DELETE FROM daybook.accounting_work_queue`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			id := b.request("d", 1)
+			turn := b.turn("run/0/1")
+			jobs := b.lease(turn, 1)
+			changed := make(chan error, 1)
+			require.NoError(t, b.store.InTx(t.Context(), func(tx pgx.Tx) error {
+				_, err := store.Accounting.LockChunk(t.Context(), tx, turn, []string{id})
+				require.NoError(t, err)
+				_, err = store.Accounting.Complete(t.Context(), tx, turn, []store.Completion{completed(jobs[0])}, store.Access{})
+				go func() {
+					_, err := b.Pool.Exec(t.Context(), stmt)
+					changed <- err
+				}()
+				require.Eventually(t, func() bool { return fixture.Count(t, b.Pool, waiting) == 1 }, 10*time.Second, 10*time.Millisecond)
+				return err
+			}))
+			require.NoError(t, <-changed)
+			assert.Equal(t, []attempted{{1, models.OutcomeCompleted, "test", "run/0/1", "run", true}}, b.attemptsAt(id))
 		})
 	}
 }
