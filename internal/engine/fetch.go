@@ -187,13 +187,10 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 		n, err := e.leaseNow(ctx, turn, limit, found, r.Stop)
 		return n, nil, err
 	}
-	deadline := time.NewTimer(r.Wait)
-	defer deadline.Stop()
+	deadline := time.After(r.Wait)
 	var again <-chan time.Time
 	if len(r.LeftBehind) > 0 {
-		ticker := time.NewTicker(leftBehindPause)
-		defer ticker.Stop()
-		again = ticker.C
+		again = time.Tick(leftBehindPause)
 	}
 	// Jobs that this worker may not work may be due for another one: after each wake-up, and when a job falls due, the fetch checks that once.
 	e.recallHandingOn(ctx)
@@ -225,7 +222,7 @@ func (e *Engine) leaseOrWait(ctx context.Context, turn store.Turn, limit int, fo
 				return 0, nil, nil
 			case <-r.Stop:
 				return 0, nil, nil
-			case <-deadline.C:
+			case <-deadline:
 				e.observer.woken(events.Poll)
 				return 0, nil, nil
 			case <-r.waiter.C:

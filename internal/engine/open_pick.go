@@ -153,12 +153,10 @@ func (r *runner) inPick(work context.Context, pick *store.Pick, o *openPick, beg
 
 // told waits until the loop says how the pick ends. It reports that the pick is undone when the loop does not take it soon.
 func (o *openPick) told() (f finish, undone bool) {
-	late := time.NewTimer(beginWithin)
-	defer late.Stop()
 	select {
 	case f = <-o.finish:
 		return f, false
-	case <-late.C:
+	case <-time.After(beginWithin):
 	}
 	if o.taken.CompareAndSwap(false, true) {
 		return finish{}, true

@@ -69,10 +69,7 @@ func (e *Engine) reclaim() {
 
 // saySlept says for how long the process did not run, and what that has cost it, as soon as its turns have renewed what they still hold.
 func (e *Engine) saySlept(slept time.Duration, before int64) {
-	select {
-	case <-e.life.Done():
-	case <-time.After(e.options.RenewEvery + time.Second):
-	}
+	rest(e.life, e.options.RenewEvery+time.Second)
 	e.options.Log.Warn("this worker was not running for a while: it slept, or had no processor time", "for", slept.Round(time.Second).String(),
 		"turns_reclaimed", e.reclaims.lost.Load()-before)
 }

@@ -333,8 +333,6 @@ func (r *runner) wakeAt(at time.Time) {
 
 // wait waits until something has happened, and takes note of it.
 func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) error {
-	timer := time.NewTimer(time.Until(r.alarm))
-	defer timer.Stop()
 	select {
 	case some := <-r.over:
 		r.note(some)
@@ -359,7 +357,7 @@ func (r *runner) wait(work context.Context, cancelled, stop <-chan struct{}) err
 	case <-r.roomy:
 		r.engine.observer.woken(events.Scan)
 		r.scanAgain()
-	case <-timer.C:
+	case <-time.After(time.Until(r.alarm)):
 	case <-cancelled:
 	case <-stop:
 	}

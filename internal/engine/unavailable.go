@@ -26,11 +26,9 @@ const (
 
 // rest waits for a pause, or until ctx ends.
 func rest(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(pause):
 	}
 }
 

@@ -149,12 +149,10 @@ func (l *wakerLock) wait(ctx context.Context, tick time.Duration) error {
 
 // pause waits for d, or until changed is closed.
 func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 	case <-changed:
 	}
 	return nil
