@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -146,9 +147,7 @@ func (r *runner) completeEach(work context.Context, all []ended) ([]ended, error
 		if err != nil && !isConflict(err) {
 			return all[i:], err
 		}
-		if one[e.job.ID] {
-			done[e.job.ID] = true
-		}
+		maps.Copy(done, one)
 	}
 	return r.leftOver(work, all, done)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,10 +69,7 @@ func (r *runner) reconcile(work context.Context) error {
 
 // known are the jobs of which the loop knows that the turn holds them.
 func (r *runner) known() map[string]bool {
-	known := make(map[string]bool, len(r.begun))
-	for id := range r.begun {
-		known[id] = true
-	}
+	known := maps.Clone(r.begun)
 	for _, some := range [][]ended{r.ended, r.held, r.inCompletion} {
 		for _, e := range some {
 			known[e.job.ID] = true

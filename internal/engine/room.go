@@ -61,10 +61,7 @@ func (r *room) subscribe() (c <-chan struct{}, end func()) {
 // left is how many more jobs of the type may be begun, those that wait for room left out. bulk: any number.
 func (r *room) left(jobType string) (n int, bulk bool) {
 	h, ok := r.handlers.Handling(jobType)
-	if !ok {
-		return 0, false
-	}
-	if r.full[jobType] {
+	if !ok || r.full[jobType] {
 		return 0, false
 	}
 	if h.Bulk {
