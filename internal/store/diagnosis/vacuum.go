@@ -57,9 +57,6 @@ SELECT s.schemaname || '.' || s.relname, s.n_live_tup, s.n_dead_tup, greatest(s.
 	if err := q.QueryRow(ctx, settings).Scan(&v.Enabled); err != nil {
 		return v, store.Wrap("read autovacuum's settings", err)
 	}
-	v.Tables, err = store.Collect(ctx, q, func(row pgx.CollectableRow) (t Table, err error) {
-		err = row.Scan(&t.Name, &t.Live, &t.Dead, &t.Vacuumed, &t.Disabled, &t.Due, &t.Age)
-		return t, err
-	}, tables)
+	v.Tables, err = store.Collect(ctx, q, pgx.RowToStructByPos[Table], tables)
 	return v, store.Wrap("read how tables are vacuumed", err)
 }

@@ -251,10 +251,7 @@ func CountOrganizations(ctx context.Context, q store.Querier, kind string) ([]Or
 	if stmt == "" {
 		return nil, nil
 	}
-	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (o Organization, err error) {
-		err = row.Scan(&o.OrgID, &o.Due, &o.OldestDueAt)
-		return o, err
-	}, stmt, CountMost, maxOrganizations)
+	list, err := store.Collect(ctx, q, pgx.RowToStructByPos[Organization], stmt, CountMost, maxOrganizations)
 	return list, store.Wrap("count the due jobs of organizations", err)
 }
 

@@ -55,10 +55,7 @@ SELECT s.schemaname || '.' || s.relname, s.n_live_tup, s.n_dead_tup, greatest(s.
   FROM pg_catalog.pg_stat_user_tables s
  WHERE s.relid = ANY (ARRAY['daybook.accounting_work_queue', 'daybook.jobs', 'daybook.documents', 'queues.open_task', 'queues.task_cursor']::regclass[])
  ORDER BY 1`
-	tables, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (t Table, err error) {
-		err = row.Scan(&t.Name, &t.Rows, &t.Dead, &t.VacuumedAt)
-		return t, err
-	}, stmt)
+	tables, err := store.Collect(ctx, q, pgx.RowToStructByPos[Table], stmt)
 	return tables, store.Wrap("read the statistics of the queues' tables", err)
 }
 

@@ -70,11 +70,7 @@ func ReadExport(ctx context.Context, pool *pgxpool.Pool, f ExportFilter, read fu
 // Accounts reads the charts of accounts, in the order of organizations and codes.
 func (r *ExportReader) Accounts(ctx context.Context) ([]models.Account, error) {
 	const stmt = `SELECT org_id, code, name, type FROM daybook.accounts WHERE $1 = '' OR org_id = $1 ORDER BY org_id, code`
-	return store.Collect(ctx, r.tx, func(row pgx.CollectableRow) (models.Account, error) {
-		var a models.Account
-		err := row.Scan(&a.OrgID, &a.Code, &a.Name, &a.Type)
-		return a, err
-	}, stmt, r.args[0])
+	return store.Collect(ctx, r.tx, pgx.RowToStructByNameLax[models.Account], stmt, r.args[0])
 }
 
 // Span reads the first and the last posting date.
