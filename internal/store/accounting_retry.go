@@ -59,7 +59,6 @@ func Now(ctx context.Context, q Querier) (time.Time, error) {
 
 // ReturnFailed makes an organization's failed jobs with one of the codes pending again, their attempts reset, and returns how many: 1,000 at once, the others
 // by way of CheckWaits. A row that another transaction is changing is left to it: it is not failed any more.
-func ReturnFailed(ctx context.Context, tx pgx.Tx, org string, codes ...models.ErrorCode) (n int, err error) {
-	err = tx.QueryRow(ctx, `SELECT daybook.return_failed_jobs($1, $2)`, org, Texts(codes)).Scan(&n)
-	return n, Wrap("return failed jobs", err)
+func ReturnFailed(ctx context.Context, tx pgx.Tx, org string, codes ...models.ErrorCode) (int, error) {
+	return value[int](ctx, tx, "return failed jobs", `SELECT daybook.return_failed_jobs($1, $2)`, org, Texts(codes))
 }

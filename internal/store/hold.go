@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -52,11 +53,10 @@ func (s *Store) ask(n int, room Room) []share {
 	for {
 		shares := s.cursors.ask(n, room)
 		free := s.setAside(shares)
+		returnUnused(room, without(shares, free), nil)
 		if len(free) > 0 || len(shares) == 0 {
-			returnUnused(room, without(shares, free), nil)
 			return free
 		}
-		returnUnused(room, shares, nil)
 	}
 }
 
@@ -105,12 +105,8 @@ func (s *Store) release() {
 		if now.Before(o.until) {
 			continue
 		}
-		var back []share
-		for _, sh := range o.aside {
-			back = append(back, sh)
-		}
+		s.cursors.rewind(slices.Collect(maps.Values(o.aside)))
 		clear(o.aside)
-		s.cursors.rewind(back)
 		if now.Sub(o.until) > longestHold {
 			delete(h.orgs, org)
 		}

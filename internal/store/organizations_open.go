@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -71,9 +72,7 @@ SELECT coalesce(o.id, k.id) AS org_id, o.id IS NOT NULL AS known, coalesce(o.nam
 			if open[i], err = q.open(ctx, tx, in); err != nil {
 				return err
 			}
-			for org := range open[i] {
-				orgs = append(orgs, org)
-			}
+			orgs = slices.AppendSeq(orgs, maps.Keys(open[i]))
 		}
 		if list, err = Collect(ctx, tx, pgx.RowToStructByName[OrganizationSummary], stmt, orgs, in.after, in.last); err != nil {
 			return err

@@ -53,9 +53,7 @@ func (p *Pick) ask() []share {
 	all := p.store.ask(p.limit, p.room)
 	free, counted := splitCounted(all, p.room)
 	p.Capped = p.Capped || len(counted) > 0
-	if len(free) < len(all) {
-		returnUnused(p.room, without(all, free), nil)
-	}
+	returnUnused(p.room, without(all, free), nil)
 	for _, sh := range free {
 		if !p.may(slotType(sh.key.slot)) {
 			p.Others = true
