@@ -56,16 +56,10 @@ SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WH
                            FOR NO KEY UPDATE SKIP LOCKED) d ON true) locked
         WINDOW before AS (ROWS UNBOUNDED PRECEDING)) sized`
 	orgs, ids := splitKeys(keys)
-	rows, err := tx.Query(ctx, stmt, orgs, ids, maxContentBytes)
-	if err != nil {
-		return nil, nil, store.Wrap("lock documents", err)
-	}
-	defer rows.Close()
 	out, at := make([]FoundDocument, len(keys)), make([]pgtype.TID, len(keys))
 	var missing []DocumentKey
 	var places []int
-	for rows.Next() {
-		var n int
+	_, err := store.Collect(ctx, tx, func(row pgx.CollectableRow) (n int, err error) {
 		var got bool
 		var d models.Document
 		var issue, value *time.Time
@@ -73,9 +67,9 @@ SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WH
 		var later bool
 		var place pgtype.TID
 		f := FoundDocument{State: DocumentHere}
-		if err := rows.Scan(&n, &got, &place, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
+		if err = row.Scan(&n, &got, &place, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content,
 			&d.AccountingReadyAt, &d.AccountingReadyVersion, &d.AccountingImpactCreatedAt, &d.DeletedAt, &later); err != nil {
-			return nil, nil, store.Wrap("lock documents", err)
+			return n, err
 		}
 		switch {
 		case !got:
@@ -86,15 +80,15 @@ SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WH
 			d.OrgID, d.ID = keys[n-1].OrgID, keys[n-1].ID
 			d.IssueDate = dateOf(issue)
 			if value != nil {
-				v := dateOf(value)
-				d.ValueDate = &v
+				d.ValueDate = new(dateOf(value))
 			}
 			f.Document = &d
 			d.Content, f.Err = readContent(content)
 		}
 		out[n-1], at[n-1] = f, place
-	}
-	if err := rows.Err(); err != nil || len(missing) == 0 {
+		return n, nil
+	}, stmt, orgs, ids, maxContentBytes)
+	if err != nil || len(missing) == 0 {
 		return out, at, store.Wrap("lock documents", err)
 	}
 	exist, err := documentsExist(ctx, tx, missing)
@@ -202,14 +196,10 @@ RETURNING d.xmax = 0`
 	if err != nil {
 		return "", fmt.Errorf("encode document %s: %w", d.ID, err)
 	}
-	var value *time.Time
-	if d.ValueDate != nil {
-		value = timeOf(*d.ValueDate)
-	}
 	var inserted bool
 	err = tx.QueryRow(ctx, stmt, store.Args{
 		"org": d.OrgID, "id": d.ID, "type": string(d.Type), "direction": string(d.Direction), "currency": d.Currency,
-		"issue_date": d.IssueDate.Time(), "value_date": value, "content": content,
+		"issue_date": d.IssueDate.Time(), "value_date": timeOf(store.Value(d.ValueDate)), "content": content,
 	}).Scan(&inserted)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
