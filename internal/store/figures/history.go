@@ -90,16 +90,13 @@ ON CONFLICT (seconds, at, kind, type, outcome, code, org_id) DO UPDATE
 		counts[i], waitedSeconds[i], tookSeconds[i] = a.Count, a.Waited.Seconds, a.Took.Seconds
 		waited[i], took[i] = bucketsText(a.Waited), bucketsText(a.Took)
 	}
-	text, values, err := store.Args{
+	values := store.Args{
 		"kinds": kinds, "types": types, "outcomes": outcomes, "codes": codes, "orgs": orgs, "counts": counts,
 		"waited_seconds": waitedSeconds, "took_seconds": tookSeconds, "waited": waited, "took": took,
-	}.RewriteQuery(ctx, nil, stmt, nil)
-	if err != nil {
-		return err
 	}
 	transaction := ""
-	err = store.Begin(ctx, db, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, text, values...); err != nil {
+	err := store.Begin(ctx, db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, stmt, values); err != nil {
 			return err
 		}
 		var id string
