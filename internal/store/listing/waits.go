@@ -80,9 +80,5 @@ SELECT 'callback', c.name, '', max(c.deadline)
 	if j.State != models.JobPending {
 		return nil, nil
 	}
-	sequence := ""
-	if j.Sequence != nil {
-		sequence = *j.Sequence
-	}
-	return find[WaitsFor]("read what the job waits for", l.db.WithContext(ctx).Raw(stmt, map[string]any{"id": j.ID, "org": j.OrgID, "sequence": sequence}))
+	return find[WaitsFor]("read what the job waits for", l.db.WithContext(ctx).Raw(stmt, map[string]any{"id": j.ID, "org": j.OrgID, "sequence": store.Value(j.Sequence)}))
 }
