@@ -30,7 +30,6 @@ const DefaultFindings = 20
 type (
 	Finding       = public.Finding
 	CheckResult   = public.CheckResult
-	Figures       = public.AuditFigures
 	SourceFigures = public.SourceFigures
 	QueueFigures  = public.QueueFigures
 	CurrencyTotal = public.CurrencyTotal
