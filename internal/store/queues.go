@@ -127,15 +127,10 @@ func QueueOf(ctx context.Context, q Querier, name string) (NamedQueue, error) {
 func QueueFleets(ctx context.Context, q Querier, queues []string) (map[string]string, error) {
 	const stmt = `
 SELECT u.name, f.name FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fleet WHERE u.name = ANY ($1) AND u.fleet <> 0`
-	fleets := map[string]string{}
 	if len(queues) == 0 {
-		return fleets, nil
+		return map[string]string{}, nil
 	}
-	var queue, fleet string
-	err := Each(ctx, q, []any{&queue, &fleet}, func() error {
-		fleets[queue] = fleet
-		return nil
-	}, stmt, queues)
+	fleets, err := Pairs[string, string](ctx, q, stmt, queues)
 	return fleets, Wrap("read the fleets of queues", err)
 }
 

@@ -158,6 +158,18 @@ func Each(ctx context.Context, q Querier, fields []any, f func() error, stmt str
 	return err
 }
 
+// Pairs runs a statement of two columns, as query does, and returns the second by the first.
+func Pairs[K comparable, V any](ctx context.Context, q Querier, stmt string, values ...any) (map[K]V, error) {
+	pairs := map[K]V{}
+	var k K
+	var v V
+	err := Each(ctx, q, []any{&k, &v}, func() error {
+		pairs[k] = v
+		return nil
+	}, stmt, values...)
+	return pairs, err
+}
+
 // eachRow scans each row into fields, and calls f after that.
 func eachRow(fields []any, f func()) pgx.RowToFunc[struct{}] {
 	return func(row pgx.CollectableRow) (struct{}, error) {

@@ -45,12 +45,7 @@ SELECT kind, type, alias_of, owner, max_attempts, make_interval(secs => timeout_
 // Owners returns who owns which of the named types of a kind. Types without an owner are left out.
 func Owners(ctx context.Context, q Querier, kind string, types []string) (map[string]string, error) {
 	const stmt = `SELECT type, owner FROM daybook.job_types WHERE kind = $1 AND type = ANY ($2) AND owner <> ''`
-	owners := map[string]string{}
-	var jobType, owner string
-	err := Each(ctx, q, []any{&jobType, &owner}, func() error {
-		owners[jobType] = owner
-		return nil
-	}, stmt, kind, types)
+	owners, err := Pairs[string, string](ctx, q, stmt, kind, types)
 	return owners, Wrap("read the owners of types", err)
 }
 

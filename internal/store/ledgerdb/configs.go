@@ -46,12 +46,7 @@ SELECT o.id, o.active_rule_set, coalesce(r.sha256, ''), o.config_version, o.clos
 func ChartHashes(ctx context.Context, tx pgx.Tx, orgs []string) (map[string]string, error) {
 	const stmt = `
 SELECT a.org_id, ` + chartHash + ` FROM daybook.accounts a WHERE a.org_id = ANY ($1) GROUP BY a.org_id`
-	hashes := make(map[string]string, len(orgs))
-	var org, hash string
-	err := store.Each(ctx, tx, []any{&org, &hash}, func() error {
-		hashes[org] = hash
-		return nil
-	}, stmt, orgs)
+	hashes, err := store.Pairs[string, string](ctx, tx, stmt, orgs)
 	return hashes, store.Wrap("read charts", err)
 }
 

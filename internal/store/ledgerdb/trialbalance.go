@@ -17,13 +17,7 @@ SELECT i.org_id, count(*)
  WHERE i.kind = 'post'
    AND NOT EXISTS (SELECT 1 FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
  GROUP BY i.org_id`
-	counts := map[string]int64{}
-	var org string
-	var n int64
-	err := store.Each(ctx, q, []any{&org, &n}, func() error {
-		counts[org] = n
-		return nil
-	}, stmt)
+	counts, err := store.Pairs[string, int64](ctx, q, stmt)
 	return counts, store.Wrap("count impacts", err)
 }
 
