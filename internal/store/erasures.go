@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,11 +84,7 @@ func EndErasure(ctx context.Context, tx pgx.Tx, id string, kept []Kept, open int
 	if kept == nil {
 		kept = []Kept{}
 	}
-	text, err := json.Marshal(kept)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `UPDATE daybook.erasures SET finished_at = clock_timestamp(), kept = $2, open_jobs = $3 WHERE id = $1`, id, string(text), open)
+	_, err := tx.Exec(ctx, `UPDATE daybook.erasures SET finished_at = clock_timestamp(), kept = $2, open_jobs = $3 WHERE id = $1`, id, kept, open)
 	return Wrap("complete the erasure's proof", err)
 }
 
