@@ -37,7 +37,7 @@ RETURNING q.id`
 SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 2 * make_interval(secs => @young)
   FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
 	var r Renewed
-	a := Args{"turn": turn.ID, "fence": turn.Fence, "overdue": overdue, "young": young.Seconds()}
+	a := turn.args(Args{"overdue": overdue, "young": young.Seconds()})
 	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), a); err != nil {
 		return r, Wrap("renew", err)
 	}
@@ -52,7 +52,7 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 // Held implements engine.Leases.
 func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
 	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
-	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), Args{"turn": turn.ID, "fence": turn.Fence})
+	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.args(Args{}))
 	return ids, Wrap("read the turn's leases", err)
 }
 
@@ -199,9 +199,8 @@ func (s *Store) SetProgress(ctx context.Context, turn Turn, j Job, progress []by
 UPDATE daybook.jobs SET progress = @progress::text::jsonb, updated_at = clock_timestamp()
  WHERE id = @id AND turn_id = @turn AND fence = @fence AND run_count = @attempt AND leased_generation = @generation
 RETURNING id`
-	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt, Args{
-		"turn": turn.ID, "fence": turn.Fence, "id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "progress": string(progress),
-	})
+	written, err := byKey(ctx, s.pool, pgx.RowTo[string], stmt,
+		turn.args(Args{"id": j.ID, "attempt": int32(j.Attempt), "generation": j.Generation, "progress": string(progress)}))
 	if err == nil && len(written) == 0 {
 		return fmt.Errorf("job %s: %w", j.ID, ErrLeaseLost)
 	}
