@@ -203,10 +203,11 @@ func (r *runner) rescue(work context.Context, jobs []store.Job, cause error) map
 		return err
 	})
 	if err != nil {
-		// Also what was leased before the connection was lost goes on.
+		// Also what was leased before the connection was lost goes on. What is committed only after this is given back.
 		var heldErr error
 		held, heldErr = r.holder.held(context.WithoutCancel(work))
 		err = errors.Join(err, heldErr)
+		r.holder.unsure.Store(true)
 	}
 	mine := keep(jobs, held)
 	e.observer.leased(r.holder.turn(), mine)

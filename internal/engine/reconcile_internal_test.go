@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 )
 
 // locking locks the row of a job, and returns its transaction.
@@ -76,5 +77,45 @@ func TestWhatIsLockedForLongIsGivenBackLater(t *testing.T) {
 	assert.True(t, e.reclaimNow(r.holder.turn()))
 	require.NoError(t, other.Commit(t.Context()))
 	assert.False(t, e.reclaimNow(r.holder.turn()))
+	assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore))
+}
+
+// cutOff is a Kind whose transactions lose their connection while they commit: tx is the last one.
+type cutOff struct {
+	Kind
+	db *pgtest.DB
+	tx pgx.Tx
+}
+
+func (k *cutOff) InTxWaiting(ctx context.Context, _ time.Duration, f func(pgx.Tx) error) (err error) {
+	if k.tx, err = k.db.Pool.Begin(ctx); err != nil {
+		return err
+	}
+	return errors.Join(f(k.tx), errors.New("the connection was lost"))
+}
+
+// TestRescueThatIsCommittedLate: the transaction that leases the jobs of a lost pick may be committed after the turn has asked what it holds. Nothing works those jobs, so they
+// are given back.
+func TestRescueThatIsCommittedLate(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 1)
+	k := &cutOff{Kind: e.kind, db: db}
+	e.kind = k
+	r := e.newRunner(TurnRequest{Turn: store.Turn{ID: "run/0/1", Fence: 1, Begins: true}, Batch: 50, Length: time.Minute, Linger: true}, nil)
+	pick, err := k.PickTypes(t.Context(), 1, func(string) bool { return true }, e.room)
+	require.NoError(t, err)
+	lost, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	jobs, err := pick.Lock(t.Context(), lost)
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	require.NoError(t, lost.Rollback(t.Context()))
+
+	assert.Empty(t, r.rescue(t.Context(), jobs, errors.New("the connection was lost")))
+	require.NoError(t, k.tx.Commit(t.Context()))
+	require.Equal(t, 1, fixture.Count(t, db.Pool, notAsBefore))
+	require.NoError(t, r.reconcile(t.Context()))
 	assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore))
 }
