@@ -29,12 +29,18 @@ func (r *Reclaimed) Add(o Reclaimed) {
 
 // ReclaimExpired ends the leases that are older than StaleAfter, at once: their jobs are pending again. A job that was being worked
 // is charged with the attempt, and fails when it has none left; the others are not charged, because they may never have been begun. Rows
-// that another transaction holds locked are left alone.
+// that another transaction holds locked are left alone. With an error it returns what was reclaimed before.
 //
 // It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
-	return got, err
+	var all Reclaimed
+	for {
+		got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
+		all.Add(got)
+		if err != nil || got.Jobs < maxReclaimed {
+			return all, err
+		}
+	}
 }
 
 // reclaimLock is the class of the advisory locks of which each kind's is held by the transaction that looks at its old leases. Without it, two processes
@@ -86,7 +92,7 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 		var c Change
 		fields := []any{&c.Job.ID, &renewed, &c.Counted, &c.Job.OrgID, &c.Job.Type, &c.Job.DocumentID, &c.Job.Attempt, &c.Worker, &c.Turn}
 		_, err := byKey(ctx, tx, eachRow(fields, func() {
-			if end(c.Job.ID, renewed) {
+			if len(ending.ids) < maxReclaimed && end(c.Job.ID, renewed) {
 				ending.add(c)
 			} else {
 				left = append(left, suspect{c.Job.ID, renewed.UnixMicro()})
@@ -114,8 +120,12 @@ SELECT id, last_attempted_at, working, org_id, /* jobs */type, ''/* accounting: 
 // errNothing rolls a transaction back that has nothing to do.
 var errNothing = errors.New("nothing to reclaim")
 
-// maxSuspects bounds how many leases one transaction reads.
-const maxSuspects = 5000
+const (
+	// maxSuspects bounds how many leases one transaction reads, and locks: those of a dozen workers that died together. What is beyond it is watched later.
+	maxSuspects = 20_000
+	// maxReclaimed bounds how many leases one transaction ends: the next check ends more of those that were watched as long.
+	maxReclaimed = 5000
+)
 
 // locked are rows that the transaction holds locked. The attempts of those that are charged are lost.
 type locked struct {

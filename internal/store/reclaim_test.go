@@ -64,6 +64,46 @@ func TestChecksWithoutLeases(t *testing.T) {
 	assert.LessOrEqual(t, watched, store.SlowWatchPause)
 }
 
+// manyLeases is how many leases the tests have expire together: more than are ended in one transaction.
+const manyLeases = 12_000
+
+// expireMany has leases of workers that died together expire.
+func (b *bundle) expireMany() {
+	b.t.Helper()
+	b.exec(`
+INSERT INTO daybook.accounting_work_queue (org_id, document_id, version_hint, state, turn_id, fence, worker, run_count, leased_generation, attempt_started_at, last_attempted_at)
+SELECT 'org_' || i % 10, 'doc_' || i, 1, 'leased', 'run/0/' || i % 20, 1, 'gone', 1, 0, clock_timestamp(), clock_timestamp() - interval '30 seconds' FROM generate_series(1, $1) AS i`, manyLeases)
+}
+
+// TestManyLeasesEndTogether: all leases that expired together are watched together, and end in as many checks as their number needs.
+func TestManyLeasesEndTogether(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.expireMany()
+	r := b.store.NewReclaimer()
+	ended, checks := 0, 0
+	for began := time.Now(); ended < manyLeases && time.Since(began) < time.Minute; {
+		got, pause, err := r.Check(t.Context())
+		require.NoError(t, err)
+		if ended += got.Jobs; ended > 0 {
+			checks++
+		}
+		time.Sleep(pause)
+	}
+	assert.Equal(t, manyLeases, ended)
+	assert.LessOrEqual(t, checks, 4)
+}
+
+// TestReclaimExpiredEndsAll: one call, of an operator, ends all leases that have expired.
+func TestReclaimExpiredEndsAll(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.expireMany()
+	got, err := b.store.ReclaimExpired(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, manyLeases, got.Jobs)
+}
+
 // TestReclaimedJobKeepsItsPlace: it is worked before what was enqueued after it, and alone if it killed its worker.
 func TestReclaimedJobKeepsItsPlace(t *testing.T) {
 	t.Parallel()

@@ -218,8 +218,22 @@ func (q *TaskQueue) Check(ctx context.Context) (Reclaimed, time.Duration, error)
 	return got, unevenly(reclaimPause), err
 }
 
-// ReclaimExpired ends the leases that have expired, 1,000 at once: their tasks are ready again.
+// ReclaimExpired ends the leases that have expired: their tasks are ready again. With an error it returns what was reclaimed before.
 func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
+	var all Reclaimed
+	for {
+		got, err := q.reclaimSome(ctx)
+		all.Add(got)
+		if err != nil || got.Jobs < maxReclaimedTasks {
+			return all, err
+		}
+	}
+}
+
+// maxReclaimedTasks is how many expired leases queues.reclaim_expired ends, or more, where there are as many.
+const maxReclaimedTasks = 1000
+
+func (q *TaskQueue) reclaimSome(ctx context.Context) (Reclaimed, error) {
 	var gone []endedTask
 	got, err := askTasks(ctx, q, func(row pgx.CollectableRow) (r Reclaimed, err error) {
 		err = row.Scan(&r.Jobs, &r.Lost, &r.Failed, &gone)

@@ -80,19 +80,8 @@ SELECT 'tasks', coalesce(o.worker, ''), coalesce(o.turn_id, ''), o.detached, cou
 
 // reclaimExpired implements operations.
 func (tasksQueue) reclaimExpired(ctx context.Context, pool *pgxpool.Pool) (Reclaimed, error) {
-	var all Reclaimed
-	queue := NewTaskQueue(pool)
-	for {
-		got, err := queue.ReclaimExpired(ctx)
-		all.Add(got)
-		if err != nil || got.Jobs < reclaimedAtOnce {
-			return all, err
-		}
-	}
+	return NewTaskQueue(pool).ReclaimExpired(ctx)
 }
-
-// reclaimedAtOnce is how many leases queues.reclaim_expired ends at once.
-const reclaimedAtOnce = 1000
 
 // old implements operations.
 func (tasksQueue) old() []OldRows { return []OldRows{{Name: taskQueue.Name, Days: 90, Archived: true}} }

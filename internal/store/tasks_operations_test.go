@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,6 +48,19 @@ func (b *bundle) tasksStatus(org string) store.QueueStatus {
 	last := all[len(all)-1]
 	require.Equal(b.t, "tasks", last.Kind)
 	return last
+}
+
+// TestCheckEndsAllExpiredTasks: one check of a worker ends all leases that have expired, not only as many as one statement does.
+func TestCheckEndsAllExpiredTasks(t *testing.T) {
+	t.Parallel()
+	const tasks = 3500
+	b := setup(t)
+	b.tasks(slices.Repeat([]string{"email"}, tasks)...)
+	b.exec(`SELECT queues.dequeue_available_tasks($1)`, tasks)
+	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp() - interval '1 second', arrived = pg_current_xact_id() WHERE leased_until IS NOT NULL`)
+	got, _, err := store.NewTaskQueue(b.Pool).Check(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, tasks, got.Jobs)
 }
 
 func TestStatusOfTasks(t *testing.T) {
