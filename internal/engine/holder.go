@@ -239,6 +239,9 @@ func (h *holder) renewOnce(ctx context.Context, every time.Duration) (again bool
 	if h.calls.cancelLost(before, renewed.Held) && !h.lost.Swap(true) {
 		h.engine.reclaims.lost.Add(1)
 	}
+	if renewed.Crowded {
+		return renewed.Missed, nil // a reclaim would wait for a connection
+	}
 	if err = h.reclaim(ctx, false); err != nil {
 		h.unsure.Store(true)
 	}

@@ -16,6 +16,8 @@ type Renewed struct {
 	// Missed says that some were not renewed, because another transaction holds their rows: often for a moment only, to see whether they
 	// have expired.
 	Missed bool
+	// Crowded says that no connection of the pool was free.
+	Crowded bool
 }
 
 // Renew implements engine.Leases.
@@ -38,15 +40,19 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
   FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
 	var r Renewed
 	a := turn.args(Args{"overdue": overdue, "young": young.Seconds()})
-	if _, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), a); err != nil {
-		return r, Wrap("renew", err)
-	}
-	var id string
-	var missed bool
-	_, err := byKey(ctx, s.pool, eachRow([]any{&id, &missed}, func() {
-		r.Held, r.Missed = append(r.Held, id), r.Missed || missed
-	}), s.kind.sql(read), a)
-	return r, Wrap("read the turn's leases", err)
+	var err error
+	r.Crowded, err = s.keeping(ctx, func(q batcher) error {
+		if _, err := byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), a); err != nil {
+			return Wrap("renew", err)
+		}
+		var id string
+		var missed bool
+		_, err := byKey(ctx, q, eachRow([]any{&id, &missed}, func() {
+			r.Held, r.Missed = append(r.Held, id), r.Missed || missed
+		}), s.kind.sql(read), a)
+		return Wrap("read the turn's leases", err)
+	})
+	return r, err
 }
 
 // Held implements engine.Leases.

@@ -36,6 +36,8 @@ type base struct {
 	guard guard
 	// observe is told of changes; nil: nothing is.
 	observe func([]Change)
+	// spare is held while leases are renewed on a connection that is not the pool's.
+	spare sync.Mutex
 }
 
 // Store runs the worker's statements on a pool.

@@ -45,6 +45,10 @@ func askTasks[T any](ctx context.Context, q *TaskQueue, scan pgx.RowToFunc[T], s
 }
 
 func askTasksWithin[T any](ctx context.Context, q *TaskQueue, limit time.Duration, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
+	return askTasksOn(ctx, q.pool, limit, scan, stmt, args...)
+}
+
+func askTasksOn[T any](ctx context.Context, q batcher, limit time.Duration, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()
 	for try := 0; ; try++ {
@@ -52,7 +56,7 @@ func askTasksWithin[T any](ctx context.Context, q *TaskQueue, limit time.Duratio
 		batch.Queue(readCommitted)
 		batch.Queue(taskLimits, strconv.FormatInt(limit.Milliseconds(), 10))
 		batch.Queue(stmt, args...)
-		rows, err := lastRows(ctx, q.pool, batch, scan)
+		rows, err := lastRows(ctx, q, batch, scan)
 		if try > 0 || !isStalePlan(err) {
 			return rows, err
 		}

@@ -109,9 +109,13 @@ func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ ti
 	var r Renewed
 	var id string
 	var missed bool
-	_, err := askTasks(ctx, q, eachRow([]any{&id, &missed}, func() {
-		r.Held, r.Missed = append(r.Held, id), r.Missed || missed
-	}), stmt, turn.ID, turn.Fence, taskNumbers(overdue))
+	var err error
+	r.Crowded, err = q.keeping(ctx, func(on batcher) error {
+		_, err := askTasksOn(ctx, on, statementLimit, eachRow([]any{&id, &missed}, func() {
+			r.Held, r.Missed = append(r.Held, id), r.Missed || missed
+		}), stmt, turn.ID, turn.Fence, taskNumbers(overdue))
+		return err
+	})
 	return r, Wrap("renew the leases of tasks", err)
 }
 

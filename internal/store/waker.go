@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -184,29 +183,11 @@ func (w *Waker) poll(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect connects as the pool does, with its hooks: they may ask for a password that is valid now.
-func (w *Waker) connect(ctx context.Context) (*pgx.Conn, error) {
-	config := w.config.ConnConfig.Copy()
-	if w.config.BeforeConnect != nil {
-		if err := w.config.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil || w.config.AfterConnect == nil {
-		return conn, err
-	}
-	if err := w.config.AfterConnect(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close(ctx))
-	}
-	return conn, nil
-}
-
 // listen serves waiters on one connection. It says whether there was one.
 func (w *Waker) listen(ctx context.Context) (connected bool, err error) {
 	connectCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	conn, err := w.connect(connectCtx)
+	conn, err := connectAs(connectCtx, w.config)
 	if err != nil {
 		return false, err
 	}

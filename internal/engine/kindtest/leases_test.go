@@ -1,6 +1,7 @@
 package kindtest
 
 import (
+	"context"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,7 @@ var leaseContracts = []contract{
 	{"another fence changes nothing", otherFence, nil},
 	{"renewals", renewals, nil},
 	{"a renewal misses what is locked", renewalMisses, nil},
+	{"a renewal needs no free connection of the pool", renewalWhenCrowded, nil},
 	{"giving back is uncounted", givenBack, nil},
 	{"giving back some, after a delay", givenBackLater, nil},
 	{"giving back what an earlier activity held", givenBackOfEarlier, nil},
@@ -174,6 +176,24 @@ func renewals(b *bundle) {
 	_, err = b.kind.Renew(ctx, turn, []string{}, time.Minute)
 	require.NoError(b.t, err)
 	assert.Greater(b.t, b.read(jobs[0].ID).Age, age)
+}
+
+func renewalWhenCrowded(b *bundle) {
+	const conns = 2
+	turn := b.turn("run/0/1")
+	jobs := b.leased(turn, 2)
+	kind, pool := b.openOn(b.t, conns)
+	for range conns {
+		conn, err := pool.Acquire(b.t.Context())
+		require.NoError(b.t, err)
+		defer conn.Release()
+	}
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	defer cancel()
+	renewed, err := kind.Renew(ctx, turn, []string{}, 0)
+	require.NoError(b.t, err)
+	assert.ElementsMatch(b.t, ids(jobs), renewed.Held)
+	assert.True(b.t, renewed.Crowded)
 }
 
 func renewalMisses(b *bundle) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -26,6 +27,8 @@ type queue interface {
 	// name is the kind's.
 	// open returns the Kind as a process of its own has it.
 	open() engine.Kind
+	// openOn is open on a pool of the size, which it returns.
+	openOn(t *testing.T, conns int32) (engine.Kind, *pgxpool.Pool)
 	// enqueue asks for a job that is due after a while, by a public request of the kind, in a transaction or on a pool, and returns its id.
 	// The same organization and key mean the same job while it is open: a job that is being worked is asked for anew by that.
 	enqueue(ctx context.Context, q store.Querier, org, key string, priority models.Priority, in time.Duration) (id string, err error)
@@ -153,6 +156,17 @@ const (
 	// watching: a lease that has expired is watched before it is ended.
 	watching notion = "watching"
 )
+
+// sized returns a pool like another one, of the size.
+func sized(t *testing.T, like *pgxpool.Pool, conns int32) *pgxpool.Pool {
+	t.Helper()
+	config := like.Config()
+	config.MaxConns = conns
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
 
 // has reports whether the kind has a notion.
 func (b *bundle) has(n notion) bool { return b.lacks()[n] == "" }

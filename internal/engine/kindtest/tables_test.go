@@ -3,9 +3,11 @@ package kindtest
 import (
 	"context"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -21,6 +23,11 @@ type tables struct {
 }
 
 func (q tables) open() engine.Kind { return engine.Tables(store.NewQueue(q.db.Pool, q.kind)) }
+
+func (q tables) openOn(t *testing.T, conns int32) (engine.Kind, *pgxpool.Pool) {
+	pool := sized(t, q.db.Pool, conns)
+	return engine.Tables(store.NewQueue(pool, q.kind)), pool
+}
 
 // lacks implements queue: these kinds have everything that the port knows.
 func (tables) lacks() map[notion]string { return nil }

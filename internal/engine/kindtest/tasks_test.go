@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/pgtest"
@@ -40,6 +41,11 @@ func (tasks) lacks() map[notion]string {
 
 func (q tasks) open() engine.Kind {
 	return engine.Tasks(store.NewTaskQueue(q.db.As(q.t, "worker_service_user"), "test"))
+}
+
+func (q tasks) openOn(t *testing.T, conns int32) (engine.Kind, *pgxpool.Pool) {
+	pool := sized(t, q.db.As(t, "worker_service_user"), conns)
+	return engine.Tasks(store.NewTaskQueue(pool, "test")), pool
 }
 
 func (q tasks) exec(ctx context.Context, stmt string, args ...any) error {

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// spareAfter is how long the renewal of leases waits for a connection of the pool.
+const spareAfter = 500 * time.Millisecond
+
+// keeping runs f, which renews leases, on the pool. While all of the pool's connections are in use it opens one of its own, one at a time, and crowded is true: handlers
+// may use the pool as well, and hold its connections for longer than a lease lasts.
+func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bool, err error) {
+	if s := b.pool.Stat(); s.AcquiredConns() < s.MaxConns() {
+		return false, f(b.pool)
+	}
+	waiting, cancel := context.WithTimeout(ctx, spareAfter)
+	conn, err := b.pool.Acquire(waiting)
+	cancel()
+	if err == nil {
+		defer conn.Release()
+		return false, f(conn)
+	}
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return false, err
+	}
+	b.spare.Lock()
+	defer b.spare.Unlock()
+	own, err := connectAs(ctx, b.pool.Config())
+	if err != nil {
+		return true, err
+	}
+	defer func() { err = errors.Join(err, own.Close(context.WithoutCancel(ctx))) }()
+	return true, f(own)
+}
+
+// connectAs connects as a pool does, with its hooks: they may ask for a password that is valid now.
+func connectAs(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
+	config := pool.ConnConfig.Copy()
+	if pool.BeforeConnect != nil {
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil || pool.AfterConnect == nil {
+		return conn, err
+	}
+	if err := pool.AfterConnect(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close(ctx))
+	}
+	return conn, nil
+}
