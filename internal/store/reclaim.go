@@ -33,11 +33,18 @@ func (r *Reclaimed) Add(o Reclaimed) {
 //
 // It is for people who know that a worker has ended. Workers use a Reclaimer, which gives a holder time to renew.
 func (s *Store) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	var all Reclaimed
-	for {
+	return reclaimAll(maxReclaimed, func() (Reclaimed, error) {
 		got, _, err := s.reclaim(ctx, lockWaiting, time.Time{}, StaleAfter, func(string, time.Time) bool { return true })
+		return got, err
+	})
+}
+
+// reclaimAll calls f, which ends most leases where there are as many, until it ends fewer.
+func reclaimAll(most int, f func() (Reclaimed, error)) (all Reclaimed, err error) {
+	for {
+		got, err := f()
 		all.Add(got)
-		if err != nil || got.Jobs < maxReclaimed {
+		if err != nil || got.Jobs < most {
 			return all, err
 		}
 	}

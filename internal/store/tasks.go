@@ -41,13 +41,10 @@ const taskLimits = `SELECT set_config('statement_timeout', $1, true), set_config
 
 // askTasks calls a function of schema queues, in one round trip and one transaction.
 func askTasks[T any](ctx context.Context, q *TaskQueue, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
-	return askTasksWithin(ctx, q, statementLimit, scan, stmt, args...)
+	return askTasksOn(ctx, q.pool, statementLimit, scan, stmt, args...)
 }
 
-func askTasksWithin[T any](ctx context.Context, q *TaskQueue, limit time.Duration, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
-	return askTasksOn(ctx, q.pool, limit, scan, stmt, args...)
-}
-
+// askTasksOn is askTasks on a connection or a pool, with the time that the statement gets.
 func askTasksOn[T any](ctx context.Context, q batcher, limit time.Duration, scan pgx.RowToFunc[T], stmt string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
 	defer cancel()

@@ -31,7 +31,7 @@ SELECT coalesce(task_id::text, ''), coalesce(task_type, ''), payload, coalesce(e
 	var gone []endedTask
 	var jobs []Job
 	received := time.Now()
-	_, err := askTasksWithin(ctx, q, LeaseLimit, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := askTasksOn(ctx, q.pool, LeaseLimit, func(row pgx.CollectableRow) (struct{}, error) {
 		var j Job
 		var ready time.Time
 		err := row.Scan(&j.ID, &j.Type, &j.Payload, &j.EnqueuedAt, &j.StartedAt, &j.Attempt, &j.Reclaims, &due, &full, &ready, &gone, &j.TraceParent)
@@ -224,14 +224,7 @@ func (q *TaskQueue) Check(ctx context.Context) (Reclaimed, time.Duration, error)
 
 // ReclaimExpired ends the leases that have expired: their tasks are ready again. With an error it returns what was reclaimed before.
 func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	var all Reclaimed
-	for {
-		got, err := q.reclaimSome(ctx)
-		all.Add(got)
-		if err != nil || got.Jobs < maxReclaimedTasks {
-			return all, err
-		}
-	}
+	return reclaimAll(maxReclaimedTasks, func() (Reclaimed, error) { return q.reclaimSome(ctx) })
 }
 
 // maxReclaimedTasks is how many expired leases queues.reclaim_expired ends, or more, where there are as many.
