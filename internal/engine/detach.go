@@ -93,19 +93,19 @@ func (r *runner) endDetached(work context.Context, err error, end func()) {
 }
 
 // finishDetached gives back all that the turn holds. No later activity gives back what another transaction has locked now, and a lease that comes second for a row locks it for
-// a moment: so that is waited for, also when the process is stopped, and what is locked for longer is given back later.
+// a moment: so that is waited for, also when the process is stopped. What is locked for longer is given back later, if the process goes on.
 func (r *runner) finishDetached(work context.Context) error {
-	err := r.holder.finish(work, r.request.Stop, r.holder.turn())
-	if err != nil || len(r.tally.soFar().LeftBehind) == 0 {
+	if err := r.holder.finish(work, r.request.Stop, r.holder.turn()); err != nil {
+		r.engine.reclaimLater(r.holder.turn())
 		return err
+	}
+	if len(r.tally.soFar().LeftBehind) == 0 {
+		return nil
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(work), releaseLimit)
 	defer cancel()
 	n, err := r.engine.ReleaseTurn(own, r.holder.turn())
 	r.tally.note(func(r *Report) { r.Released += n })
-	if err != nil {
-		r.engine.reclaimLater(r.holder.turn())
-	}
 	return err
 }
 

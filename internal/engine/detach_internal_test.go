@@ -107,11 +107,8 @@ func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 	for i := range jobs {
 		jobs[i].Room = e.room.take(jobs[i].Type)
 	}
-	other, err := db.Pool.Begin(t.Context())
-	require.NoError(t, err)
+	other := locking(t, db, jobs[0].ID)
 	defer func() { require.NoError(t, other.Rollback(context.WithoutCancel(t.Context()))) }()
-	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, jobs[0].ID)
-	require.NoError(t, err)
 
 	left, err := r.markWorking(t.Context(), jobs)
 	require.NoError(t, err)
@@ -122,43 +119,25 @@ func TestWaitingJobWhoseRowIsHeld(t *testing.T) {
 }
 
 // TestDetachedTurnLeavesNothingBehind: what a turn that no activity waits for could not give back at its end, because another transaction had the row locked, is given back
-// as soon as that is over, uncounted. A lease that comes second for a row locks it for a moment.
+// as soon as that is over, uncounted, also when the process is stopped and has interrupted the turn's work. A lease that comes second for a row locks it for a moment.
 func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
-	e, _ := picking(t, db, 5, done)
-	enqueueNamed(t, db, 2)
-	r, jobs := leasing(t, e, 2)
-	other, err := db.Pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, jobs[0].ID)
-	require.NoError(t, err)
-
-	time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, other.Commit(context.WithoutCancel(t.Context()))) })
-	_, r.cancelWork = context.WithCancel(t.Context())
-	r.endDetached(t.Context(), nil, func() {})
-	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE NOT (state = 'pending' AND run_count = 0)`))
-	assert.Equal(t, 2, e.withLate(Report{}).Released)
-}
-
-// TestStoppedDetachedTurnLeavesNothingBehind is TestDetachedTurnLeavesNothingBehind for a turn whose work was interrupted, because its process is stopped.
-func TestStoppedDetachedTurnLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	db := pgtest.New(t)
-	e, _ := picking(t, db, 5, done)
-	enqueueNamed(t, db, 2)
-	r, jobs := leasing(t, e, 2)
-	other, err := db.Pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = other.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR NO KEY UPDATE`, jobs[0].ID)
-	require.NoError(t, err)
-
-	time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, other.Commit(context.WithoutCancel(t.Context()))) })
-	work, cancel := context.WithCancel(t.Context())
-	r.cancelWork = cancel
-	cancel()
-	r.endDetached(work, nil, func() {})
-	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE NOT (state = 'pending' AND run_count = 0)`))
+	for _, stopped := range []bool{false, true} {
+		db := pgtest.New(t)
+		e, _ := picking(t, db, 5, done)
+		enqueueNamed(t, db, 2)
+		r, jobs := leasing(t, e, 2)
+		other := locking(t, db, jobs[0].ID)
+		time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, other.Commit(context.WithoutCancel(t.Context()))) })
+		var work context.Context
+		work, r.cancelWork = context.WithCancel(t.Context())
+		if stopped {
+			r.cancelWork()
+		}
+		r.endDetached(work, nil, func() {})
+		assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore), "stopped: %v", stopped)
+		assert.Equal(t, 2, e.withLate(Report{}).Released, "stopped: %v", stopped)
+	}
 }
 
 // leasing is a turn that has leased n jobs.

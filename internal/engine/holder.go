@@ -149,6 +149,10 @@ func (h *holder) finish(ctx context.Context, stop <-chan struct{}, as store.Turn
 			r.Released += n
 			r.LeftBehind = left
 		})
+		if len(left) > 0 {
+			// Nothing renews them, and the lane's next fetch may come late for what another transaction had locked for a moment.
+			h.engine.reclaimLater(as)
+		}
 		return err
 	})
 }

@@ -54,6 +54,20 @@ func TestWhatWasLockedIsGivenBackBeforeTheTurnEnds(t *testing.T) {
 	}
 }
 
+// TestTurnThatEndsLeavesNothingBehind: what a turn could not give back at its end is given back soon after, although no fetch reclaims it.
+func TestTurnThatEndsLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 5, done)
+	enqueueNamed(t, db, 2)
+	r, jobs := leasing(t, e, 2)
+	other := locking(t, db, jobs[0].ID)
+	require.NoError(t, r.holder.finish(t.Context(), nil, r.holder.turn()))
+	assert.Equal(t, []string{"run/0/1"}, r.tally.soFar().LeftBehind)
+	require.NoError(t, other.Commit(t.Context()))
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, notAsBefore) == 0 }, 5*time.Second, 20*time.Millisecond)
+}
+
 // TestDetachedTurnThatFailsLeavesNothingBehind: no later activity takes what it holds, and its jobs are not charged, because their worker lives.
 func TestDetachedTurnThatFailsLeavesNothingBehind(t *testing.T) {
 	t.Parallel()

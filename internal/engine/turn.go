@@ -61,10 +61,6 @@ func (e *Engine) Process(ctx context.Context, q TurnRequest) (Report, error) {
 	defer cancel()
 	if err == nil {
 		err = r.holder.finish(ctx, q.Stop, r.holder.turn())
-		if len(r.tally.soFar().LeftBehind) > 0 {
-			// The lane's next fetch may come late for those that another transaction had locked for a moment: nothing renews them.
-			e.reclaimLater(r.holder.turn())
-		}
 	}
 	r.close()
 	report := r.tally.soFar()
