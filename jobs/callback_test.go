@@ -72,6 +72,13 @@ func TestAJobWaitsForACallback(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, queue.Response{JobID: id, Result: want}, done)
 	}
+	done, err := queue.CompleteCallback(t.Context(), b.Pool, token, []byte(`{"yes": true}`))
+	require.NoError(t, err)
+	assert.Equal(t, queue.Unchanged, done.Result, "the body of a request is JSON already")
+	for _, wrong := range [][]byte{nil, []byte(`yes`)} {
+		_, err = queue.CompleteCallback(t.Context(), b.Pool, token, wrong)
+		require.ErrorIs(t, err, queue.ErrPayloadInvalid)
+	}
 	_, err = queue.CompleteCallback(t.Context(), b.Pool, token, map[string]bool{"yes": false})
 	require.ErrorIs(t, err, queue.ErrCallbackUsed)
 	b.check()

@@ -69,11 +69,14 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 }
 
 // CompleteCallback tells a job what it waits for, in the transaction q: its handler has asked for a callback, and has given the token away
-// (jobs.Job.NewCallback). data is written as JSON; it must be an object, within the limits of a payload. The job is due at once, also when its
-// handler is still running. The same data may come again (Unchanged).
+// (jobs.Job.NewCallback). data is written as JSON; it must be an object, within the limits of a payload. A []byte, such as the body of a request, is
+// JSON already. The job is due at once, also when its handler is still running. The same data may come again (Unchanged).
 //
 // Errors: ErrCallbackUnknown, ErrCallbackExpired, ErrCallbackUsed, ErrPayloadInvalid, ErrPayloadTooLarge, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func CompleteCallback(ctx context.Context, q Querier, token string, data any) (Response, error) {
+	if text, ok := data.([]byte); ok {
+		data = json.RawMessage(text)
+	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return Response{}, fmt.Errorf("%w: %w", ErrPayloadInvalid, err)

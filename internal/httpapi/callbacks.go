@@ -56,7 +56,11 @@ func (s *server) callbacks(mux *http.ServeMux) {
 			address.refused()
 		}
 		if err != nil {
-			writeProblem(w, n, problemOf(err))
+			p := problemOf(err)
+			for i := range p.Errors { // the body is the answer, and has no member payload
+				p.Errors[i].Location = strings.Replace(p.Errors[i].Location, "body.payload", "body", 1)
+			}
+			writeProblem(w, n, p)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -49,7 +49,9 @@ func TestCallbacks(t *testing.T) {
 		assert.Equal(t, c.status, a.StatusCode, c.want)
 		assert.Equal(t, c.want, got.Code+got.Result)
 	}
-	assert.Equal(t, http.StatusUnprocessableEntity, b.send("", http.MethodPost, "/api/callbacks/secret-1", []int{1}).status, "its answers are in the OpenAPI document")
+	wrong := b.send("", http.MethodPost, "/api/callbacks/secret-1", []int{1})
+	assert.Equal(t, http.StatusUnprocessableEntity, wrong.status, "its answers are in the OpenAPI document")
+	assert.Contains(t, string(wrong.body), `"location":"body"`, "the body is the answer, and has no member payload")
 	assert.NotContains(t, b.log.String(), "secret-", "the log does not name tokens")
 }
 
