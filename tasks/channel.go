@@ -162,7 +162,7 @@ func (r *run) unsuccessful(p problem) engine.Attempt {
 	case p.recorded == nil:
 		return engine.Attempt{Outcome: models.OutcomeCompleted}
 	}
-	return r.failed(p.recorded)
+	return recorded(p.recorded)
 }
 
 // tell records a problem and calls the error_handler with it. An error that this one raises is recorded as well; what it has written is undone.

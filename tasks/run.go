@@ -49,12 +49,12 @@ func (w *working) Work(ctx context.Context, job store.Job, _ engine.Progress) (e
 	r := &run{working: w, registered: w.types[job.Type], job: job, log: w.log.With("task", job.ID, "type", job.Type)}
 	defer func() {
 		if p := recover(); p != nil {
-			ended = r.failed(panicked(p))
+			ended = recorded(panicked(p))
 		}
 	}()
 	id, err := strconv.ParseInt(job.ID, 10, 64)
 	if err != nil {
-		return r.failed(err)
+		return recorded(err)
 	}
 	r.id, r.orders = id, readOrders(job.Payload)
 	if r.process == nil {
@@ -107,19 +107,13 @@ type run struct {
 	conflicts int
 }
 
-// failed is the end of a task that has no error_handler, or whose error_handler cannot be called.
-func (r *run) failed(err error) engine.Attempt {
-	r.log.Warn("a task failed", "error", errorText(err))
-	return recorded(err)
-}
-
 // function works a task of the type db_function: its function is called in the transaction that completes the task.
 func (r *run) function() engine.Attempt {
 	switch {
 	case r.orders.err != nil:
-		return r.failed(r.orders.err)
+		return recorded(r.orders.err)
 	case r.orders.function == "":
-		return r.failed(invalid("the task's payload names no db_function: name it as schema.name"))
+		return recorded(invalid("the task's payload names no db_function: name it as schema.name"))
 	}
 	return engine.Attempt{Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
 		raw, err := store.CallTaskFunction(ctx, tx, r.orders.function, r.job.Payload, r.policy.FunctionTimeout, false)

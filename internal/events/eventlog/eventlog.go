@@ -76,7 +76,7 @@ func (s *sink) Observe(batch []events.Event) {
 		if !enabled[at] {
 			continue
 		}
-		r := slog.NewRecord(e.At, level, messages[e.Name], 0)
+		r := slog.NewRecord(e.At, level, message(e), 0)
 		r.AddAttrs(Attrs(e)...)
 		_ = handler.Handle(ctx, r)
 	}
@@ -87,6 +87,14 @@ var messages = map[events.Name]string{
 	events.Leased: "job leased", events.Completed: "job completed", events.Retried: "job failed, and is tried again", events.Rescheduled: "job put off",
 	events.Failed: "job failed for good: it is a dead letter", events.Cancelled: "job cancelled", events.Reclaimed: "lease reclaimed",
 	events.GivenBack: "job given back",
+}
+
+// message is what the line of an event says. A task that failed is completed, and is no dead letter.
+func message(e *events.Event) string {
+	if e.Kind == "tasks" && e.Name == events.Failed {
+		return "task failed: it is completed, and its error is noted with it"
+	}
+	return messages[e.Name]
 }
 
 // Attrs are an event's attributes: kind, org, type, job, document, attempt, outcome, code, error, duration_ms, waited_ms, owner, worker, turn and trace.

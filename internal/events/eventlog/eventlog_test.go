@@ -57,6 +57,13 @@ func TestLevels(t *testing.T) {
 	assert.Empty(t, none)
 }
 
+// A task that failed is completed: the line does not send people to dead letters.
+func TestATaskThatFailed(t *testing.T) {
+	t.Parallel()
+	_, text := logged(eventlog.Problems, slog.LevelInfo, events.Event{Name: events.Failed, Kind: "tasks", Type: "email", JobID: "17"})
+	assert.Contains(t, text, `"msg":"task failed: it is completed, and its error is noted with it"`)
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	_, text := logged(eventlog.Problems, slog.LevelInfo, events.Event{
