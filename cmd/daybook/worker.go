@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -37,8 +38,13 @@ func workerCommand(a *app) *cobra.Command {
 			startCommandLines(""),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if options.MaxConcurrentActivities < 1 || options.MaxConcurrentWorkflowTasks < 2 {
-				return usagef("--activities must be at least 1 and --workflow-tasks at least 2")
+			switch {
+			case options.MaxConcurrentActivities < 2:
+				return usagef("--activities %d: want at least 2, because one activity waits for work while another works", options.MaxConcurrentActivities)
+			case options.MaxConcurrentWorkflowTasks < 2:
+				return usagef("--workflow-tasks %d: want at least 2", options.MaxConcurrentWorkflowTasks)
+			case options.PickInterval < 0 || options.PickInterval > time.Second:
+				return usagef("--pick-interval %s: want 0, which is the default, to 1s", options.PickInterval)
 			}
 			temporal, err := a.temporalOptions()
 			if err != nil {
@@ -49,8 +55,8 @@ func workerCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&options.MaxConcurrentActivities, "activities", 3, "how many activities run at once")
-	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once")
+	flags.IntVar(&options.MaxConcurrentActivities, "activities", 3, "how many activities run at once, at least 2")
+	flags.IntVar(&options.MaxConcurrentWorkflowTasks, "workflow-tasks", 5, "how many workflow tasks run at once, at least 2")
 	flags.DurationVar(&options.PickInterval, "pick-interval", 0, "jobs that come within it are picked together: a longer one costs less processor time and begins jobs later (default 5ms)")
 	flags.StringVar(&options.Name, "name", "", "the worker's name in leases and attempts (default host and process id)")
 	flags.StringVar(&metricsListen, "metrics-listen", "", metricsFlag)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/daybook-dev/daybook/internal/failure"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -26,6 +28,9 @@ func (a *app) workQueues(ctx context.Context, options workers.AccountingOptions)
 			defer func() { err = errors.Join(err, release()) }()
 		}
 		if failed != nil {
+			if failure.Of(failed) == nil && store.Failure(failed) == nil { // a variable of the environment that no worker can work with
+				return usagef("set up the worker of the queue %s: %v", q.kind, failed)
+			}
 			return fmt.Errorf("set up the worker of the queue %s: %w", q.kind, failed)
 		}
 		defer w.Close()

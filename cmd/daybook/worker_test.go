@@ -82,6 +82,24 @@ func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
 }
 
 // TestEveryQueueHasAWorker: `daybook worker` works what the list of kinds names.
+// What no worker can work with is a wrong call, and is said with the name of the flag or the variable.
+func TestWorkerRefusesWhatItCannotUse(t *testing.T) {
+	server := temporaltest.Shared(t)
+	inNamespace(t, server, server.Namespace(t))
+	b := setup(t)
+	refused := func(says string, args ...string) {
+		t.Helper()
+		r := b.run(append([]string{"worker"}, args...)...)
+		assert.Equal(t, failure.ExitUsage, r.exit, args)
+		assert.Contains(t, r.err, says)
+	}
+	refused("--activities 1: want at least 2", "--activities", "1")
+	refused("--workflow-tasks 1: want at least 2", "--workflow-tasks", "1")
+	refused("--pick-interval 5s: want 0, which is the default, to 1s", "--pick-interval", "5s")
+	t.Setenv("ACCOUNTING_QUEUE_BATCH_SIZE", "abc")
+	refused(`ACCOUNTING_QUEUE_BATCH_SIZE is "abc": want a number from 1 to 1000`)
+}
+
 func TestEveryQueueHasAWorker(t *testing.T) {
 	t.Parallel()
 	var worked []string
