@@ -116,7 +116,7 @@ func periodOf(ctx context.Context, tx pgx.Tx, org string, meant models.Period) (
 		}
 		return p, nil
 	}
-	return models.Period{}, fmt.Errorf("organization %s, %s: %w begins on that day", org, meant.StartsOn, ErrPeriodNotFound)
+	return models.Period{}, ledgerdb.NoPeriod(org, meant.StartsOn)
 }
 
 // ClosedPeriodPolicy reads what documents of an organization do whose posting date lies in a closed period. Errors: ErrOrganizationNotFound.

@@ -44,6 +44,9 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 			if filter.From, filter.To, err = span.parse(); err != nil {
 				return err
 			}
+			if err = checkCurrency(filter.Currency); err != nil {
+				return err
+			}
 			var after ledgerdb.LedgerPlace
 			if err = page.read(&after); err != nil {
 				return err
@@ -84,7 +87,7 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 	orgFlag(command, &filter.OrgID)
 	flags := command.Flags()
 	span.add(flags)
-	flags.StringVar(&filter.Currency, "currency", "", "only in this currency")
+	flags.StringVar(&filter.Currency, "currency", "", "only in this currency, such as EUR")
 	page.add(command, "entries", store.DefaultLimit)
 	return command
 }

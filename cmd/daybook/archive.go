@@ -252,7 +252,7 @@ func archiveRestoreCommand(a *app) *cobra.Command {
 				}
 				for _, key := range keys {
 					if !slices.ContainsFunc(known, func(f store.Archived) bool { return f.Key == key }) {
-						return usagef("no file %s is on record: see `daybook archive list`", key)
+						return tagged(errNoArchived, "no file %s is on record: `daybook archive list` shows which there are", key)
 					}
 				}
 				done := restoredFiles{Rows: map[string]int64{}}

@@ -51,13 +51,16 @@ UPDATE daybook.jobs SET state = 'completed', finished_at = clock_timestamp() - i
 	assert.Equal(t, failure.ExitNotFound, b.run("erasures", "show", "none").exit)
 	assert.NotContains(t, b.run("actions", "list", "--json").out, "ada", "the command itself leaves no trace of the link")
 
+	unknown := b.run("archive", "restore", "none", "--archive", dir)
+	assert.Equal(t, failure.ExitNotFound, unknown.exit)
+	assert.Contains(t, unknown.err, "no file none is on record: `daybook archive list`")
+
 	require.NoError(t, os.RemoveAll(dir))
 	for _, args := range [][]string{
 		{"archive", "move", "--before", "1h"},
 		{"archive", "move", "--before", "soon", "--archive", dir},
 		{"archive", "move", "--before", "1h", "--kind", "tasks", "--archive", dir},
 		{"archive", "restore", "--archive", dir},
-		{"archive", "restore", "none", "--archive", dir},
 		{"erase", "--link", "a=b"},
 		{"erase", "--org", "acme"},
 		{"erase", "--org", "acme", "--link", "a"},

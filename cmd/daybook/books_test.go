@@ -170,12 +170,19 @@ func TestPeriods(t *testing.T) {
 		r := b.run(append([]string{"periods", test.args[0], "--org", "acme"}, test.args[1:]...)...)
 		assert.Equal(t, test.exit, r.exit, "%v: %s", test.args, r.err)
 	}
+	assert.Contains(t, b.run("periods", "close", "--org", "acme", "--month", "2030-01").err,
+		"organization acme has no period that begins on 2030-01-01: `daybook periods list` shows those that it has")
 	assert.Equal(t, failure.ExitNotFound, b.run("accounting", "repost", "acme", "nothing").exit)
 }
 
 func TestBalancesOfASpan(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	for _, args := range [][]string{{"trial-balance", "--org", "acme"}, {"accounts", "ledger", "1200", "--org", "acme"}} {
+		r := b.run(append(args, "--currency", "eur")...)
+		assert.Equal(t, failure.ExitUsage, r.exit, args)
+		assert.Contains(t, r.err, `--currency "eur": want three capital letters, such as EUR`)
+	}
 	b.sample("acme")
 	for day, id := range map[int]string{1: "first", 2: "second", 3: "third"} {
 		d := fixture.Invoice("acme", id, int64(day)*1000)

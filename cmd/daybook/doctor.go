@@ -125,7 +125,7 @@ func (a *app) printReport(w io.Writer, r health.Report) error {
 
 func (a *app) printFinding(w io.Writer, f health.Finding, now time.Time) error {
 	head := []string{strings.ToUpper(string(f.Severity)), string(f.Code)}
-	if about := strings.Join(slices.DeleteFunc([]string{f.Kind, f.Type, f.ErrorCode}, func(s string) bool { return s == "" }), " "); about != "" {
+	if about := strings.Join(slices.DeleteFunc([]string{f.Kind, f.Type, f.ErrorCode}, func(s string) bool { return s == "" || s == string(f.Code) }), " "); about != "" {
 		head = append(head, about)
 	}
 	if f.OrgID != "" {

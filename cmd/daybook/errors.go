@@ -33,6 +33,7 @@ var (
 	errWarnings            = failure.New(failure.FoundWarnings, "there are warnings")
 	errCritical            = failure.New(failure.FoundCritical, "work that is due is not done")
 	errNoAccount           = failure.New(failure.AccountNotFound, "no such account")
+	errNoArchived          = failure.New(failure.FileNotFound, "no such file of the archive")
 	errNotAsExpected       = failure.New(failure.NotAsExpected, "the result is not the expected one")
 )
 

@@ -131,7 +131,7 @@ func (a *app) changeLimitsOf(ctx context.Context, orgs *organizationFlags, chang
 func (a *app) showLimits(results []changedLimits) error {
 	for _, r := range results {
 		if r.Added {
-			a.say("Daybook did not know organization %s until now; `daybook organizations list` shows whether it has jobs.", terminal.OneLine(r.OrgID))
+			a.say("Organization %s had no settings of its own until now; `daybook organizations list` shows whether it has jobs.", terminal.OneLine(r.OrgID))
 		}
 	}
 	return a.emit(map[string]any{"organizations": results}, func(w io.Writer) error {

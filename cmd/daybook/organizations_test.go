@@ -82,8 +82,8 @@ func TestOrganizationsPauseAndResume(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	assert.Regexp(t, `(?m)^acme +changed +20`, r.out)
 	assert.Contains(t, r.err, "What is leased already is finished")
-	assert.Contains(t, r.err, "did not know organization stranger until now")
-	assert.NotContains(t, r.err, "acme until now")
+	assert.Contains(t, r.err, "Organization stranger had no settings of its own until now")
+	assert.NotContains(t, r.err, "acme had no settings")
 	since := b.organizations()["acme"].PausedAt
 	require.NotNil(t, since)
 	r = b.run("organizations", "pause", "--org", "acme")

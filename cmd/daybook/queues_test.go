@@ -43,5 +43,10 @@ SELECT w.id, w.name, '{mail}', f.id FROM daybook.fleets f, (VALUES ('1', 'a'), (
 	assert.Equal(t, failure.ExitConflict, b.run("queues", "create", "bank").exit)
 	assert.Equal(t, failure.ExitNotFound, b.run("queues", "set", "none").exit)
 	b.ok("queues", "delete", "bank")
-	assert.Equal(t, failure.ExitNotFound, b.run("queues", "pause", "bank").exit)
+	for _, action := range []string{"pause", "resume", "delete", "set", "list"} {
+		r := b.run("queues", action, "bank")
+		assert.Equal(t, failure.ExitNotFound, r.exit, action)
+		assert.Contains(t, r.err, "there is no queue 'bank': `daybook queues list` shows which there are", action)
+		assert.Contains(t, b.run("queues", action, "default").err, "it has no settings: pause an organization or the workflow instead", action)
+	}
 }

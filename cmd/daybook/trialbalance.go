@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"math/big"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -93,6 +94,9 @@ func trialBalanceCommand(a *app) *cobra.Command {
 			if filter.From, filter.To, err = span.parse(); err != nil {
 				return err
 			}
+			if err = checkCurrency(filter.Currency); err != nil {
+				return err
+			}
 			db, err := a.open(c.Context(), 1)
 			if err != nil {
 				return err
@@ -119,9 +123,20 @@ func trialBalanceCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&filter.OrgID, "org", "", "the organization")
 	flags.BoolVar(&all, "all-orgs", false, "all organizations together")
-	flags.StringVar(&filter.Currency, "currency", "", "only in this currency")
+	flags.StringVar(&filter.Currency, "currency", "", "only in this currency, such as EUR")
 	span.add(flags)
 	return command
+}
+
+// currencyCode is what an ISO 4217 code looks like. No entry has another one, so that asking for "eur" would show nothing.
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// checkCurrency refuses what is no currency; empty: all.
+func checkCurrency(code string) error {
+	if code != "" && !currencyCode.MatchString(code) {
+		return usagef("--currency %q: want three capital letters, such as EUR", code)
+	}
+	return nil
 }
 
 // readTrialBalance sums everything, or a span of days.

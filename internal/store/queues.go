@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,13 +50,14 @@ SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 
 
 // PauseQueue pauses a named queue, or resumes it, and says whether that changed something. It returns ErrQueueUnknown where there is none of that name.
 func PauseQueue(ctx context.Context, q Querier, name string, paused bool) (changed bool, err error) {
-	return value[bool](ctx, q, "pause the queue "+name, `SELECT daybook.pause_queue($1, $2)`, name, paused)
+	changed, err = value[bool](ctx, q, "pause the queue "+name, `SELECT daybook.pause_queue($1, $2)`, name, paused)
+	return changed, ofNoQueue(name, err)
 }
 
 // DeleteQueue deletes a named queue. It returns ErrQueueUnknown, or ErrQueueNotEmpty where it has open jobs.
 func DeleteQueue(ctx context.Context, q Querier, name string) error {
 	_, err := value[bool](ctx, q, "delete the queue "+name, `SELECT daybook.delete_queue($1) IS NULL`, name)
-	return err
+	return ofNoQueue(name, err)
 }
 
 // gatherStmt puts on record, for CheckWaits, the fleet's queues with open jobs that were enqueued for another fleet while their queue came to it. A queue that
@@ -134,7 +136,18 @@ SELECT u.name, f.name FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fl
 	return fleets, Wrap("read the fleets of queues", err)
 }
 
+// ofNoQueue says of a queue that is not there what helps a caller who does not enqueue: the database advises to make it.
+func ofNoQueue(name string, err error) error {
+	if errors.Is(err, ErrQueueUnknown) {
+		return noQueue(name)
+	}
+	return err
+}
+
 func noQueue(name string) error {
+	if name == "default" {
+		return Refuse(ErrQueueUnknown, "'default' is where jobs are that are in no named queue", "it has no settings: pause an organization or the workflow instead")
+	}
 	return Refuse(ErrQueueUnknown, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
 }
 

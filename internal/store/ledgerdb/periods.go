@@ -14,6 +14,12 @@ import (
 // ErrPeriodNotFound: no period of the organization begins on that day; list the periods.
 var ErrPeriodNotFound = failure.New(failure.PeriodNotFound, "no such period")
 
+// NoPeriod is ErrPeriodNotFound, with what to do.
+func NoPeriod(org string, startsOn models.Date) error {
+	return store.Refuse(ErrPeriodNotFound, fmt.Sprintf("organization %s has no period that begins on %s", org, startsOn),
+		"`daybook periods list` shows those that it has, `daybook periods add` makes one")
+}
+
 const bumpConfig = `UPDATE daybook.organizations SET config_version = config_version + 1, updated_at = clock_timestamp() WHERE id = $1`
 
 // Periods reads an organization's periods, oldest first.
@@ -109,7 +115,7 @@ func setPeriod(ctx context.Context, tx pgx.Tx, stmt, org string, startsOn models
 		return store.Wrap("change the period", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("organization %s, %s: %w begins on that day", org, startsOn, ErrPeriodNotFound)
+		return NoPeriod(org, startsOn)
 	}
 	return nil
 }
