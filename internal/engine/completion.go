@@ -16,6 +16,9 @@ import (
 // the database answers. Then it is the job's own doing, and the attempt is counted.
 const completeTries = 5
 
+// errMoving: the job's turn is being handed over, and that takes long. The transaction is undone, and gives its connection to the hand-over.
+var errMoving = fmt.Errorf("the turn's jobs are being handed over: %w", context.DeadlineExceeded)
+
 // completion runs what a handler wants in the transaction that completes its job. The handler has ended well, so the transaction is
 // tried again for as long as the job is the turn's: a connection that was cut, an outage and a lost race count as no attempt.
 type completion struct {
@@ -69,7 +72,7 @@ func (c *completion) run(work context.Context) error {
 				return &notCompletedError{tries: gone, cause: err}
 			}
 		case store.IsExhausted(err), store.IsUnavailable(err), !c.handling && errors.Is(err, context.DeadlineExceeded):
-			// The disk is full, or statements of Daybook's own were held up, by a lock or by a commit that waits for a standby.
+			// The disk is full, or statements of Daybook's own were held up, by a lock, by a commit that waits for a standby, or by a pool without a connection.
 			if time.Since(began) > store.OutageLimit {
 				return err
 			}
@@ -117,7 +120,11 @@ func (c *completion) try(ctx, work context.Context) error {
 		}
 		c.handling = false
 		c.calls.spare(c.call)
-		held, free := c.holder.pin()
+		held, free, ok := c.holder.pinWithin(pinLimit)
+		if !ok {
+			c.begun = false // that is not the handler's doing
+			return store.Unavailable(work, errMoving)
+		}
 		defer free()
 		c.attempt.took = time.Since(c.call.began)
 		turn, completions = held, []store.Completion{c.attempt.completion(c.job)}

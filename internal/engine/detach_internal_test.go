@@ -2,15 +2,18 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // handing is a Kind that hands over whatever it is asked for, and counts that.
@@ -138,6 +141,48 @@ func TestDetachedTurnLeavesNothingBehind(t *testing.T) {
 		assert.Zero(t, fixture.Count(t, db.Pool, notAsBefore), "stopped: %v", stopped)
 		assert.Equal(t, 2, e.withLate(Report{}).Released, "stopped: %v", stopped)
 	}
+}
+
+// TestHandOverWithoutAConnection has a completion hold the pool's only connection while a hand-over that has begun needs one: neither waits for the other for
+// long, and the job is completed.
+func TestHandOverWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	e, _ := picking(t, db, 1, done)
+	enqueueNamed(t, db, 2)
+	r, jobs := leasing(t, e, 2)
+	c := &call{jobType: "named", single: true, open: 1, inHand: jobs[:1], cancel: func() {}}
+	r.calls.begin(c)
+	handed := make(chan error, 1)
+	completing := &completion{runner: r, call: c, timeout: time.Minute, job: jobs[0], attempt: Attempt{
+		Outcome: models.OutcomeCompleted, InTx: func(ctx context.Context, tx pgx.Tx) ([]byte, error) {
+			if _, err := tx.Exec(ctx, `SELECT $1::int`, 1); err != nil || len(handed) > 0 || !r.holder.moving.TryRLock() {
+				return nil, err
+			}
+			r.holder.moving.RUnlock()
+			go func() {
+				_, err := r.holder.handOver(t.Context(), idsOf(jobs))
+				handed <- err
+			}()
+			for r.holder.moving.TryRLock() {
+				r.holder.moving.RUnlock()
+				runtime.Gosched()
+			}
+			return nil, nil
+		},
+	}}
+	completed := make(chan error, 1)
+	go func() { completed <- completing.run(t.Context()) }()
+	for what, over := range map[string]chan error{"the hand-over": handed, "the completion": completed} {
+		select {
+		case err := <-over:
+			require.NoError(t, err, what)
+		case <-time.After(10 * time.Second):
+			require.FailNow(t, what+" waits for the other one")
+		}
+	}
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'completed' AND run_count = 1`))
+	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE state = 'leased' AND detached`))
 }
 
 // leasing is a turn that has leased n jobs.

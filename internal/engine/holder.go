@@ -53,6 +53,20 @@ func (h *holder) pin() (turn store.Turn, free func()) {
 	return h.turn(), h.moving.RUnlock
 }
 
+// pinLimit is how long a transaction waits for the identity to be pinned. A hand-over takes milliseconds, unless it waits for a connection of the pool,
+// and then the transactions that wait for it may have all of them.
+const pinLimit = 500 * time.Millisecond
+
+// pinWithin is pin for what holds a connection meanwhile. It gives up after limit, and ok is false.
+func (h *holder) pinWithin(limit time.Duration) (turn store.Turn, free func(), ok bool) {
+	for began := time.Now(); !h.moving.TryRLock(); time.Sleep(firstPause) {
+		if time.Since(began) > limit {
+			return store.Turn{}, nil, false
+		}
+	}
+	return h.turn(), h.moving.RUnlock, true
+}
+
 // reclaim takes what earlier activities of the turn leased, for the loop.
 func (h *holder) reclaim(ctx context.Context, crashed bool) error {
 	h.taking.Lock()
