@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -83,6 +84,26 @@ func TestCleanupRemovesWhatIsOld(t *testing.T) {
 }
 
 // A job that can still be tried keeps the receipt that says that its webhook was delivered.
+// TestCleanupGoesByTheDatabasesClock: what the database's clock says is young stays, also where the worker's clock is three weeks ahead of it.
+func TestCleanupGoesByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`CREATE SCHEMA behind`)
+	b.exec(`CREATE FUNCTION behind.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '21 days' $$`)
+	config := b.Pool.Config()
+	config.ConnConfig.RuntimeParams["search_path"] = "behind, pg_catalog, daybook, public"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	h, err := NewCleanup(pool, CleanupConfig{})
+	require.NoError(t, err)
+	jobs.Register(b.registry, CleanupPolicy(), h.Handle)
+	b.past(org, models.JobCompleted, 40, 2)
+	b.past(org, models.JobCompleted, 60, 3)
+
+	assert.Equal(t, CleanupResult{Jobs: 3, Attempts: 3, Receipts: 3}, result[CleanupResult](t, b.run(Cleanup{})))
+}
+
 func TestCleanupRemovesReceipts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

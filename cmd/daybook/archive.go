@@ -87,9 +87,9 @@ func archiveMoveCommand(a *app) *cobra.Command {
 					return usagef("--kind %q: want jobs, attempts or both", kind)
 				}
 			}
-			done := movedRows{Before: at, Counts: map[string]int64{}}
 			return a.withArchive(c.Context(), address, func(files *archive.Archive, db *database) error {
-				var ended error
+				at, ended := db.moment(c.Context(), "--before", before)
+				done := movedRows{Before: at, Counts: map[string]int64{}}
 				for _, kind := range kinds {
 					var last archive.Batch
 					for ended == nil {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -36,6 +38,24 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, usagef("%s %q: want a duration such as 24h, or a time such as 2026-01-31T09:00:00Z", flag, text)
+}
+
+// moment is parseMoment back from the database's clock, which the times in rows are from: for what is removed by its age.
+func (db *database) moment(ctx context.Context, flag, text string) (time.Time, error) {
+	now, err := store.Now(ctx, db.Pool)
+	if err != nil {
+		return now, err
+	}
+	return parseMoment(flag, text, now)
+}
+
+// dueIn is when something is due that waits for a delay, by the database's clock, which workers go by; 0: at, which says it.
+func (db *database) dueIn(ctx context.Context, delay time.Duration, at time.Time) (time.Time, error) {
+	if delay == 0 {
+		return at, nil
+	}
+	now, err := store.Now(ctx, db.Pool)
+	return now.Add(delay), err
 }
 
 // text returns what a column holds, or nothing for NULL.

@@ -73,6 +73,9 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			if o.RunAt, err = db.dueIn(c.Context(), delay, o.RunAt); err != nil {
+				return err
+			}
 			if !known {
 				a.noteType(c.Context(), job.Type, o.Queue)
 			}

@@ -52,6 +52,9 @@ func tasksArchiveCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			if at, err = db.moment(c.Context(), "--before", before); err != nil {
+				return err
+			}
 			done := archivedTasks{Before: at}
 			var ended error
 			for {

@@ -43,6 +43,9 @@ func tasksEnqueueCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer db.close()
+			if o.ScheduledAt, err = db.dueIn(c.Context(), delay, o.ScheduledAt); err != nil {
+				return err
+			}
 			id, err := queue.EnqueueTask(c.Context(), db.Pool, task, o)
 			if err != nil {
 				return err

@@ -83,12 +83,12 @@ RETURNING d.channel`
 func EndDelivery(ctx context.Context, q batcher, jobID string, d Delivery) error {
 	const stmt = `
 UPDATE daybook.job_deliveries
-   SET state = @state, reference = nullif(@reference, ''), error_code = nullif(@code, ''), error = nullif(@error, ''), ended_at = @now
+   SET state = @state, reference = nullif(@reference, ''), error_code = nullif(@code, ''), error = nullif(@error, ''), ended_at = clock_timestamp()
  WHERE job_id = @job AND channel = @channel AND attempt = @attempt AND state IN ('sending', 'unknown')
 RETURNING channel`
 	_, err := byKey(ctx, q, pgx.RowTo[string], stmt, Args{
 		"job": jobID, "channel": d.Channel, "attempt": d.Attempt, "state": string(d.State), "reference": d.Reference, "code": string(d.ErrorCode),
-		"error": d.Error, "now": time.Now(),
+		"error": d.Error,
 	})
 	return Wrap("note what became of a channel", err)
 }
