@@ -43,6 +43,16 @@ SELECT (SELECT count(*) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrel
 	assert.Len(t, audit.GuardsOf(migrations.Schema()), n)
 }
 
+// TestGuardsAreReadInAnySession whose server writes definitions otherwise.
+func TestGuardsAreReadInAnySession(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `ALTER DATABASE `+db.Name+` SET quote_all_identifiers = on`)
+	require.NoError(t, err)
+	db.Pool.Reset()
+	assert.Empty(t, missing(t, db))
+}
+
 // TestAuditFindsMissingGuards damages the schema as a restore, or a person in a hurry, may leave it.
 func TestAuditFindsMissingGuards(t *testing.T) {
 	t.Parallel()

@@ -61,8 +61,8 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
   FROM pg_trigger t
   JOIN pg_class c ON c.oid = t.tgrelid
  WHERE c.relnamespace::regnamespace::text IN ('daybook', 'queues') AND NOT t.tgisinternal`
-	// With no search path the server qualifies every name.
-	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''`); err != nil {
+	// With no search path the server qualifies every name. It quotes those that need it, whatever the database's default is.
+	if _, err := tx.Exec(ctx, `SET LOCAL search_path = ''; SET LOCAL quote_all_identifiers = off`); err != nil {
 		return nil, err
 	}
 	return store.Collect(ctx, tx, func(row pgx.CollectableRow) (foundGuard, error) {
