@@ -37,6 +37,17 @@ var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer th
 // verifyLimit is how long Verify waits for the database.
 const verifyLimit = 5 * time.Second
 
+// ownSettings give the session that migrates settings of its own, because the database and the role may have other defaults. It calls no function or operator that
+// another role has put into a schema of the search path, waits for as long as it takes, and compiles functions as they were written to be.
+const ownSettings = `
+SET search_path = pg_catalog, pg_temp;
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET idle_session_timeout = 0;
+SET default_transaction_isolation = 'read committed';
+SET plpgsql.extra_errors = 'none'`
+
 // errLockLost means that the session was ended that held the migration lock. What it had not committed is rolled back.
 var errLockLost = failure.New(failure.DatabaseUnavailable, "the session that migrates was ended: run the command again")
 
@@ -187,6 +198,9 @@ func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goos
 
 	if err := db.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, ownSettings); err != nil {
+		return fmt.Errorf("set the session: %w", err)
 	}
 	if _, err := db.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(lockKey)); err != nil {
 		return fmt.Errorf("take the migration lock: %w", err)
