@@ -22,6 +22,7 @@ import (
 
 // DueJobs works due jobs once, without Temporal, for programs that cron starts. It may run beside workers: the same leases hold.
 type DueJobs struct {
+	pool     *pgxpool.Pool
 	registry *jobs.Registry
 	store    *store.Store
 	engine   *engine.Engine
@@ -78,7 +79,7 @@ func NewDueJobs(o DueJobsOptions) (*DueJobs, error) {
 	}
 	s := store.NewQueue(pool, store.JobsOf(o.Fleet))
 	d := &DueJobs{
-		registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: turns.ProcessName() + "/due",
+		pool: pool, registry: registry, store: s, engine: engine.NewJobs(s, engine.HandlersOf(registry), engine.Options{Events: sink, Tracer: tracing.Engine(), Log: log}), log: log, hub: hub, worker: turns.ProcessName() + "/due",
 		id: rand.Text(), stop: make(chan struct{}),
 	}
 	d.hub.notifying(o.NotifyEvents, pool, log)
@@ -102,6 +103,9 @@ func (d *DueJobs) Run(ctx context.Context, limit int) (DueReport, error) {
 	}
 	defer d.running.Done()
 	if err := d.registry.Started(); err != nil {
+		return DueReport{}, err
+	}
+	if err := store.VerifySession(ctx, d.pool); err != nil {
 		return DueReport{}, err
 	}
 	if err := d.store.Join(ctx); err != nil {

@@ -96,8 +96,11 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 }
 
 // verify says whether the schema is the one that this program was made for, as far as the worker may see, and whether the worker's role may call
-// what it needs.
+// what it needs, and whether the sessions can be used.
 func (o TasksOptions) verify(ctx context.Context) error {
+	if err := store.VerifySession(ctx, o.Pool); err != nil {
+		return err
+	}
 	pool := cmp.Or(o.SchemaPool, o.Pool)
 	err := migrations.Verify(ctx, pool)
 	if err != nil && (pool != o.Pool || !store.IsForbidden(err)) {

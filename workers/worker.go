@@ -261,9 +261,14 @@ func (w *Worker) locked(ctx context.Context, err error) []any {
 	return []any{"locked", says}
 }
 
-// verifySchema says whether the schema is the one that this program was made for, and whole.
+// verifySchema says whether the schema is the one that this program was made for, and whole, and whether the sessions can be used.
 func verifySchema(pool *pgxpool.Pool) func(context.Context) error {
-	return func(ctx context.Context) error { return migrations.Verify(ctx, pool) }
+	return func(ctx context.Context) error {
+		if err := store.VerifySession(ctx, pool); err != nil {
+			return err
+		}
+		return migrations.Verify(ctx, pool)
+	}
 }
 
 // Close closes the worker's connections, tells those that listen of the last events, and ends its subscriptions. A Run that has not returned ends as if its

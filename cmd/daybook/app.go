@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/daybook-dev/daybook/internal/health"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/migrations"
 )
@@ -163,6 +164,9 @@ func verify(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database cannot be used: %w", err)
 	}
+	if err := store.VerifySession(ctx, pool); err != nil {
+		return fmt.Errorf("the database cannot be used: %w", err)
+	}
 	err := migrations.Verify(ctx, pool)
 	if !errors.Is(err, migrations.ErrNoAnswer) {
 		return err
@@ -209,6 +213,7 @@ func poolOf(ctx context.Context, address string, conns int32) (*pgxpool.Pool, er
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "daybook"
 	}
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // the driver knows no other
 	config.AfterConnect = nameDefaults
 	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
 		return p.IdleDuration > trustedFor && hasEnded(p.Conn)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/pgtest"
+	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 )
 
 // TestEndedSessionsAreNoticed without a statement.
@@ -24,4 +25,14 @@ func TestEndedSessionsAreNoticed(t *testing.T) {
 	_, err = db.Pool.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, conn.Conn().PgConn().PID())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return hasEnded(conn.Conn()) }, 10*time.Second, 10*time.Millisecond)
+}
+
+// TestTextsAreUTF8 whatever the database's sessions have by default.
+func TestTextsAreUTF8(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.Pool.Exec(t.Context(), `ALTER DATABASE `+b.Name+` SET client_encoding = 'LATIN1'`)
+	require.NoError(t, err)
+	b.ok("jobs", "enqueue", "report.daily", "--org", "org_1", "--key", "é")
+	require.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.jobs WHERE idempotency_key = U&'\00E9'`))
 }
