@@ -103,6 +103,7 @@ CREATE TABLE queues.open_task (
     counted       boolean NOT NULL DEFAULT false,
     reclaims      integer NOT NULL DEFAULT 0,
     put_off       integer NOT NULL DEFAULT 0,
+    last_call     timestamptz,
     CONSTRAINT open_task_has_lease CHECK ((task_lease_id IS NULL) = (leased_until IS NULL)
         AND (turn_id IS NULL) = (fence IS NULL) AND (turn_id IS NULL OR leased_until IS NOT NULL) AND (turn_id IS NOT NULL OR NOT (detached OR working OR counted)))
 ) WITH (
@@ -118,6 +119,7 @@ COMMENT ON COLUMN queues.open_task.working IS 'The worker works on it: the attem
 COMMENT ON COLUMN queues.open_task.counted IS 'Its lease counts towards the limit of its type over all workers';
 COMMENT ON COLUMN queues.open_task.reclaims IS 'How often a worker ended while it had the task; a suspect is worked alone';
 COMMENT ON COLUMN queues.open_task.put_off IS 'How often this attempt was put off because of the database';
+COMMENT ON COLUMN queues.open_task.last_call IS 'The end of a lease that had expired, and lasts some seconds more so that a worker that lives can renew it: it is equal to leased_until then';
 -- Each index has a condition of its own, which says ready or leased in other words: a statement names the one that it means, and whatever the
 -- statistics are no other index will do. That a table is nearly empty makes all of them look alike, also with a million dead rows.
 --

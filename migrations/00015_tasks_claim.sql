@@ -14,14 +14,16 @@ CREATE FUNCTION queues.lost_task_message(_attempt integer) RETURNS text
 AS $$ SELECT 'the worker ended while it worked on this task, in attempt ' || _attempt || ', which was the last one: the task is completed' $$;
 
 -- Makes tasks ready again whose leases have expired, 1,000 at once. Each goes back to its place in the order. What Daybook's worker was working on
--- is lost; what it had not begun does not count as handed out. tasks: how many leases ended; lost: how
+-- is lost; what it had not begun does not count as handed out. What Daybook's worker has not renewed in time ends ten seconds later, unless _at_once: the database was unavailable
+-- or its clock was set forward, and a worker that lives renews its lease in that time. tasks: how many leases ended; lost: how
 -- many of them were being worked; failed: how many of these were the last attempt; ended: each of them, for those that observe the worker; null: none.
-CREATE FUNCTION queues.reclaim_expired(_now timestamptz, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
+CREATE FUNCTION queues.reclaim_expired(_now timestamptz, _at_once boolean, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
     LANGUAGE plpgsql
 AS $$
 DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor('@');
     ids bigint[];
+    last CONSTANT timestamptz := _now + interval '10 seconds';
 BEGIN
     -- Leases from before the clock was set back count from now on, so that their holders can renew them.
     IF EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds') THEN
@@ -35,6 +37,18 @@ BEGIN
           ORDER BY o.leased_until LIMIT 1000)
         UNION ALL
         (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
+    IF cardinality(ids) > 0 AND NOT _at_once THEN
+        WITH called AS (
+            SELECT o.task_id FROM queues.open_task o
+             WHERE o.task_id = ANY (ids) AND coalesce(o.leased_until, 'infinity') <= _now AND coalesce(o.turn_id, '') <> '' AND o.last_call IS DISTINCT FROM o.leased_until
+               FOR UPDATE SKIP LOCKED
+        ), given AS (
+            UPDATE queues.open_task o SET leased_until = last, last_call = last, arrived = pg_current_xact_id()
+              FROM called x WHERE o.task_id = ANY (ids) AND o.task_id = x.task_id
+            RETURNING o.task_id, o.task_lease_id
+        )
+        INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT g.task_id, _now, last, g.task_lease_id FROM given g;
+    END IF;
     IF cardinality(ids) > 0 THEN
         WITH held AS (
             SELECT e.task_id, e.task_type, e.worker, e.turn_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
@@ -152,7 +166,7 @@ AS $$
 DECLARE
     leased queues.task;
 BEGIN
-    PERFORM queues.reclaim_expired(clock_timestamp());
+    PERFORM queues.reclaim_expired(clock_timestamp(), false);
     SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.traceparent INTO leased FROM queues.claim_tasks(1, NULL) c;
     RETURN leased;
 END
@@ -176,7 +190,7 @@ BEGIN
         RAISE EXCEPTION 'from 1 to 10000 tasks are leased at once, not %', _limit USING ERRCODE = 'DB010';
     END IF;
     PERFORM queues.require_task_type(x) FROM unnest(_task_types) AS x;
-    PERFORM queues.reclaim_expired(clock_timestamp());
+    PERFORM queues.reclaim_expired(clock_timestamp(), false);
     IF _task_types IS NULL THEN
         RETURN QUERY
         SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases FROM queues.claim_tasks(_limit, NULL) c;

@@ -46,7 +46,7 @@ DECLARE
     gone  jsonb;
 BEGIN
     PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
-    gone := (queues.reclaim_expired(clock_timestamp())).ended;
+    gone := (queues.reclaim_expired(clock_timestamp(), false)).ended;
     IF _types IS NULL THEN
         RETURN QUERY
         SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb, c.traceparent
@@ -291,13 +291,13 @@ BEGIN
 END
 $$;
 
--- Ends the leases that have expired, as each dequeue does: how many; lost: those that were being worked; failed: of these the last attempts.
-CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
+-- Ends the leases that have expired, as each dequeue does, or without the ten seconds that a worker has to renew them (_at_once): how many; lost: those that were being worked; failed: of these the last attempts.
+CREATE FUNCTION queues.reclaim_expired_tasks(_at_once boolean DEFAULT false, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 BEGIN
-    SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp());
+    SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp(), _at_once);
     IF tasks > failed THEN
         PERFORM daybook.wake_task_queue();
     END IF;

@@ -3689,7 +3689,7 @@ BEGIN
         RAISE EXCEPTION 'from 1 to 10000 tasks are leased at once, not %', _limit USING ERRCODE = 'DB010';
     END IF;
     PERFORM queues.require_task_type(x) FROM unnest(_task_types) AS x;
-    PERFORM queues.reclaim_expired(clock_timestamp());
+    PERFORM queues.reclaim_expired(clock_timestamp(), false);
     IF _task_types IS NULL THEN
         RETURN QUERY
         SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.task_lease_id, c.leased_at, c.expires_at, c.leases FROM queues.claim_tasks(_limit, NULL) c;
@@ -3743,7 +3743,7 @@ CREATE FUNCTION queues.dequeue_next_available_task() RETURNS queues.task
 DECLARE
     leased queues.task;
 BEGIN
-    PERFORM queues.reclaim_expired(clock_timestamp());
+    PERFORM queues.reclaim_expired(clock_timestamp(), false);
     SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.scheduled_at, c.traceparent INTO leased FROM queues.claim_tasks(1, NULL) c;
     RETURN leased;
 END
@@ -4137,7 +4137,7 @@ DECLARE
     gone  jsonb;
 BEGIN
     PERFORM queues.require_task_type(x) FROM unnest(_types) AS x;
-    gone := (queues.reclaim_expired(clock_timestamp())).ended;
+    gone := (queues.reclaim_expired(clock_timestamp(), false)).ended;
     IF _types IS NULL THEN
         RETURN QUERY
         SELECT c.task_id, c.task_type, c.payload, c.enqueued_at, c.leased_at, c.leases, c.reclaims, NULL::double precision, NULL::text[], c.scheduled_at, NULL::jsonb, c.traceparent
@@ -4483,14 +4483,15 @@ $$;
 
 COMMENT ON FUNCTION queues.rebuild_open_tasks() IS 'Makes queues.open_task anew from the facts, and returns how many tasks are open';
 
--- Name: reclaim_expired(timestamp with time zone); Type: FUNCTION; Schema: queues; Owner: -
+-- Name: reclaim_expired(timestamp with time zone, boolean); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb) RETURNS record
+CREATE FUNCTION queues.reclaim_expired(_now timestamp with time zone, _at_once boolean, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb) RETURNS record
     LANGUAGE plpgsql
     AS $$
 DECLARE
     c CONSTANT queues.task_cursor := queues.last_cursor('@');
     ids bigint[];
+    last CONSTANT timestamptz := _now + interval '10 seconds';
 BEGIN
     -- Leases from before the clock was set back count from now on, so that their holders can renew them.
     IF EXISTS (SELECT FROM queues.open_task o WHERE o.leased_until > _now + interval '310 seconds') THEN
@@ -4504,6 +4505,18 @@ BEGIN
           ORDER BY o.leased_until LIMIT 1000)
         UNION ALL
         (SELECT b.task_id FROM queues.leased_before(c) b WHERE b.leased_until <= _now ORDER BY b.leased_until LIMIT 1000));
+    IF cardinality(ids) > 0 AND NOT _at_once THEN
+        WITH called AS (
+            SELECT o.task_id FROM queues.open_task o
+             WHERE o.task_id = ANY (ids) AND coalesce(o.leased_until, 'infinity') <= _now AND coalesce(o.turn_id, '') <> '' AND o.last_call IS DISTINCT FROM o.leased_until
+               FOR UPDATE SKIP LOCKED
+        ), given AS (
+            UPDATE queues.open_task o SET leased_until = last, last_call = last, arrived = pg_current_xact_id()
+              FROM called x WHERE o.task_id = ANY (ids) AND o.task_id = x.task_id
+            RETURNING o.task_id, o.task_lease_id
+        )
+        INSERT INTO queues.task_lease (task_id, leased_at, expires_at, renews) SELECT g.task_id, _now, last, g.task_lease_id FROM given g;
+    END IF;
     IF cardinality(ids) > 0 THEN
         WITH held AS (
             SELECT e.task_id, e.task_type, e.worker, e.turn_id, e.leases, e.turn_id IS NOT NULL AND NOT e.working AS waited, e.working, e.working AND e.leases >= queues.most_task_attempts() AS ends
@@ -4534,9 +4547,9 @@ BEGIN
 END
 $$;
 
--- Name: reclaim_expired_tasks(); Type: FUNCTION; Schema: queues; Owner: -
+-- Name: reclaim_expired_tasks(boolean); Type: FUNCTION; Schema: queues; Owner: -
 
-CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb) RETURNS record
+CREATE FUNCTION queues.reclaim_expired_tasks(_at_once boolean DEFAULT false, OUT tasks integer, OUT lost integer, OUT failed integer, OUT ended jsonb) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -4545,7 +4558,7 @@ CREATE FUNCTION queues.reclaim_expired_tasks(OUT tasks integer, OUT lost integer
     SET jit TO 'off'
     AS $$
 BEGIN
-    SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp());
+    SELECT * INTO tasks, lost, failed, ended FROM queues.reclaim_expired(clock_timestamp(), _at_once);
     IF tasks > failed THEN
         PERFORM daybook.wake_task_queue();
     END IF;
@@ -6202,6 +6215,7 @@ CREATE TABLE queues.open_task (
     counted boolean DEFAULT false NOT NULL,
     reclaims integer DEFAULT 0 NOT NULL,
     put_off integer DEFAULT 0 NOT NULL,
+    last_call timestamp with time zone,
     CONSTRAINT open_task_has_lease CHECK ((((task_lease_id IS NULL) = (leased_until IS NULL)) AND ((turn_id IS NULL) = (fence IS NULL)) AND ((turn_id IS NULL) OR (leased_until IS NOT NULL)) AND ((turn_id IS NOT NULL) OR (NOT (detached OR working OR counted))))),
     CONSTRAINT open_task_leases_check CHECK ((leases >= 0))
 )
@@ -6246,6 +6260,10 @@ COMMENT ON COLUMN queues.open_task.reclaims IS 'How often a worker ended while i
 -- Name: COLUMN open_task.put_off; Type: COMMENT; Schema: queues; Owner: -
 
 COMMENT ON COLUMN queues.open_task.put_off IS 'How often this attempt was put off because of the database';
+
+-- Name: COLUMN open_task.last_call; Type: COMMENT; Schema: queues; Owner: -
+
+COMMENT ON COLUMN queues.open_task.last_call IS 'The end of a lease that had expired, and lasts some seconds more so that a worker that lives can renew it: it is equal to leased_until then';
 
 -- Name: task_lease; Type: TABLE; Schema: queues; Owner: -
 

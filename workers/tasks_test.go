@@ -340,7 +340,7 @@ func TestTaskOfAKilledWorker(t *testing.T) {
 	b.kill(victim, "victim")
 	b.taskProcess("survivor", p.variables())
 	// The five minutes are over.
-	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp(), arrived = pg_current_xact_id() WHERE task_type = 'sms'`)
+	b.exec(`UPDATE queues.open_task SET leased_until = c, last_call = c, arrived = pg_current_xact_id() FROM clock_timestamp() AS c WHERE task_type = 'sms'`)
 	p.waitAsked(t, time.Minute)
 	close(p.hold)
 	b.eventually("both are completed", 30*time.Second, func() bool { return b.completedTasks() == 2 })
@@ -363,7 +363,7 @@ func TestTasksOfAKilledTurn(t *testing.T) {
 	b.kill(victim, "victim")
 	left := n - b.completedTasks()
 	require.Positive(t, left)
-	b.exec(`UPDATE queues.open_task SET leased_until = clock_timestamp(), arrived = pg_current_xact_id() WHERE detached`)
+	b.exec(`UPDATE queues.open_task SET leased_until = c, last_call = c, arrived = pg_current_xact_id() FROM clock_timestamp() AS c WHERE detached`)
 	b.taskProcess("survivor", nil)
 	b.eventually("all are completed", 90*time.Second, func() bool { return b.completedTasks() == n })
 	assert.Equal(t, n, fixture.Count(t, b.Pool, `SELECT count(*) FROM app.facts`), "each once")

@@ -218,24 +218,30 @@ SELECT task_id::text, coalesce(task_type, ''), payload, coalesce(enqueued_at, 'e
 
 // Check implements engine.Reclaimer. Each call that leases tasks ends expired leases as well; Check does it while no such call comes.
 func (q *TaskQueue) Check(ctx context.Context) (Reclaimed, time.Duration, error) {
-	got, err := q.ReclaimExpired(ctx)
+	got, err := q.reclaimAll(ctx, false)
 	return got, unevenly(reclaimPause), err
 }
 
-// ReclaimExpired ends the leases that have expired: their tasks are ready again. With an error it returns what was reclaimed before.
+// ReclaimExpired ends the leases that have expired, at once: their tasks are ready again. With an error it returns what was reclaimed before.
+//
+// It is for people who know that a worker has ended. Check gives a holder ten seconds to renew.
 func (q *TaskQueue) ReclaimExpired(ctx context.Context) (Reclaimed, error) {
-	return reclaimAll(maxReclaimedTasks, func() (Reclaimed, error) { return q.reclaimSome(ctx) })
+	return q.reclaimAll(ctx, true)
+}
+
+func (q *TaskQueue) reclaimAll(ctx context.Context, atOnce bool) (Reclaimed, error) {
+	return reclaimAll(maxReclaimedTasks, func() (Reclaimed, error) { return q.reclaimSome(ctx, atOnce) })
 }
 
 // maxReclaimedTasks is how many expired leases queues.reclaim_expired ends, or more, where there are as many.
 const maxReclaimedTasks = 1000
 
-func (q *TaskQueue) reclaimSome(ctx context.Context) (Reclaimed, error) {
+func (q *TaskQueue) reclaimSome(ctx context.Context, atOnce bool) (Reclaimed, error) {
 	var gone []endedTask
 	got, err := askTasks(ctx, q, func(row pgx.CollectableRow) (r Reclaimed, err error) {
 		err = row.Scan(&r.Jobs, &r.Lost, &r.Failed, &gone)
 		return r, err
-	}, `SELECT tasks, lost, failed, ended FROM queues.reclaim_expired_tasks()`)
+	}, `SELECT tasks, lost, failed, ended FROM queues.reclaim_expired_tasks($1)`, atOnce)
 	if err != nil {
 		return Reclaimed{}, Wrap("reclaim tasks whose leases have expired", err)
 	}

@@ -31,7 +31,7 @@ func TestLeaseTellsWhatItReclaimed(t *testing.T) {
 	first := lease("run/0/1", "gone")
 	require.Len(t, first, 1)
 	assert.Empty(t, told)
-	_, err = db.Pool.Exec(ctx, `UPDATE queues.open_task SET leased_until = clock_timestamp(), arrived = pg_current_xact_id()`)
+	_, err = db.Pool.Exec(ctx, `UPDATE queues.open_task SET leased_until = c, last_call = c, arrived = pg_current_xact_id() FROM clock_timestamp() AS c`)
 	require.NoError(t, err)
 	again := lease("run/0/2", "alive")
 	require.Len(t, again, 1)

@@ -99,7 +99,8 @@ func (q tasks) last(ctx context.Context, id string) error {
 }
 
 func (q tasks) expire(ctx context.Context, turn string) error {
-	return q.exec(ctx, `UPDATE queues.open_task SET leased_until = clock_timestamp() - interval '1 hour', arrived = pg_current_xact_id() WHERE turn_id = $1`, turn)
+	return q.exec(ctx, `
+UPDATE queues.open_task o SET leased_until = c - interval '1 hour', last_call = c - interval '1 hour', arrived = pg_current_xact_id() FROM clock_timestamp() AS c WHERE o.turn_id = $1`, turn)
 }
 
 func (q tasks) ahead(ctx context.Context) error {
