@@ -83,7 +83,6 @@ func TestCleanupRemovesWhatIsOld(t *testing.T) {
 	assert.Equal(t, CleanupResult{}, r, "what is gone is gone")
 }
 
-// A job that can still be tried keeps the receipt that says that its webhook was delivered.
 // TestCleanupGoesByTheDatabasesClock: what the database's clock says is young stays, also where the worker's clock is three weeks ahead of it.
 func TestCleanupGoesByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
@@ -104,6 +103,7 @@ func TestCleanupGoesByTheDatabasesClock(t *testing.T) {
 	assert.Equal(t, CleanupResult{Jobs: 3, Attempts: 3, Receipts: 3}, result[CleanupResult](t, b.run(Cleanup{})))
 }
 
+// A job that can still be tried keeps the receipt that says that its webhook was delivered.
 func TestCleanupRemovesReceipts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
