@@ -159,11 +159,8 @@ func (a *app) open(ctx context.Context, conns int32) (*database, error) {
 	return &database{Pool: pool, Listing: listing}, nil
 }
 
-// verify checks that the database can be used and that the schema is this program's. If that takes too long it says which tables are locked.
+// verify checks that the database and its sessions can be used and that the schema is this program's. If that takes too long it says which tables are locked.
 func verify(ctx context.Context, pool *pgxpool.Pool) error {
-	if err := pool.Ping(ctx); err != nil {
-		return fmt.Errorf("the database cannot be used: %w", err)
-	}
 	if err := store.VerifySession(ctx, pool); err != nil {
 		return fmt.Errorf("the database cannot be used: %w", err)
 	}

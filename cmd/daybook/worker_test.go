@@ -81,8 +81,7 @@ func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {
 	assert.Contains(t, r.err, "temporal operator namespace create")
 }
 
-// TestEveryQueueHasAWorker: `daybook worker` works what the list of kinds names.
-// What no worker can work with is a wrong call, and is said with the name of the flag or the variable.
+// TestWorkerRefusesWhatItCannotUse: what no worker can work with is a wrong call, and is said with the name of the flag or the variable.
 func TestWorkerRefusesWhatItCannotUse(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
@@ -100,6 +99,7 @@ func TestWorkerRefusesWhatItCannotUse(t *testing.T) {
 	refused(`ACCOUNTING_QUEUE_BATCH_SIZE is "abc": want a number from 1 to 1000`)
 }
 
+// TestEveryQueueHasAWorker: `daybook worker` works what the list of kinds names.
 func TestEveryQueueHasAWorker(t *testing.T) {
 	t.Parallel()
 	var worked []string
