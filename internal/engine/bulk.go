@@ -195,16 +195,21 @@ func (r *runner) prepare(ctx context.Context, jobs []store.Job) (commit BulkComm
 	return commit, err
 }
 
+func cancelRequested(j store.Job) bool { return j.CancelRequested }
+
 // effects calls a bulk handler's second phase for the locked jobs that are not to be cancelled. It returns how each is completed, and
 // which are put off. picked says that they are not leased.
 func (r *runner) effects(ctx context.Context, tx pgx.Tx, commit BulkCommit, jobs []store.Job, picked bool) (completions []store.Completion, later []store.Job, err error) {
 	completions = make([]store.Completion, 0, len(jobs))
-	going := make([]store.Job, 0, len(jobs))
-	for _, j := range jobs {
-		if j.CancelRequested {
-			completions = append(completions, store.Completion{Job: j, Outcome: models.OutcomeCancelled})
-		} else {
-			going = append(going, j)
+	going := jobs
+	if slices.ContainsFunc(jobs, cancelRequested) {
+		going = nil
+		for _, j := range jobs {
+			if cancelRequested(j) {
+				completions = append(completions, store.Completion{Job: j, Outcome: models.OutcomeCancelled})
+			} else {
+				going = append(going, j)
+			}
 		}
 	}
 	if len(going) == 0 {

@@ -65,6 +65,11 @@ func (e *Engine) review(ctx context.Context, j store.Job, a Attempt) Attempt {
 	if e.reviewer == nil || a.Outcome != models.OutcomeRetried && a.Outcome != models.OutcomeFailed {
 		return a
 	}
+	return e.reviewed(ctx, j, a)
+}
+
+// reviewed calls the Reviewer. The other attempts, which are most, do not pay for what it keeps of their job.
+func (e *Engine) reviewed(ctx context.Context, j store.Job, a Attempt) Attempt {
 	reviewed := a
 	err := inOwnGoroutine(func() error {
 		reviewed = e.reviewer.Review(ctx, j, a)

@@ -3,7 +3,6 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 
 	"github.com/daybook-dev/daybook/posting"
 )
@@ -11,31 +10,29 @@ import (
 // contentHash is the hash of what the rules made of a document, before periods move its date. Two versions with the same
 // hash are the same posting.
 func contentHash(m *posting.Impact) []byte {
-	h := sha256.New()
-	text(h, m.RuleID)
-	text(h, m.DocumentDate.String())
-	text(h, m.PostingDate.String())
-	number(h, int64(len(m.Entries)))
+	b := make([]byte, 0, 1024) // on the stack: most impacts need no more
+	b = appendText(b, m.RuleID)
+	b = appendText(b, m.DocumentDate.String())
+	b = appendText(b, m.PostingDate.String())
+	b = appendNumber(b, int64(len(m.Entries)))
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		text(h, e.Account)
-		text(h, string(e.Side))
-		number(h, e.Amount)
-		text(h, e.Currency)
-		text(h, e.RuleLineID)
-		number(h, int64(e.DocumentLine))
+		b = appendText(b, e.Account)
+		b = appendText(b, string(e.Side))
+		b = appendNumber(b, e.Amount)
+		b = appendText(b, e.Currency)
+		b = appendText(b, e.RuleLineID)
+		b = appendNumber(b, int64(e.DocumentLine))
 	}
-	return h.Sum(nil)
+	sum := sha256.Sum256(b)
+	return sum[:]
 }
 
-// text writes a string after its length, so that no two lists of strings write the same bytes.
-func text(h hash.Hash, s string) {
-	number(h, int64(len(s)))
-	h.Write([]byte(s))
+// appendText appends a string after its length, so that no two lists of strings append the same bytes.
+func appendText(b []byte, s string) []byte {
+	return append(appendNumber(b, int64(len(s))), s...)
 }
 
-func number(h hash.Hash, n int64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	h.Write(b[:])
+func appendNumber(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(n))
 }

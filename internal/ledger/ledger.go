@@ -50,7 +50,7 @@ func (l *Ledger) Prepare(context.Context, []engine.Job) (engine.Commit, error) {
 
 // commit posts what is to be posted of a chunk.
 func (l *Ledger) commit(ctx context.Context, tx pgx.Tx, jobs []engine.Job) ([]error, error) {
-	c := &chunk{ledger: l, tx: tx, jobs: jobs, errs: make([]error, len(jobs))}
+	c := &chunk{ledger: l, tx: tx, jobs: jobs, errs: make([]error, len(jobs)), keys: make([]Key, 0, len(jobs)), plans: make([]plan, 0, len(jobs))}
 	if err := c.read(ctx); err != nil {
 		return nil, err
 	}

@@ -60,8 +60,12 @@ type Args map[string]any
 var _ pgx.QueryRewriter = Args(nil)
 
 // RewriteQuery implements pgx.QueryRewriter.
-func (a Args) RewriteQuery(_ context.Context, _ *pgx.Conn, stmt string, _ []any) (string, []any, error) {
-	return a.bind(stmt)
+func (a Args) RewriteQuery(_ context.Context, conn *pgx.Conn, stmt string, _ []any) (string, []any, error) {
+	text, values, err := a.bind(stmt)
+	if err == nil {
+		makeRoom(conn, values)
+	}
+	return text, values, err
 }
 
 // bound is a statement with numbers in the place of names, which are in the order of their numbers.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
@@ -103,7 +104,8 @@ SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.cont
  CROSS JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = k.id LIMIT 1) d`
 	var d models.Document
 	var issue, value *time.Time
-	var content []byte
+	var content pgtype.DriverBytes
+	var contents contentReader
 	fields := []any{&d.ID, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content, &d.AccountingReadyAt, &d.AccountingReadyVersion, &d.DeletedAt}
 	err := store.Each(ctx, q, fields, func() error {
 		found := d
@@ -112,7 +114,7 @@ SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.cont
 			found.ValueDate = new(dateOf(value))
 		}
 		var invalid error
-		found.Content, invalid = readContent(content)
+		found.Content, invalid = contents.read(content)
 		return f(&found, invalid)
 	}, stmt, org, ids)
 	return store.Wrap("read documents", err)
