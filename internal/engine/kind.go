@@ -132,7 +132,7 @@ type Leases interface {
 
 	// HandOver makes all of these leases those of the turn to, which goes on when the activity of from has ended (a detached turn); the fence
 	// stays. When one of them is not from's, or its row is locked, nothing is handed over and false is returned. After an outage it is
-	// called again until it is known: what was handed over already counts as such.
+	// called again until it is known: what was handed over already counts as such. It does not wait for a free connection either.
 	HandOver(ctx context.Context, from, to store.Turn, ids []string) (bool, error)
 	// GiveBack gives leased jobs back, uncounted: they are pending again after delay, in their old place in the order when it is 0, or
 	// cancelled where that was asked for. Nil ids: all that the turn holds. Leases under lower fences of the turn are given back, too: an

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -56,9 +55,12 @@ SELECT id, id <> ALL (@overdue) AND last_attempted_at < statement_timestamp() - 
 }
 
 // Held implements engine.Leases.
-func (s *Store) Held(ctx context.Context, turn Turn) ([]string, error) {
+func (s *Store) Held(ctx context.Context, turn Turn) (ids []string, err error) {
 	const stmt = `SELECT id FROM daybook.jobs WHERE turn_id = @turn AND num_nulls(nullif(state, 'leased')) = 1 AND fence = @fence`
-	ids, err := byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(stmt), turn.args(Args{}))
+	_, err = s.keeping(ctx, func(q batcher) (err error) {
+		ids, err = byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), turn.args(Args{}))
+		return err
+	})
 	return ids, Wrap("read the turn's leases", err)
 }
 
@@ -167,26 +169,22 @@ SELECT id FROM daybook.jobs WHERE id = ANY (@ids) AND turn_id = @turn AND fence 
 // HandOver implements engine.Leases.
 func (s *Store) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
 	const stmt = `
+WITH mine AS MATERIALIZED (
+    SELECT id FROM daybook.jobs
+     WHERE id = ANY (@ids) AND turn_id IN (@turn, @to) AND fence = @fence
+     ORDER BY org_id, id
+       FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE daybook.jobs q
    SET turn_id = @to, detached = @detached, last_attempted_at = clock_timestamp()
- WHERE q.id = ANY (ARRAY(SELECT id FROM daybook.jobs
-                          WHERE id = ANY (@ids) AND turn_id IN (@turn, @to) AND fence = @fence
-                          ORDER BY org_id, id FOR NO KEY UPDATE SKIP LOCKED))
+ WHERE q.id = ANY (ARRAY(SELECT id FROM mine)) AND (SELECT count(*) FROM mine) = cardinality(@ids::text[])
 RETURNING q.id`
-	ctx, cancel := context.WithTimeout(ctx, statementLimit)
-	defer cancel()
-	err := s.InTx(ctx, func(tx pgx.Tx) error {
-		handed, err := byKey(ctx, tx, pgx.RowTo[string], s.kind.sql(stmt),
-			from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
-		if err == nil && len(handed) < len(ids) {
-			err = ErrRowHeld
-		}
+	var handed []string
+	_, err := s.keeping(ctx, func(q batcher) (err error) {
+		handed, err = byKey(ctx, q, pgx.RowTo[string], s.kind.sql(stmt), from.args(Args{"to": to.ID, "detached": to.Detached, "ids": ids}))
 		return err
 	})
-	if errors.Is(err, ErrRowHeld) {
-		return false, nil
-	}
-	return err == nil, Wrap("hand jobs over", err)
+	return err == nil && len(handed) == len(ids), Wrap("hand jobs over", err)
 }
 
 // PutOff implements engine.Completer.

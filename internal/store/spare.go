@@ -12,7 +12,7 @@ import (
 // spareAfter is how long the renewal of leases waits for a connection of the pool.
 const spareAfter = 500 * time.Millisecond
 
-// keeping runs f, which renews leases, on the pool. While all of the pool's connections are in use it opens one of its own, one at a time, and crowded is true: handlers
+// keeping runs f, which renews leases or keeps that waiting, on the pool. While all of the pool's connections are in use it opens one of its own, one at a time, and crowded is true: handlers
 // may use the pool as well, and hold its connections for longer than a lease lasts.
 func (b *base) keeping(ctx context.Context, f func(q batcher) error) (crowded bool, err error) {
 	if s := b.pool.Stat(); s.AcquiredConns() < s.MaxConns() {

@@ -120,8 +120,11 @@ func (q *TaskQueue) Renew(ctx context.Context, turn Turn, overdue []string, _ ti
 }
 
 // Held returns the ids of the tasks that the turn holds under its fence.
-func (q *TaskQueue) Held(ctx context.Context, turn Turn) ([]string, error) {
-	ids, err := askTasks(ctx, q, pgx.RowTo[string], `SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
+func (q *TaskQueue) Held(ctx context.Context, turn Turn) (ids []string, err error) {
+	_, err = q.keeping(ctx, func(on batcher) (err error) {
+		ids, err = askTasksOn(ctx, on, statementLimit, pgx.RowTo[string], `SELECT id::text FROM queues.tasks_of_turn($1, $2) AS id`, turn.ID, turn.Fence)
+		return err
+	})
 	return ids, Wrap("read the turn's tasks", err)
 }
 
@@ -155,8 +158,12 @@ func (q *TaskQueue) BeginWaiting(ctx context.Context, turn Turn, ids []string) (
 
 // HandOver implements engine.Leases.
 func (q *TaskQueue) HandOver(ctx context.Context, from, to Turn, ids []string) (bool, error) {
-	handed, err := askTasks(ctx, q, pgx.RowTo[bool], `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`,
-		from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
+	const stmt = `SELECT queues.hand_tasks_over(@turn, @fence, @to, @detached, @tasks)`
+	var handed []bool
+	_, err := q.keeping(ctx, func(on batcher) (err error) {
+		handed, err = askTasksOn(ctx, on, statementLimit, pgx.RowTo[bool], stmt, from.args(Args{"to": to.ID, "detached": to.Detached, "tasks": taskNumbers(ids)}))
+		return err
+	})
 	return err == nil && handed[0], Wrap("hand tasks over", err)
 }
 

@@ -22,7 +22,7 @@ var leaseContracts = []contract{
 	{"another fence changes nothing", otherFence, nil},
 	{"renewals", renewals, nil},
 	{"a renewal misses what is locked", renewalMisses, nil},
-	{"a renewal needs no free connection of the pool", renewalWhenCrowded, nil},
+	{"what keeps leases needs no free connection of the pool", keptWhenCrowded, nil},
 	{"giving back is uncounted", givenBack, nil},
 	{"giving back some, after a delay", givenBackLater, nil},
 	{"giving back what an earlier activity held", givenBackOfEarlier, nil},
@@ -178,7 +178,7 @@ func renewals(b *bundle) {
 	assert.Greater(b.t, b.read(jobs[0].ID).Age, age)
 }
 
-func renewalWhenCrowded(b *bundle) {
+func keptWhenCrowded(b *bundle) {
 	const conns = 2
 	turn := b.turn("run/0/1")
 	jobs := b.leased(turn, 2)
@@ -194,6 +194,15 @@ func renewalWhenCrowded(b *bundle) {
 	require.NoError(b.t, err)
 	assert.ElementsMatch(b.t, ids(jobs), renewed.Held)
 	assert.True(b.t, renewed.Crowded)
+	// Nothing is renewed while a hand-over waits.
+	held, err := kind.Held(ctx, turn)
+	require.NoError(b.t, err)
+	assert.ElementsMatch(b.t, ids(jobs), held)
+	to := turn
+	to.ID = "detached"
+	handed, err := kind.HandOver(ctx, turn, to, ids(jobs))
+	require.NoError(b.t, err)
+	assert.True(b.t, handed)
 }
 
 func renewalMisses(b *bundle) {
