@@ -12,39 +12,66 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// TestContentReaderReadsEachContentForItself reads contents that are right and wrong with one reader, in an order in which each follows each, and a long one: none
-// changes how another is read.
-func TestContentReaderReadsEachContentForItself(t *testing.T) {
-	texts := []string{
-		`{"lines": [{"kind": "product", "net": 12}]}`,
-		`{}`,
+// TestContentIsReadAsEncodingJSONReadsIt: what encoding/json makes of a content, which is how it is imported and sent, is what is posted, and what it refuses is refused.
+func TestContentIsReadAsEncodingJSONReadsIt(t *testing.T) {
+	for _, text := range []string{
+		`{"lines": [{"kind": "product", "net": 12, "rate_bp": 1900}, {"kind": "discount", "net": -9223372036854775808}], "taxes": [{"amount": 384, "retained": true}]}`,
+		`{"number": "Ж\"\\\u0001😀", "attributes": {"a": "b", "A": "", "c": null}, "settled": {"amount": 1, "currency": "JPY"}}`,
+		`{"Lines": [{"KIND": "product", "Net": 12}], "TOTAL": 7}`,
+		`{"lines": null, "taxes": [], "settled": null, "total": null, "number": null, "attributes": {}}`,
 		`{"lines": [{"kind": "` + strings.Repeat("x", 100_000) + `", "net": 7}]}`,
+		`{"lines": [null]}`,
+		`{}`,
 		`null`,
 		`12`,
 		`"text"`,
+		`[]`,
 		`{"line": []}`,
+		`{"lines": [{"neto": 12}]}`,
 		`{"lines": [{"net": "twelve"}]}`,
-		`{"lines": [{"net": 12`,
-		``,
-	}
-	var r contentReader
-	for _, before := range texts {
-		for _, text := range texts {
-			_, _ = r.read([]byte(before))
-			row := []byte(text)
-			got, err := r.read(row)
-			copy(row, bytes.Repeat([]byte("?"), len(row))) // as the next row is written over it
+		`{"lines": [{"net": 12.5}]}`,
+		`{"lines": [{"net": 12.0}]}`,
+		`{"lines": [{"net": 9223372036854775808}]}`,
+		`{"lines": {"net": 12}}`,
+		`{"number": 12}`,
+		`{"attributes": {"a": 1}}`,
+		`{"taxes": [{"retained": "yes"}]}`,
+	} {
+		var want models.Content
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.DisallowUnknownFields()
+		refused := decoder.Decode(&want)
 
-			var want models.Content
-			alone := json.NewDecoder(strings.NewReader(text))
-			alone.DisallowUnknownFields()
-			if wrong := alone.Decode(&want); wrong != nil {
-				require.Error(t, err, text)
-				assert.Contains(t, err.Error(), "content: ")
-				continue
-			}
-			require.NoError(t, err, text)
-			assert.Equal(t, want, got)
+		row := []byte(text)
+		got, err := readContent(row)
+		copy(row, bytes.Repeat([]byte("?"), len(row))) // as the next row is written over it
+		if refused != nil {
+			require.ErrorContains(t, err, "content: ", text)
+			continue
 		}
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+}
+
+func TestContentThatIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"amuont": 12}`:                     `there is no field "amuont": correct its name, or put further values under attributes`,
+		`{"lines": [{}, {"neto": 12}]}`:      `there is no field "neto": correct its name, or put further values under attributes`,
+		`{"total": 1, "Total": 2}`:           `the field "Total" is there twice, in capital and small letters: remove one of them`,
+		`{"lines": [{}, {"net": "twelve"}]}`: `/lines/1/net is a text, and a whole number that fits into 64 bits is wanted`,
+		`{"lines": [{"net": 12.5}]}`:         `/lines/0/net is 12.5, and a whole number that fits into 64 bits is wanted`,
+		`{"total": 9223372036854775808}`:     `/total is 9223372036854775808, and a whole number that fits into 64 bits is wanted`,
+		`{"number": 12}`:                     `/number is a number, and a text is wanted`,
+		`{"number": true}`:                   `/number is true, and a text is wanted`,
+		`{"lines": {"net": 12}}`:             `/lines is an object, and a list is wanted`,
+		`{"settled": [1]}`:                   `/settled is a list, and an object is wanted`,
+		`{"attributes": "a"}`:                `/attributes is a text, and an object is wanted`,
+		`{"taxes": [{"retained": "yes"}]}`:   `/taxes/0/retained is a text, and true or false is wanted`,
+		`"text"`:                             `it is a text, and an object is wanted`,
+		`12`:                                 `it is a number, and an object is wanted`,
+	} {
+		_, err := readContent([]byte(text))
+		assert.EqualError(t, err, "content: "+want)
 	}
 }

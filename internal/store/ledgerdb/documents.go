@@ -59,7 +59,6 @@ SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WH
 	out, at := make([]FoundDocument, len(keys)), make([]pgtype.TID, len(keys))
 	var missing []DocumentKey
 	var places []int
-	var contents contentReader
 	_, err := store.Collect(ctx, tx, func(row pgx.CollectableRow) (n int, err error) {
 		var got bool
 		var d models.Document
@@ -84,7 +83,7 @@ SELECT n, got, place, type, direction, currency, issue_date, value_date, CASE WH
 				d.ValueDate = new(dateOf(value))
 			}
 			f.Document = &d
-			d.Content, f.Err = contents.read(content)
+			d.Content, f.Err = readContent(content)
 		}
 		out[n-1], at[n-1] = f, place
 		return n, nil

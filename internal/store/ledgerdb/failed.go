@@ -105,7 +105,6 @@ SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.cont
 	var d models.Document
 	var issue, value *time.Time
 	var content pgtype.DriverBytes
-	var contents contentReader
 	fields := []any{&d.ID, &d.Type, &d.Direction, &d.Currency, &issue, &value, &content, &d.AccountingReadyAt, &d.AccountingReadyVersion, &d.DeletedAt}
 	err := store.Each(ctx, q, fields, func() error {
 		found := d
@@ -114,7 +113,7 @@ SELECT d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.cont
 			found.ValueDate = new(dateOf(value))
 		}
 		var invalid error
-		found.Content, invalid = contents.read(content)
+		found.Content, invalid = readContent(content)
 		return f(&found, invalid)
 	}, stmt, org, ids)
 	return store.Wrap("read documents", err)
