@@ -27,7 +27,7 @@ const AllTasks = "*"
 // TaskLimit is one row of queues.task_limit: the pause or the cap of a type of task.
 type TaskLimit struct {
 	// Type is the type, or AllTasks.
-	Type string `gorm:"column:task_type;primaryKey" json:"task_type"`
+	Type string `gorm:"column:task_type;primaryKey" json:"type"`
 	// PausedAt is since when none of these tasks is handed out; nil: they are not paused.
 	PausedAt *time.Time `gorm:"column:paused_at" json:"paused_at,omitempty"`
 	// MaxInFlight is how many of them may be leased at a time; nil: any number.

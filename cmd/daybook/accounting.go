@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -57,7 +58,7 @@ func accountingListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(list, func(w io.Writer) error {
+			return a.emit(answers.AccountingJobListOf(list.Jobs, list.Next), func(w io.Writer) error {
 				defer a.more(list.Next)
 				return a.printAccountingJobs(w, list.Jobs)
 			})
@@ -73,10 +74,10 @@ func accountingListCommand(a *app) *cobra.Command {
 	return command
 }
 
-// accountingPage is a page of accounting jobs, for programs.
+// accountingPage is a page of accounting jobs.
 type accountingPage struct {
-	Jobs []models.AccountingJob `json:"jobs"`
-	Next string                 `json:"next_cursor,omitempty"`
+	Jobs []models.AccountingJob
+	Next string
 }
 
 // readAccountingJobs reads a whole page, in as many searches as that takes: one reads a bounded number of rows.
@@ -110,13 +111,19 @@ func (a *app) printAccountingJobs(w io.Writer, jobs []models.AccountingJob) erro
 	return a.print(w, t)
 }
 
-// accountingJobDetails is a job with a page of its history, for programs.
+// accountingJobDetails is a job with a page of its history and what it posted.
 type accountingJobDetails struct {
-	Job models.AccountingJob `json:"job"`
+	Job models.AccountingJob
 	// Attempts are the newest first; Next is the cursor of older ones, empty: there are none.
-	Attempts []models.Attempt `json:"attempts"`
-	Next     string           `json:"next_cursor,omitempty"`
-	Impacts  []models.Impact  `json:"impacts"`
+	Attempts []models.Attempt
+	Next     string
+	Impacts  []models.Impact
+}
+
+// shownAccountingJob is accountingJobDetails for programs.
+type shownAccountingJob struct {
+	answers.AccountingJobDetail
+	Impacts []answers.Impact `json:"impacts"`
 }
 
 func accountingShowCommand(a *app) *cobra.Command {
@@ -139,7 +146,8 @@ func accountingShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(d, func(w io.Writer) error { return a.printAccountingJob(w, &d) })
+			shown := shownAccountingJob{answers.AccountingJobDetailOf(&d.Job, d.Attempts, d.Next), answers.List(d.Impacts, answers.ImpactOf)}
+			return a.emit(shown, func(w io.Writer) error { return a.printAccountingJob(w, &d) })
 		},
 	}
 	page.add(command, "attempts, the newest first,", store.DefaultLimit)
@@ -169,7 +177,7 @@ func (a *app) printAccountingJob(w io.Writer, d *accountingJobDetails) error {
 		{"version", strconv.FormatInt(j.VersionHint, 10)},
 		{"state", string(j.State)},
 		{"attempts", strconv.Itoa(j.RunCount)},
-		{"priority", priorityName(j.Priority)},
+		{"priority", answers.Priority(j.Priority)},
 		{"first due", formatTime(j.FirstReadyAt)},
 		{"due", formatTime(j.ReadyAt)},
 		{"finished", optionalTime(j.FinishedAt)},

@@ -46,7 +46,7 @@ func accountingRetryCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.showRequest(args[0], args[1], response)
+				return a.showRequest(response)
 			}
 			n, ended := retryAccountingJobs(c.Context(), db.Pool, filter, delay)
 			return a.emitDone(ended, n == 0, map[string]int{"pending": n}, func(w io.Writer) error {
@@ -132,6 +132,6 @@ func (a *app) requestForDocument(ask func(context.Context, queue.Querier, queue.
 		if err != nil {
 			return err
 		}
-		return a.showRequest(args[0], args[1], response)
+		return a.showRequest(response)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -37,13 +38,17 @@ func accountingElsewhereCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.showRequest(args[0], args[1], queue.Response{JobID: response.JobID, Result: queue.Result(response.Result)})
+				return a.showRequest(queue.Response{JobID: response.JobID, Result: queue.Result(response.Result)})
 			}
 			known, err := db.PostedElsewhere(c.Context(), args[0], args[1])
 			if err != nil {
 				return err
 			}
-			return a.emit(known, func(w io.Writer) error {
+			shown, err := answers.PostedElsewhereOf(&known)
+			if err != nil {
+				return err
+			}
+			return a.emit(shown, func(w io.Writer) error {
 				return append(fields{{"organization", known.OrgID}, {"document", known.DocumentID}}, elsewhereFields(&known)...).print(w)
 			})
 		},

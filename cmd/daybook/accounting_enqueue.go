@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -39,7 +40,7 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showRequest(job.OrgID, job.DocumentID, response)
+			return a.showRequest(response)
 		},
 	}
 	flags := command.Flags()
@@ -50,17 +51,9 @@ func accountingEnqueueCommand(a *app) *cobra.Command {
 	return command
 }
 
-// requestResult is what a request led to, for programs.
-type requestResult struct {
-	OrgID      string       `json:"org_id"`
-	DocumentID string       `json:"document_id"`
-	JobID      string       `json:"job_id"`
-	Result     queue.Result `json:"result"`
-}
-
-func (a *app) showRequest(org, document string, r queue.Response) error {
-	result := requestResult{OrgID: org, DocumentID: document, JobID: r.JobID, Result: r.Result}
-	return a.emit(result, func(w io.Writer) error {
+// showRequest shows what a request about a job did.
+func (a *app) showRequest(r queue.Response) error {
+	return a.emit(answers.ChangeOf(r), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
 		return err
 	})

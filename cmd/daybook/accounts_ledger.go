@@ -2,13 +2,13 @@ package main
 
 import (
 	"io"
-	"math/big"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
-	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -21,8 +21,8 @@ type accountLedger struct {
 	From    models.Date    `json:"from"`
 	To      models.Date    `json:"to"`
 	// Balances are of the whole span, a row a currency.
-	Balances []balanceRow          `json:"balances"`
-	Entries  []ledgerdb.LedgerLine `json:"entries"`
+	Balances []answers.AccountBalance `json:"balances"`
+	Entries  []answers.LedgerEntry    `json:"entries"`
 	// More says that there are entries past the limit; Next is the cursor of the page with them.
 	More bool   `json:"more"`
 	Next string `json:"next_cursor,omitempty"`
@@ -67,16 +67,10 @@ func accountsLedgerCommand(a *app) *cobra.Command {
 			}
 			out := accountLedger{
 				OrgID: filter.OrgID, Account: account, From: filter.From, To: filter.To,
-				Balances: []balanceRow{}, Entries: l.Lines, More: l.More,
-			}
-			if out.Entries == nil {
-				out.Entries = []ledgerdb.LedgerLine{}
+				Balances: answers.List(l.Balances, answers.AccountBalanceOf), Entries: answers.List(l.Lines, answers.LedgerEntryOf), More: l.More,
 			}
 			if out.More {
 				out.Next = cursor.Of(l.Lines[len(l.Lines)-1].Place())
-			}
-			for _, b := range l.Balances {
-				out.Balances = append(out.Balances, newSpanRow(b))
 			}
 			return a.emit(out, func(w io.Writer) error {
 				defer a.more(out.Next)
@@ -113,16 +107,16 @@ func (a *app) printAccountLedger(w io.Writer, l accountLedger) error {
 	t := newTable("DATE", "DOCUMENT", "KIND", "IMPACT", "DEBIT", "CREDIT", "BALANCE", "CURRENCY", "RULE")
 	t.right = []int{3, 4, 5, 6}
 	for _, b := range l.Balances {
-		t.add(l.From.String(), "", "opening", "", "", "", *b.Opening, b.Currency, "")
+		t.add(l.From.String(), "", "opening", "", "", "", b.Opening, b.Currency, "")
 	}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		debit, credit := sides(e.Side, minor.Decimal64(e.Amount, e.Currency))
-		t.add(e.PostingDate.String(), e.DocumentID, string(e.Kind), big.NewInt(e.ImpactID).String(), debit, credit,
-			minor.Decimal(e.Balance, e.Currency), e.Currency, e.RuleID+"/"+e.RuleLineID)
+		debit, credit := sides(models.Side(e.Side), e.Amount)
+		t.add(e.PostingDate, e.DocumentID, e.Kind, strconv.FormatInt(e.ImpactID, 10), debit, credit,
+			e.Balance, e.Currency, e.RuleID+"/"+e.RuleLineID)
 	}
 	for _, b := range l.Balances {
-		t.add(l.To.String(), "", "closing", "", b.Debit, b.Credit, *b.Closing, b.Currency, "")
+		t.add(l.To.String(), "", "closing", "", b.Debit, b.Credit, b.Closing, b.Currency, "")
 	}
 	return a.print(w, t)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -57,11 +58,10 @@ func actionsListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := actionsPage{}
-			shown.Actions, shown.Next = cursor.Page(page.limit, list, func(one actions.Action) any { return one.ID })
-			return a.emit(shown, func(w io.Writer) error {
-				defer a.more(shown.Next)
-				return a.printActions(w, shown.Actions)
+			list, next := cursor.Page(page.limit, list, func(one actions.Action) any { return one.ID })
+			return a.emit(answers.ActionListOf(list, next), func(w io.Writer) error {
+				defer a.more(next)
+				return a.printActions(w, list)
 			})
 		},
 	}
@@ -76,12 +76,6 @@ func actionsListCommand(a *app) *cobra.Command {
 	flags.StringVar(&until, "until", "", "only before: a duration back from now, or a time")
 	page.add(command, "actions", store.DefaultLimit)
 	return command
-}
-
-// actionsPage is a page of the log, for programs.
-type actionsPage struct {
-	Actions []actions.Action `json:"actions"`
-	Next    string           `json:"next_cursor,omitempty"`
 }
 
 // oneOf checks that a flag has one of some values, or none.

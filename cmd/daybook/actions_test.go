@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/camel"
-	"github.com/daybook-dev/daybook/internal/store/actions"
 )
 
 // unrecorded are the commands that are not in the log of actions: they only look, or do what applications and programs do.
@@ -45,8 +45,8 @@ func TestEveryChangingCommandIsRecorded(t *testing.T) {
 func TestCommandsAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	list := func(args ...string) []actions.Action {
-		var out struct{ Actions []actions.Action }
+	list := func(args ...string) []answers.ActionTaken {
+		var out answers.ActionList
 		require.NoError(t, camel.Unmarshal([]byte(b.ok(append([]string{"actions", "list", "--json"}, args...)...)), &out))
 		return out.Actions
 	}
@@ -55,9 +55,9 @@ func TestCommandsAreRecorded(t *testing.T) {
 	require.Len(t, paused, 1)
 	one := paused[0]
 	assert.Equal(t, "organizations.pause", one.Action)
-	assert.Equal(t, actions.CLI, one.Via)
-	assert.Equal(t, "acme", *one.OrgID)
-	assert.Equal(t, actions.Done, one.Outcome)
+	assert.Equal(t, "cli", one.Via)
+	assert.Equal(t, "acme", one.OrgID)
+	assert.Equal(t, "done", one.Outcome)
 	assert.NotEmpty(t, one.Actor)
 	assert.JSONEq(t, `{"changed": true, "create": "true"}`, string(one.Details))
 
@@ -69,7 +69,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 	require.Len(t, all, 3, "neither a dry run nor a wrong command is an action")
 	assert.Equal(t, "jobs.cancel", all[0].Action)
 	assert.Equal(t, "nothing", all[0].Subject)
-	assert.Equal(t, actions.Refused, all[0].Outcome)
+	assert.Equal(t, "refused", all[0].Outcome)
 	assert.Equal(t, "JOB_NOT_FOUND", all[0].Code)
 	assert.Equal(t, "tokens.create", all[1].Action)
 	assert.NotContains(t, string(all[1].Details), "dbk_")

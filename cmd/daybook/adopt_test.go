@@ -65,12 +65,12 @@ func TestPostedElsewhereIsShown(t *testing.T) {
 	b.ok("adopt", "accounting-queue", "--entries", "public.legacy_entries", "--apply")
 	assert.Contains(t, b.ok("explain", "acme", "doc-1"), "version 1 is posted by public.accounting_work_queue")
 	var shown struct {
-		DocumentVersion int64
-		Next            string
-		Entries         []struct{ Account string }
+		Version int64
+		Next    string
+		Entries []struct{ Account string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(b.ok("accounting", "elsewhere", "acme", "doc-1", "--json")), &shown))
-	assert.EqualValues(t, 1, shown.DocumentVersion)
+	assert.EqualValues(t, 1, shown.Version)
 	assert.Equal(t, "difference", shown.Next)
 	assert.Len(t, shown.Entries, 3)
 	b.ok("accounting", "elsewhere", "acme", "doc-1", "--post", "full")

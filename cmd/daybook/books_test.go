@@ -9,11 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
-	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -59,10 +58,10 @@ func TestExplainADocumentOfTheApplicationsOwnTables(t *testing.T) {
 	for _, want := range []string{"in the application's own tables: read from the source shop", "posts, live", "4400"} {
 		assert.Contains(t, text, want)
 	}
-	var e listing.Explanation
+	var e answers.Explanation
 	b.json(&e, "explain", "acme", "sale")
 	assert.Equal(t, "shop", e.Source)
-	assert.Nil(t, e.Document)
+	assert.Empty(t, e.Content)
 	assert.Len(t, e.Impacts, 1)
 }
 
@@ -77,16 +76,17 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, b.ok("accounting", "repost", "acme", "sale"), "requeued")
 	b.work()
 
-	var e listing.Explanation
+	var e answers.Explanation
 	b.json(&e, "explain", "acme", "sale")
-	require.NotNil(t, e.Document)
+	require.NotEmpty(t, e.Content)
+	require.NotNil(t, e.Posting)
 	require.NotNil(t, e.Job)
-	assert.Len(t, e.Attempts, 3)
+	assert.Len(t, e.History, 3)
 	require.Len(t, e.Impacts, 3)
-	require.NotNil(t, e.LiveImpactID)
+	require.NotNil(t, e.Posting.ImpactID)
 	first, last := e.Impacts[0], e.Impacts[2]
-	assert.Equal(t, last.ID, *e.LiveImpactID)
-	assert.Equal(t, models.ImpactReverse, e.Impacts[1].Kind)
+	assert.Equal(t, last.ID, *e.Posting.ImpactID)
+	assert.Equal(t, "reverse", e.Impacts[1].Kind)
 	assert.Equal(t, int64(1), first.DocumentVersion)
 	require.Len(t, first.Confirmations, 1)
 	assert.Equal(t, int64(2), first.Confirmations[0].DocumentVersion)
@@ -101,7 +101,7 @@ func TestExplain(t *testing.T) {
 	}
 	assert.Equal(t, failure.ExitNotFound, b.run("explain", "acme", "nothing").exit)
 
-	var l struct{ Entries []ledgerdb.EntryLine }
+	var l answers.EntryList
 	b.json(&l, "entries", "--org", "acme", "--document", "sale", "--limit", "1")
 	require.Len(t, l.Entries, 1)
 	assert.Equal(t, e.Job.ID, l.Entries[0].JobID)
@@ -129,7 +129,7 @@ func TestPeriods(t *testing.T) {
 	assert.Contains(t, b.ok("periods", "close", "--org", "acme", "--month", "2026-03"), "closed")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "march", 1000))
 	b.work()
-	assert.Equal(t, models.JobFailed, b.job("acme", "march").State)
+	assert.Equal(t, "failed", b.job("acme", "march").State)
 	var opened books.PeriodChange
 	b.json(&opened, "periods", "open", "--org", "acme", "--from", "2026-03-01")
 	assert.Equal(t, 1, opened.Returned)
@@ -141,11 +141,11 @@ func TestPeriods(t *testing.T) {
 	b.json(&policy, "periods", "policy", "first_open_day", "--org", "acme")
 	assert.Equal(t, 1, policy.Returned)
 	b.work()
-	var e listing.Explanation
+	var e answers.Explanation
 	b.json(&e, "explain", "acme", "march")
 	require.Len(t, e.Impacts, 1)
-	assert.Equal(t, "2026-03-14", e.Impacts[0].DocumentDate.String())
-	assert.Equal(t, "2026-04-01", e.Impacts[0].PostingDate.String())
+	assert.Equal(t, "2026-03-14", e.Impacts[0].DocumentDate)
+	assert.Equal(t, "2026-04-01", e.Impacts[0].PostingDate)
 	b.ok("audit", "--org", "acme")
 
 	for _, test := range []struct {
@@ -190,20 +190,20 @@ func TestBalancesOfASpan(t *testing.T) {
 		fixture.Ready(t, b.Pool, d)
 	}
 	b.work()
-	var march trialBalance
+	var march answers.TrialBalance
 	b.json(&march, "trial-balance", "--org", "acme", "--period", "2026-03")
 	assert.True(t, march.Balanced)
 	require.Len(t, march.Totals, 1)
-	assert.Equal(t, "2026-03-01", march.From.String())
-	var receivable balanceRow
+	assert.Equal(t, "2026-03-01", march.From)
+	var receivable answers.AccountBalance
 	for _, r := range march.Accounts {
-		if r.DebitMinor.Sign() > 0 {
+		if r.DebitMinor != "0" {
 			receivable = r
 		}
 	}
-	assert.Equal(t, "11.90", *receivable.Opening)
+	assert.Equal(t, "11.90", receivable.Opening)
 	assert.Equal(t, "59.50", receivable.Debit)
-	assert.Equal(t, "71.40", *receivable.Closing)
+	assert.Equal(t, "71.40", receivable.Closing)
 	assert.Contains(t, b.ok("trial-balance", "--all-orgs", "--from", "2026-03-02"), "OPENING")
 	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "march").exit)
 	assert.Equal(t, failure.ExitUsage, b.run("trial-balance", "--all-orgs", "--period", "2026", "--from", "2026-01-01").exit)
@@ -213,9 +213,9 @@ func TestBalancesOfASpan(t *testing.T) {
 	require.Len(t, l.Entries, 1)
 	assert.True(t, l.More)
 	assert.Equal(t, "second", l.Entries[0].DocumentID)
-	assert.Equal(t, int64(1190+2380), l.Entries[0].Balance.Int64())
+	assert.Equal(t, "3570", l.Entries[0].BalanceMinor)
 	require.Len(t, l.Balances, 1)
-	assert.Equal(t, "71.40", *l.Balances[0].Closing)
+	assert.Equal(t, "71.40", l.Balances[0].Closing)
 	text := b.ok("accounts", "ledger", receivable.Account, "--org", "acme")
 	assert.Contains(t, text, "opening")
 	assert.Contains(t, text, "71.40")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/books"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
@@ -16,11 +17,11 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-func (b *bundle) job(org, document string) models.AccountingJob {
+func (b *bundle) job(org, document string) answers.AccountingJob {
 	b.t.Helper()
-	var d accountingJobDetails
+	var d shownAccountingJob
 	b.json(&d, "accounting", "show", org, document)
-	return d.Job
+	return d.AccountingJob
 }
 
 func TestEnqueue(t *testing.T) {
@@ -31,8 +32,8 @@ func TestEnqueue(t *testing.T) {
 	assert.Contains(t, b.ok(append(args, "2")...), "unchanged (job ")
 	assert.Contains(t, b.ok(append(args, "4")...), "coalesced (job ")
 	job := b.job("acme", "d")
-	assert.Equal(t, int64(4), job.VersionHint)
-	assert.Equal(t, models.PriorityHigh, job.Priority)
+	assert.Equal(t, int64(4), job.Version)
+	assert.Equal(t, "high", job.Priority)
 }
 
 func TestJobsRetry(t *testing.T) {
@@ -40,7 +41,7 @@ func TestJobsRetry(t *testing.T) {
 	b := posted(t)
 	assert.Contains(t, b.ok("accounting", "retry", "es", "invoice-2", "--delay", "1h"), "requeued (job ")
 	job := b.job("es", "invoice-2")
-	assert.Equal(t, models.JobPending, job.State)
+	assert.Equal(t, "pending", job.State)
 	assert.WithinDuration(t, time.Now().Add(time.Hour), job.ReadyAt, time.Minute)
 
 	// What waits for its backoff is made due at once.
@@ -54,7 +55,7 @@ func TestJobsRetry(t *testing.T) {
 	assert.Equal(t, 0, n.Pending)
 	b.json(&n, "accounting", "retry", "--state", "failed", "--all", "--org", "es", "--code", "UNBALANCED")
 	assert.Equal(t, 1, n.Pending)
-	assert.Equal(t, models.JobPending, b.job("es", "invoice-2").State)
+	assert.Equal(t, "pending", b.job("es", "invoice-2").State)
 }
 
 func TestRetryingManyLeavesOutWhatChangedSince(t *testing.T) {
@@ -101,9 +102,9 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	b := setup(t)
 	b.ok("import", "ndjson", "demo/documents.ndjson")
 	b.work()
-	var s struct{ Queues []store.QueueStatus }
+	var s struct{ Queues []answers.QueueStats }
 	b.json(&s, "status")
-	assert.Equal(t, int64(11), s.Queues[0].FailedByCode[models.CodeNoMatchingRule])
+	assert.Equal(t, int64(11), s.Queues[0].FailedByCode["NO_MATCHING_RULE"])
 
 	type applied struct{ Organizations []books.Change }
 	var first, second applied
@@ -121,7 +122,7 @@ func TestRulesApplyReturnsFailedJobs(t *testing.T) {
 	assert.Contains(t, b.ok("rules", "show", "--org", "es"), "ruleset: other")
 	assert.Contains(t, b.ok("rules", "show", "--org", "de"), "ruleset: sample")
 	b.work()
-	assert.Equal(t, models.JobCompleted, b.job("es", "invoice-1").State)
+	assert.Equal(t, "completed", b.job("es", "invoice-1").State)
 	assert.Contains(t, b.ok("accounts", "list", "--org", "de"), "Accounts receivable")
 }
 

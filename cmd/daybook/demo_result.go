@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/terminal"
@@ -20,12 +21,12 @@ import (
 
 // demoResult is what the demonstration led to.
 type demoResult struct {
-	Source        string             `json:"source"`
-	Organizations []demoOrganization `json:"organizations"`
-	Failed        []demoFailure      `json:"failed"`
-	Skipped       []importProblem    `json:"skipped"`
-	TrialBalance  trialBalance       `json:"trial_balance"`
-	TemporalUI    string             `json:"temporal_ui,omitempty"`
+	Source        string               `json:"source"`
+	Organizations []demoOrganization   `json:"organizations"`
+	Failed        []demoFailure        `json:"failed"`
+	Skipped       []importProblem      `json:"skipped"`
+	TrialBalance  answers.TrialBalance `json:"trial_balance"`
+	TemporalUI    string               `json:"temporal_ui,omitempty"`
 	// Wrong says in words what is not as it must be; empty: all is well.
 	Wrong []string `json:"wrong"`
 }
@@ -43,8 +44,8 @@ type demoFailure struct {
 	OrgID      string           `json:"org_id"`
 	DocumentID string           `json:"document_id"`
 	Source     string           `json:"source"`
-	Code       models.ErrorCode `json:"code"`
-	Message    string           `json:"message"`
+	Code       models.ErrorCode `json:"error_code"`
+	Message    string           `json:"error"`
 }
 
 // collect reads the result from the database and compares it with what must be.
@@ -61,9 +62,12 @@ func (d *demo) collect(ctx context.Context) (*demoResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.TrialBalance, err = readTrialBalance(ctx, d.db, ledgerdb.BalanceFilter{}, false); err != nil {
+	var all ledgerdb.BalanceFilter
+	trial, err := ledgerdb.ReadTrial(ctx, d.db.Pool, all)
+	if err != nil {
 		return nil, err
 	}
+	r.TrialBalance = answers.TrialBalanceOf(&all, &trial)
 	r.compare(&d.documents, jobs)
 	r.count(jobs, posted)
 	return r, nil
@@ -156,7 +160,7 @@ func (d *demo) show(r *demoResult) error {
 		if _, err := fmt.Fprintf(w, "\n%s\n\n", d.bold(w, "Trial balance of all organizations")); err != nil {
 			return err
 		}
-		if err := d.printTrialBalance(w, r.TrialBalance); err != nil {
+		if err := d.printTrialBalance(w, r.TrialBalance, false); err != nil {
 			return err
 		}
 		if r.TrialBalance.Balanced {

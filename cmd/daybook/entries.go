@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -38,7 +39,7 @@ func entriesCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(list, func(w io.Writer) error {
+			return a.emit(answers.EntryListOf(list.Entries, list.Next), func(w io.Writer) error {
 				defer a.more(list.Next)
 				return a.printEntries(w, list.Entries)
 			})
@@ -53,10 +54,10 @@ func entriesCommand(a *app) *cobra.Command {
 	return command
 }
 
-// entriesPage is a page of entries, for programs.
+// entriesPage is a page of entries.
 type entriesPage struct {
-	Entries []ledgerdb.EntryLine `json:"entries"`
-	Next    string               `json:"next_cursor,omitempty"`
+	Entries []ledgerdb.EntryLine
+	Next    string
 }
 
 func readEntries(ctx context.Context, db *database, f listing.EntryFilter, page pageFlags, after listing.EntryPlace) (list entriesPage, err error) {

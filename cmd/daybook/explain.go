@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/minor"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -29,7 +30,11 @@ func explainCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(e, func(w io.Writer) error { return a.printExplanation(w, &e) })
+			shown, err := answers.ExplanationOf(&e)
+			if err != nil {
+				return err
+			}
+			return a.emit(shown, func(w io.Writer) error { return a.printExplanation(w, &e) })
 		}),
 	}
 	return command

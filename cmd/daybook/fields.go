@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -91,26 +92,11 @@ func outcomeOf(at *models.Attempt) string {
 }
 
 func parsePriority(name string) (queue.Priority, error) {
-	switch name {
-	case "high":
-		return queue.High, nil
-	case "normal", "":
-		return queue.Normal, nil
-	case "low":
-		return queue.Low, nil
+	p, ok := answers.ParsePriority(name)
+	if !ok {
+		return 0, usagef("--priority %q: want high, normal or low", name)
 	}
-	return 0, usagef("--priority %q: want high, normal or low", name)
-}
-
-func priorityName(p queue.Priority) string {
-	switch p {
-	case queue.High:
-		return "high"
-	case queue.Low:
-		return "low"
-	default:
-		return "normal"
-	}
+	return p, nil
 }
 
 func notOneArg(_ *cobra.Command, args []string) error {

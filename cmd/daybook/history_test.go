@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 )
 
 // TestLongHistoriesComeInPages reads the history of a job that has been tried more often than a page has lines.
@@ -28,12 +28,12 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	var numbers []int
 	next, pages := "", 0
 	for more := true; more; pages++ {
-		var d accountingJobDetails
+		var d shownAccountingJob
 		b.json(&d, "accounting", "show", "acme", "sale", "--cursor", next)
-		for _, a := range d.Attempts {
-			numbers = append(numbers, a.Attempt)
+		for _, a := range d.History {
+			numbers = append(numbers, a.Number)
 		}
-		next, more = d.Next, d.Next != ""
+		next, more = d.NextCursor, d.NextCursor != ""
 	}
 	assert.Equal(t, 3, pages)
 	require.Len(t, numbers, 250)
@@ -46,10 +46,10 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	assert.Contains(t, out, "--cursor ")
 	assert.Equal(t, failure.ExitUsage, b.run("accounting", "show", "acme", "sale", "--limit", "0").exit)
 
-	var e listing.Explanation
+	var e answers.Explanation
 	b.json(&e, "explain", "acme", "sale")
-	assert.Len(t, e.Attempts, store.DefaultLimit)
-	assert.True(t, e.MoreAttempts)
+	assert.Len(t, e.History, store.DefaultLimit)
+	assert.NotEmpty(t, e.NextCursor)
 	assert.Contains(t, b.ok("explain", "acme", "sale"), "daybook accounting show acme sale --cursor ")
 }
 

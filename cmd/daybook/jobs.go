@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -109,7 +109,7 @@ func jobsListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(newJobsPage(list), func(w io.Writer) error {
+			return a.emit(answers.JobListOf(&list), func(w io.Writer) error {
 				defer a.more(list.Next)
 				return a.printJobs(w, list.Jobs, list.Owners)
 			})
@@ -120,33 +120,6 @@ func jobsListCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.filter.Key, "key", "", "only with this idempotency key")
 	page.add(command, "jobs", store.DefaultLimit)
 	return command
-}
-
-// listedJob is a background job of a list, for programs: without payload and result.
-type listedJob struct {
-	models.Job
-	// ReadyAt stands for the job's own, and Waits says that it waits for its turn or for other jobs.
-	ReadyAt time.Time        `json:"ready_at"`
-	Waits   bool             `json:"waits,omitempty"`
-	Owner   string           `json:"owner,omitempty"`
-	Payload *struct{}        `json:"payload,omitempty"`
-	Links   []models.JobLink `json:"links"`
-}
-
-type jobsPage struct {
-	Jobs []listedJob `json:"jobs"`
-	Next string      `json:"next_cursor,omitempty"`
-}
-
-func newJobsPage(p listing.JobPage) jobsPage {
-	out := jobsPage{Jobs: make([]listedJob, len(p.Jobs)), Next: p.Next}
-	for i, j := range p.Jobs {
-		out.Jobs[i] = listedJob{Job: j, ReadyAt: readyAt(&j), Waits: j.Waits(), Owner: p.Owners[j.Type], Links: p.Links[j.ID]}
-		if out.Jobs[i].Links == nil {
-			out.Jobs[i].Links = []models.JobLink{}
-		}
-	}
-	return out
 }
 
 func (a *app) printJobs(w io.Writer, jobs []models.Job, owners map[string]string) error {
@@ -184,28 +157,15 @@ func jobsShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := shownJob{JobDetail: d, ReadyAt: readyAt(&d.Job), Waits: d.Waits()}
-			if d.Older > 0 {
-				shown.Next = cursor.Of(d.Older)
-			}
-			return a.emit(shown, func(w io.Writer) error { return a.printJob(w, &shown) })
+			shown := answers.JobDetailOf(&d)
+			return a.emit(shown, func(w io.Writer) error { return a.printJob(w, &d, shown.NextCursor) })
 		},
 	}
 	page.add(command, "attempts, the newest first,", 20)
 	return command
 }
 
-// shownJob is a job with a page of its history, for programs.
-type shownJob struct {
-	listing.JobDetail
-	// ReadyAt stands for the job's own, and Waits says that it waits for its turn or for other jobs.
-	ReadyAt time.Time `json:"ready_at"`
-	Waits   bool      `json:"waits,omitempty"`
-	// Next is the cursor of older attempts; empty: there are none.
-	Next string `json:"next_cursor,omitempty"`
-}
-
-func (a *app) printJob(w io.Writer, d *shownJob) error {
+func (a *app) printJob(w io.Writer, d *listing.JobDetail, older string) error {
 	attempts := strconv.Itoa(d.RunCount)
 	if d.MaxAttempts != nil {
 		attempts += " of " + strconv.Itoa(*d.MaxAttempts)
@@ -217,7 +177,7 @@ func (a *app) printJob(w io.Writer, d *shownJob) error {
 		{"owner", d.Owner},
 		{"state", string(d.State)},
 		{"attempts", attempts},
-		{"priority", priorityName(d.Priority)},
+		{"priority", answers.Priority(d.Priority)},
 		{"key", text(d.IdempotencyKey)},
 		{"queue", text(d.Queue)},
 		{"sequence", text(d.Sequence)},
@@ -258,10 +218,10 @@ func (a *app) printJob(w io.Writer, d *shownJob) error {
 		t.add(strconv.Itoa(at.Attempt), formatTime(at.StartedAt), at.EndedAt.Sub(at.StartedAt).Round(time.Millisecond).String(), outcomeOf(&models.Attempt{Outcome: at.Outcome, Times: at.Times, FirstStartedAt: at.FirstStartedAt}),
 			at.Worker, text(at.ErrorCode), text(at.Error))
 	}
-	if err := a.print(w, t); err != nil || d.Next == "" {
+	if err := a.print(w, t); err != nil || older == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", plural(d.AttemptRows, "entry", "entries"), d.Next)
+	_, err := fmt.Fprintf(w, "%s in all; older ones: --cursor %s\n", plural(d.AttemptRows, "entry", "entries"), older)
 	return err
 }
 
@@ -276,7 +236,7 @@ func jobsStatsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(map[string]any{"jobs": stats}, func(w io.Writer) error {
+			return a.emit(map[string]any{"jobs": answers.List(stats, answers.TypeStatsOf)}, func(w io.Writer) error {
 				t := newTable("TYPE", "STATE", "JOBS", "OLDEST", "NEWEST", "AVERAGE ATTEMPTS")
 				t.right = []int{2, 5}
 				for _, s := range stats {

@@ -8,23 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// changedJob is what a request for one background job led to, for programs.
-type changedJob struct {
-	JobID  string       `json:"job_id"`
-	Result queue.Result `json:"result"`
-}
-
-// bulkResult is what a request for many led to, for programs.
-type bulkResult struct {
-	listing.BulkDone
-	DryRun bool `json:"dry_run,omitempty"`
-}
 
 // changeFlags say whether one background job or all that match are to be changed.
 type changeFlags struct {
@@ -52,7 +41,7 @@ func (f *changeFlags) check(args []string) error {
 
 // change asks for one job, or for all that match.
 func (f *changeFlags) change(ctx context.Context, a *app, args []string, one func(ctx context.Context, db *database, id string) (queue.Response, error),
-	many func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error), done string,
+	many func(ctx context.Context, db *database, r listing.BulkJobs) (models.BulkOperation, error), done string,
 ) error {
 	if err := f.check(args); err != nil {
 		return err
@@ -71,24 +60,24 @@ func (f *changeFlags) change(ctx context.Context, a *app, args []string, one fun
 		if err != nil {
 			return err
 		}
-		return a.emit(changedJob{JobID: r.JobID, Result: r.Result}, func(w io.Writer) error {
+		return a.emit(answers.ChangeOf(r), func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%s (job %s)\n", r.Result, r.JobID)
 			return err
 		})
 	}
-	n, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
-	if ended != nil && n.Matched > 0 {
-		a.say("Ended after %d of %s. `daybook jobs resume` goes on: %v", n.Changed+n.Left, plural(int64(n.Matched), "job", "jobs"), ended)
+	op, ended := many(ctx, db, listing.BulkJobs{Filter: filter, All: true, DryRun: f.dryRun})
+	if ended != nil && op.Matched > 0 {
+		a.say("Ended after %d of %s. `daybook jobs resume` goes on: %v", op.Changed+op.LeftAlone, plural(int64(op.Matched), "job", "jobs"), ended)
 	}
-	return a.emitDone(ended, n.Matched == 0, bulkResult{n, f.dryRun}, func(w io.Writer) error {
+	return a.emitDone(ended, op.Matched == 0, answers.BulkOperationOf(&op, f.dryRun), func(w io.Writer) error {
 		if f.dryRun {
-			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(n.Matched), "job matches", "jobs match"))
+			_, err := fmt.Fprintf(w, "%s; nothing was changed\n", plural(int64(op.Matched), "job matches", "jobs match"))
 			return err
 		}
-		if n.Left > 0 {
-			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", plural(int64(n.Left), "was", "were"))
+		if op.LeftAlone > 0 {
+			a.say("%s left alone, because another transaction changed or locked them meanwhile, or another one with the same payload is open", plural(int64(op.LeftAlone), "was", "were"))
 		}
-		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(n.Changed), "job is", "jobs are"), done)
+		_, err := fmt.Fprintf(w, "%s %s\n", plural(int64(op.Changed), "job is", "jobs are"), done)
 		return err
 	})
 }
@@ -113,7 +102,7 @@ func jobsRetryCommand(a *app) *cobra.Command {
 			}
 			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
 				return queue.RetryJob(ctx, db.Pool, id, queue.RetryOptions{Mode: queue.RetryMode(mode), Delay: delay})
-			}, func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error) {
+			}, func(ctx context.Context, db *database, r listing.BulkJobs) (models.BulkOperation, error) {
 				return db.RetryJobs(ctx, db.Pool, r, mode, delay)
 			}, "pending again")
 		},
@@ -134,7 +123,7 @@ func jobsCancelCommand(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.change(c.Context(), a, args, func(ctx context.Context, db *database, id string) (queue.Response, error) {
 				return queue.CancelJob(ctx, db.Pool, id)
-			}, func(ctx context.Context, db *database, r listing.BulkJobs) (listing.BulkDone, error) {
+			}, func(ctx context.Context, db *database, r listing.BulkJobs) (models.BulkOperation, error) {
 				return db.CancelJobs(ctx, db.Pool, r)
 			}, "cancelled")
 		},
@@ -166,7 +155,7 @@ func jobsResumeCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(op, func(w io.Writer) error {
+			return a.emit(answers.BulkOperationOf(&op, false), func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s: %d of %s changed, %d left alone\n", op.Action, op.Changed, plural(int64(op.Matched), "job", "jobs"), op.LeftAlone)
 				return err
 			})

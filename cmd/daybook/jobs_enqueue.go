@@ -11,17 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// enqueuedJob is what enqueuing a background job led to, for programs.
-type enqueuedJob struct {
-	OrgID     string `json:"org_id"`
-	JobID     string `json:"job_id"`
-	Duplicate bool   `json:"duplicate"`
-	// CallbackToken is told once.
-	CallbackToken string `json:"callback_token,omitempty"`
-}
 
 func jobsEnqueueCommand(a *app) *cobra.Command {
 	var org, payload, runAt, priority string
@@ -48,7 +40,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 			if c.Flags().Changed("max-attempts") && o.MaxAttempts < 1 {
 				return usagef("--max-attempts %d: want 1 at least", o.MaxAttempts)
 			}
-			if o.RunAt, err = parseRunAt(runAt, delay); err != nil {
+			if o.RunAt, err = parseDue("--run-at", runAt, delay); err != nil {
 				return err
 			}
 			for _, text := range links {
@@ -88,7 +80,7 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emitEnqueued(org, done)
+			return a.emitEnqueued(&done)
 		},
 	}
 	flags := command.Flags()
@@ -113,9 +105,8 @@ func jobsEnqueueCommand(a *app) *cobra.Command {
 }
 
 // emitEnqueued says what a request led to.
-func (a *app) emitEnqueued(org string, done queue.EnqueuedJobWithCallback) error {
-	said := enqueuedJob{OrgID: org, JobID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token}
-	return a.emit(said, func(w io.Writer) error {
+func (a *app) emitEnqueued(done *queue.EnqueuedJobWithCallback) error {
+	return a.emit(answers.EnqueuedJobOf(done), func(w io.Writer) error {
 		what := "enqueued"
 		if done.Duplicate {
 			what = "there already"
@@ -150,10 +141,11 @@ func (a *app) readPayload(text string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func parseRunAt(text string, delay time.Duration) (time.Time, error) {
+// parseDue reads when something is due, by a flag that names the time or by --delay.
+func parseDue(flag, text string, delay time.Duration) (time.Time, error) {
 	switch {
 	case text != "" && delay != 0:
-		return time.Time{}, usagef("give either --run-at or --delay")
+		return time.Time{}, usagef("give either %s or --delay", flag)
 	case delay < 0:
 		return time.Time{}, usagef("--delay must not be negative")
 	case delay > 0:
@@ -163,7 +155,7 @@ func parseRunAt(text string, delay time.Duration) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, usagef("--run-at %q: want a time such as 2026-01-31T09:00:00Z", text)
+		return t, usagef("%s %q: want a time such as 2026-01-31T09:00:00Z", flag, text)
 	}
 	return t, nil
 }

@@ -9,24 +9,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/listing"
-	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
 
 // background enqueues a background job and returns its id.
 func (b *bundle) background(args ...string) string {
 	b.t.Helper()
-	var e enqueuedJob
+	var e answers.EnqueuedJob
 	b.json(&e, append([]string{"jobs", "enqueue"}, args...)...)
-	return e.JobID
+	return e.ID
 }
 
-func (b *bundle) backgroundJob(id string) listing.JobDetail {
+func (b *bundle) backgroundJob(id string) answers.JobDetail {
 	b.t.Helper()
-	var d listing.JobDetail
+	var d answers.JobDetail
 	b.json(&d, "jobs", "show", id)
 	return d
 }
@@ -47,9 +46,9 @@ func TestBackgroundEnqueue(t *testing.T) {
 	d := b.backgroundJob(id)
 	assert.Equal(t, "webhook", d.Type)
 	assert.JSONEq(t, `{"url":"https://example.com"}`, string(d.Payload))
-	assert.Equal(t, models.PriorityHigh, d.Priority)
-	assert.Equal(t, 7, *d.MaxAttempts)
-	assert.WithinDuration(t, time.Now().Add(time.Hour), d.ReadyAt, time.Minute)
+	assert.Equal(t, "high", d.Priority)
+	assert.Equal(t, 7, d.MaxAttempts)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), d.RunAt, time.Minute)
 	require.Len(t, d.Links, 2)
 	assert.Equal(t, "a=b", d.Links[0].ID)
 
@@ -189,19 +188,21 @@ func TestBackgroundRetryAndCancel(t *testing.T) {
 	}
 	assert.Contains(t, b.ok("jobs", "retry", ids[0], "--mode", "later"), "requeued (job "+ids[0])
 	d := b.backgroundJob(ids[0])
-	assert.Equal(t, models.JobPending, d.State)
-	assert.WithinDuration(t, time.Now().Add(5*time.Minute), d.ReadyAt, time.Minute)
-	assert.Equal(t, 3, d.RunCount)
+	assert.Equal(t, "pending", d.State)
+	assert.WithinDuration(t, time.Now().Add(5*time.Minute), d.RunAt, time.Minute)
+	assert.Equal(t, 3, d.Attempts)
 
 	assert.Equal(t, "1 job matches; nothing was changed\n", b.ok("jobs", "retry", "--dry-run", "--code", "TIMEOUT"))
 	assert.Equal(t, "2 jobs match; nothing was changed\n", b.ok("jobs", "cancel", "--all", "--dry-run"))
-	var n bulkResult
+	var n answers.BulkOperation
 	b.json(&n, "jobs", "retry", "--all", "--code", "TIMEOUT", "--mode", "reset", "--org", "acme", "--type", "t", "--since", "1h")
-	assert.Equal(t, bulkResult{BulkDone: listing.BulkDone{Matched: 1, Changed: 1}}, n)
-	assert.Zero(t, b.backgroundJob(ids[1]).RunCount)
+	assert.Equal(t, []int{1, 1, 0}, []int{n.Matched, n.Changed, n.Left})
+	assert.True(t, n.Finished)
+	assert.NotEmpty(t, n.OperationID)
+	assert.Zero(t, b.backgroundJob(ids[1]).Attempts)
 	assert.Equal(t, "1 job is cancelled\n", b.ok("jobs", "cancel", "--all"))
-	assert.Equal(t, models.JobCancelled, b.backgroundJob(ids[2]).State)
-	assert.Equal(t, models.JobPending, b.backgroundJob(ids[1]).State, "only dead letters are meant")
+	assert.Equal(t, "cancelled", b.backgroundJob(ids[2]).State)
+	assert.Equal(t, "pending", b.backgroundJob(ids[1]).State, "only dead letters are meant")
 	assert.Contains(t, b.ok("jobs", "cancel", ids[1]), "cancelled (job ")
 
 	for _, args := range [][]string{

@@ -2,19 +2,10 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
-
-// readyAt is when a job is due, for programs; of one that waits for its turn or for other jobs, when it is to be due after that.
-func readyAt(j *models.Job) time.Time {
-	if j.Waits() {
-		return j.FirstReadyAt
-	}
-	return j.ReadyAt
-}
 
 // listedDue says in a list when a job is due.
 func listedDue(j *models.Job) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/health"
 )
 
@@ -15,10 +16,10 @@ import (
 func TestEnqueueWithACallback(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	var made enqueuedJob
+	var made answers.EnqueuedJob
 	b.json(&made, "jobs", "enqueue", "mail", "--org", "acme", "--callback", "paid", "--callback-within", "1h")
 	assert.Len(t, made.CallbackToken, 43)
-	shown := b.ok("jobs", "show", made.JobID)
+	shown := b.ok("jobs", "show", made.ID)
 	assert.Contains(t, shown, "paid")
 	assert.NotContains(t, shown, made.CallbackToken)
 	assert.Contains(t, b.ok("jobs", "enqueue", "mail", "--org", "acme", "--callback", "paid"), "POST /api/callbacks/")
@@ -45,13 +46,13 @@ func TestWaitingJobsAreShownAsWaiting(t *testing.T) {
 		assert.NotContains(t, b.ok(args...), "9999-12", args)
 	}
 	var shown struct {
-		ReadyAt time.Time `json:"readyAt"`
-		Waits   bool      `json:"waits"`
+		RunAt time.Time `json:"runAt"`
+		Waits bool      `json:"waits"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(b.ok("jobs", "show", after, "--json")), &shown))
 	assert.True(t, shown.Waits)
-	assert.WithinDuration(t, time.Now(), shown.ReadyAt, time.Hour)
-	var s queuesStatus
+	assert.WithinDuration(t, time.Now(), shown.RunAt, time.Hour)
+	var s shownStatus
 	b.json(&s, "status", "--no-temporal")
 	assert.EqualValues(t, 2, s.Queues[1].Waiting)
 	for _, f := range s.Findings {

@@ -43,7 +43,7 @@ func (a *app) printLeases(w io.Writer, groups []store.LeaseGroup) error {
 		if g.Detached {
 			detached = "yes"
 		}
-		t.add(g.Queue, terminal.OneLine(g.Worker), terminal.OneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
+		t.add(g.Kind, terminal.OneLine(g.Worker), terminal.OneLine(g.Turn), detached, strconv.FormatInt(g.Jobs, 10), strconv.FormatInt(g.Working, 10),
 			strconv.FormatInt(g.Expired, 10), formatTime(g.Renewed))
 	}
 	return a.print(w, t)
@@ -51,7 +51,7 @@ func (a *app) printLeases(w io.Writer, groups []store.LeaseGroup) error {
 
 // releasedLeases says what became of the expired leases of one queue.
 type releasedLeases struct {
-	Queue string `json:"queue"`
+	Kind string `json:"kind"`
 	// Released counts all, Charged those whose jobs lost an attempt, Failed those that had no other left.
 	Released int `json:"released"`
 	Charged  int `json:"charged"`
@@ -72,11 +72,11 @@ func leasesReleaseCommand(a *app) *cobra.Command {
 			}
 			var all []releasedLeases
 			for _, got := range reclaimed {
-				all = append(all, releasedLeases{Queue: got.Kind, Released: got.Jobs, Charged: got.Lost, Failed: got.Failed})
+				all = append(all, releasedLeases{Kind: got.Kind, Released: got.Jobs, Charged: got.Lost, Failed: got.Failed})
 			}
 			return a.emit(map[string]any{"queues": all}, func(w io.Writer) error {
 				for _, one := range all {
-					if _, err := fmt.Fprintf(w, "%s: %s released, %s charged with an attempt, %d failed\n", one.Queue,
+					if _, err := fmt.Fprintf(w, "%s: %s released, %s charged with an attempt, %d failed\n", one.Kind,
 						plural(int64(one.Released), "lease", "leases"), plural(int64(one.Charged), "job", "jobs"), one.Failed); err != nil {
 						return err
 					}

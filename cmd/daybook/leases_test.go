@@ -42,7 +42,7 @@ UPDATE queues.open_task
 	b.json(&released, "leases", "release")
 	var want []releasedLeases
 	for _, q := range store.Queues() {
-		want = append(want, releasedLeases{Queue: q.Name, Released: 1, Charged: 1})
+		want = append(want, releasedLeases{Kind: q.Name, Released: 1, Charged: 1})
 	}
 	assert.Equal(t, want, released.Queues)
 	assert.Contains(t, b.ok("leases"), "nothing is leased")

@@ -207,8 +207,8 @@ func TestWorkerPassesOverPausedOrganizations(t *testing.T) {
 	assert.Equal(t, models.JobCompleted, stateOf("beta", "4"))
 	for _, document := range []string{"1", "2", "3"} {
 		job := b.job("acme", document)
-		assert.Equal(t, models.JobPending, job.State)
-		assert.Zero(t, job.RunCount)
+		assert.Equal(t, "pending", job.State)
+		assert.Zero(t, job.Attempts)
 	}
 	b.ok("organizations", "resume", "--org", "acme")
 	for _, document := range []string{"1", "2", "3"} {

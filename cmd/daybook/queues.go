@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/cursor"
 	"github.com/daybook-dev/daybook/internal/namedqueue"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -100,14 +101,10 @@ func queuesListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var shown struct {
-				Queues []store.NamedQueue `json:"queues"`
-				Next   string             `json:"next_cursor,omitempty"`
-			}
-			shown.Queues, shown.Next = cursor.Page(page.limit, queues, func(u store.NamedQueue) any { return u.Name })
-			return a.emit(shown, func(w io.Writer) error {
-				defer a.more(shown.Next)
-				return a.printNamedQueues(w, shown.Queues)
+			queues, next := cursor.Page(page.limit, queues, func(u store.NamedQueue) any { return u.Name })
+			return a.emit(answers.QueueList{Queues: answers.List(queues, answers.QueueOf), NextCursor: next}, func(w io.Writer) error {
+				defer a.more(next)
+				return a.printNamedQueues(w, queues)
 			})
 		},
 	}
@@ -183,7 +180,7 @@ func (a *app) changeQueue(c *cobra.Command, change func(ctx context.Context, db 
 	if err != nil {
 		return err
 	}
-	return a.emit(now, func(w io.Writer) error { return a.printNamedQueues(w, []store.NamedQueue{now}) })
+	return a.emit(answers.QueueOf(&now), func(w io.Writer) error { return a.printNamedQueues(w, []store.NamedQueue{now}) })
 }
 
 func queuesPauseCommand(a *app, paused bool) *cobra.Command {

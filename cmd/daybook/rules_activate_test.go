@@ -9,7 +9,6 @@ import (
 
 	"github.com/daybook-dev/daybook/books"
 	"github.com/daybook-dev/daybook/internal/failure"
-	"github.com/daybook-dev/daybook/models"
 )
 
 func (b *bundle) applied(args ...string) books.Change {
@@ -51,14 +50,14 @@ func TestRulesActivate(t *testing.T) {
 	b.ok("rules", "apply", withoutSales(t), "--org", "es")
 	b.ok("import", "ndjson", "demo/documents.ndjson")
 	b.work()
-	require.Equal(t, models.CodeNoMatchingRule, *b.job("es", "invoice-1").LastErrorCode)
+	require.Equal(t, "NO_MATCHING_RULE", b.job("es", "invoice-1").ErrorCode)
 
 	assert.Equal(t, books.Change{OrgID: "es", Version: 2, Changed: true},
 		b.applied("apply", "../../internal/sample/rules.yaml", "--org", "es", "--no-activate"))
 	versions, active := b.ruleSets("es")
 	assert.Equal(t, []int64{2, 1}, versions)
 	assert.Equal(t, int64(1), active, "stored only")
-	assert.Equal(t, models.JobFailed, b.job("es", "invoice-1").State)
+	assert.Equal(t, "failed", b.job("es", "invoice-1").State)
 	assert.Contains(t, b.ok("rules", "show", "--org", "es", "--version", "2"), "version 2")
 	assert.Contains(t, b.ok("rules", "show", "--org", "es"), "false && ")
 
@@ -67,7 +66,7 @@ func TestRulesActivate(t *testing.T) {
 	_, active = b.ruleSets("es")
 	assert.Equal(t, int64(2), active)
 	b.work()
-	assert.Equal(t, models.JobCompleted, b.job("es", "invoice-1").State)
+	assert.Equal(t, "completed", b.job("es", "invoice-1").State)
 	assert.Equal(t, books.Change{OrgID: "es", Version: 2}, b.applied("activate", "2", "--org", "es"), "active already")
 	assert.Equal(t, books.Change{OrgID: "es", Version: 1, Changed: true}, b.applied("activate", "1", "--org", "es"), "and back")
 	assert.Regexp(t, `(?m)^ +1  active  .*  sample$`, b.ok("rules", "list", "--org", "es"))

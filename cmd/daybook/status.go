@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/health"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -64,16 +65,22 @@ func statusCommand(a *app) *cobra.Command {
 	return command
 }
 
-// queuesStatus is what `daybook status` shows, for programs.
+// queuesStatus is what `daybook status` shows.
 type queuesStatus struct {
 	// Working and Summary say whether work gets done; Findings say what is wrong, the worst first.
 	Working  bool                       `json:"working"`
 	Summary  string                     `json:"summary"`
 	Findings []health.Finding           `json:"findings"`
-	Queues   []store.QueueStatus        `json:"queues"`
+	Queues   []store.QueueStatus        `json:"-"`
 	Paused   []store.PausedOrganization `json:"paused_organizations"`
 	Tasks    []models.TaskLimit         `json:"paused_tasks"`
 	Waiting  []store.Left               `json:"waiting_for"`
+}
+
+// shownStatus is queuesStatus for programs.
+type shownStatus struct {
+	queuesStatus
+	Queues []answers.QueueStats `json:"queues"`
 }
 
 // errNotCounted says why only the first line is there.
@@ -122,7 +129,8 @@ func (a *app) showStatus(ctx context.Context, w io.Writer, o health.Options, nam
 		}
 		return err
 	}
-	return a.emitTo(w, s, func(w io.Writer) error { return a.printStatus(w, s) })
+	shown := shownStatus{s, answers.List(s.Queues, answers.QueueStatsOf)}
+	return a.emitTo(w, shown, func(w io.Writer) error { return a.printStatus(w, s) })
 }
 
 // printStatus writes the status for people.

@@ -31,7 +31,7 @@ func TestStatusSaysWhetherWorkGetsDone(t *testing.T) {
 	assert.Equal(t, "Nothing is worked: the workflow of jobs (job-queue-worker-production) was never started. Start it: `daybook workflow start --kind jobs`.", firstLine(b.ok("status")))
 	require.Zero(t, call(t.Context(), "", "workflow", "start", "jobs").exit)
 	assert.Contains(t, firstLine(b.ok("status")), "Nothing is worked: no worker polls job-queue yet: its workflow was started ")
-	var s queuesStatus
+	var s shownStatus
 	b.json(&s, "status")
 	assert.False(t, s.Working)
 	assert.NotEmpty(t, s.Findings)
@@ -96,7 +96,7 @@ func TestStatusWatch(t *testing.T) {
 	decoder := json.NewDecoder(&out.all)
 	shown := 0
 	for ; decoder.More(); shown++ {
-		var s queuesStatus
+		var s shownStatus
 		require.NoError(t, decoder.Decode(&s))
 		assert.Len(t, s.Queues, 3)
 	}

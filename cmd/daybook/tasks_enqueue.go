@@ -7,13 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// enqueuedTask is what enqueuing a task led to, for programs.
-type enqueuedTask struct {
-	TaskID int64 `json:"task_id"`
-}
 
 func tasksEnqueueCommand(a *app) *cobra.Command {
 	var payload, at string
@@ -31,7 +27,7 @@ func tasksEnqueueCommand(a *app) *cobra.Command {
 				return err
 			}
 			var o queue.TaskOptions
-			if o.ScheduledAt, err = parseRunAt(at, delay); err != nil {
+			if o.ScheduledAt, err = parseDue("--scheduled-at", at, delay); err != nil {
 				return err
 			}
 			task := queue.RawTask{Type: args[0], Data: raw}
@@ -50,7 +46,7 @@ func tasksEnqueueCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(enqueuedTask{id}, func(w io.Writer) error {
+			return a.emit(answers.EnqueuedTask{ID: id}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "enqueued (task %d)\n", id)
 				return err
 			})
@@ -58,7 +54,7 @@ func tasksEnqueueCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&payload, "payload", "{}", "the payload, a JSON object; @FILE reads a file, @- standard input")
-	flags.StringVar(&at, "run-at", "", "when it is due, as RFC 3339 (default now)")
+	flags.StringVar(&at, "scheduled-at", "", "when it is due, as RFC 3339 (default now)")
 	flags.DurationVar(&delay, "delay", 0, "until it is due, such as 10m (default at once)")
 	return command
 }

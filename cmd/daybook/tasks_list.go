@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/span"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
@@ -48,7 +49,7 @@ func tasksListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(list, func(w io.Writer) error {
+			return a.emit(answers.TaskListOf(&list), func(w io.Writer) error {
 				defer a.more(list.Next)
 				return a.printTasks(w, list.Tasks)
 			})
@@ -85,9 +86,8 @@ func parseTaskID(text string) (int64, error) {
 
 // shownTask is a task with the newest of its facts, for programs.
 type shownTask struct {
-	listing.TaskDetail
-	History    []listing.TaskEvent `json:"history"`
-	NextCursor string              `json:"next_cursor,omitempty"`
+	answers.TaskDetail
+	answers.TaskHistory
 }
 
 func tasksShowCommand(a *app) *cobra.Command {
@@ -117,7 +117,7 @@ func tasksShowCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(shownTask{TaskDetail: d, History: h.Events, NextCursor: h.Next}, func(w io.Writer) error {
+			return a.emit(shownTask{answers.TaskDetailOf(&d), answers.TaskHistoryOf(&h)}, func(w io.Writer) error {
 				if err := printTask(w, &d); err != nil {
 					return err
 				}
@@ -184,7 +184,7 @@ func tasksHistoryCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(h, func(w io.Writer) error { return a.printTaskHistory(w, &h) })
+			return a.emit(answers.TaskHistoryOf(&h), func(w io.Writer) error { return a.printTaskHistory(w, &h) })
 		},
 	}
 	page.add(command, "facts", store.DefaultLimit)

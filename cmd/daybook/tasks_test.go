@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // task enqueues a task and returns its id.
 func (b *bundle) task(args ...string) int64 {
 	b.t.Helper()
-	var e enqueuedTask
+	var e answers.EnqueuedTask
 	b.json(&e, append([]string{"tasks", "enqueue"}, args...)...)
-	return e.TaskID
+	return e.ID
 }
 
 func (b *bundle) shownTask(id int64) shownTask {
@@ -33,7 +33,7 @@ func (b *bundle) shownTask(id int64) shownTask {
 // taskIDs are the ids of a list.
 func (b *bundle) taskIDs(args ...string) []int64 {
 	b.t.Helper()
-	var page listing.TaskPage
+	var page answers.TaskList
 	b.json(&page, append([]string{"tasks", "list"}, args...)...)
 	ids := []int64{}
 	for _, t := range page.Tasks {
@@ -48,7 +48,7 @@ func TestTasksEnqueue(t *testing.T) {
 	id := b.task("email", "--payload", `{"task_type": "email"}`, "--delay", "1h")
 	d := b.shownTask(id)
 	assert.Equal(t, "email", d.Type)
-	assert.Equal(t, models.TaskWaiting, d.State)
+	assert.Equal(t, "waiting", d.State)
 	assert.JSONEq(t, `{"task_type": "email"}`, string(d.Payload))
 	assert.WithinDuration(t, time.Now().Add(time.Hour), d.ScheduledAt, time.Minute)
 	assert.Equal(t, "enqueued (task 2)\n", b.ok("tasks", "enqueue", "sms"))
@@ -56,7 +56,7 @@ func TestTasksEnqueue(t *testing.T) {
 		"PAYLOAD_INVALID":   {"email", "--payload", "[]"},
 		"PAYLOAD_TOO_LARGE": {"email", "--payload", `{"a":"` + strings.Repeat("x", 131072) + `"}`},
 		"INVALID":           {"Email"},
-		"USAGE":             {"email", "--run-at", "tomorrow"},
+		"USAGE":             {"email", "--scheduled-at", "tomorrow"},
 		"FILE_NOT_FOUND":    {"email", "--payload", "@/nothing"},
 	} {
 		r := b.run(append([]string{"tasks", "enqueue", "--json"}, args...)...)
@@ -77,7 +77,7 @@ func TestTasksSearch(t *testing.T) {
 	}
 	_, err := b.Pool.Exec(t.Context(), `SELECT queues.fail_task($1, 'busy'), queues.fail_task($1, 'no'), queues.complete_task($1), queues.complete_task($2)`, failed, done)
 	require.NoError(t, err)
-	stuck := b.task("fax", "--run-at", time.Now().Add(-time.Hour).Format(time.RFC3339))
+	stuck := b.task("fax", "--scheduled-at", time.Now().Add(-time.Hour).Format(time.RFC3339))
 
 	assert.Equal(t, []int64{stuck, waiting, ready, leased, failed, done}, b.taskIDs())
 	for state, ids := range map[string][]int64{
@@ -91,12 +91,12 @@ func TestTasksSearch(t *testing.T) {
 		var paged []int64
 		cursor := ""
 		for {
-			var page listing.TaskPage
+			var page answers.TaskList
 			b.json(&page, "tasks", "list", "--state", state, "--limit", "1", "--cursor", cursor)
 			for _, k := range page.Tasks {
 				paged = append(paged, k.ID)
 			}
-			if cursor = page.Next; cursor == "" {
+			if cursor = page.NextCursor; cursor == "" {
 				break
 			}
 		}
@@ -109,7 +109,7 @@ func TestTasksSearch(t *testing.T) {
 	assert.Contains(t, b.ok("tasks", "list", "--state", "failed"), "no")
 
 	d := b.shownTask(failed)
-	assert.Equal(t, models.TaskDone, d.State)
+	assert.Equal(t, "completed", d.State)
 	assert.Equal(t, "no", d.LastError)
 	assert.EqualValues(t, 2, d.Errors)
 	var facts []string
@@ -145,13 +145,13 @@ func TestTasksHistory(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.Pool.Exec(t.Context(), `SELECT queues.fail_task($1, e'not\nnow'), queues.complete_task($1)`, id)
 	require.NoError(t, err)
-	var facts []listing.TaskEvent
+	var facts []answers.TaskEvent
 	cursor := ""
 	for {
-		var h listing.TaskHistory
+		var h answers.TaskHistory
 		b.json(&h, "tasks", "history", "1", "--limit", "2", "--cursor", cursor)
-		facts = append(facts, h.Events...)
-		if cursor = h.Next; cursor == "" {
+		facts = append(facts, h.History...)
+		if cursor = h.NextCursor; cursor == "" {
 			break
 		}
 	}
@@ -210,7 +210,7 @@ func TestTasksArePausedAndCapped(t *testing.T) {
 func TestTasksInStatusAndAudit(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.task("email", "--run-at", time.Now().Add(-time.Hour).Format(time.RFC3339))
+	b.task("email", "--scheduled-at", time.Now().Add(-time.Hour).Format(time.RFC3339))
 	b.ok("tasks", "pause", "--type", "email")
 	out := b.ok("status")
 	assert.Regexp(t, `tasks +1 +1 +0 +0 +0 +0 +0`, out)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -122,7 +123,8 @@ func TestDemoVerdict(t *testing.T) {
 			if test.jobs != nil {
 				list = test.jobs(list)
 			}
-			r := &demoResult{TrialBalance: trialRows(ledgerdb.AddUp(test.lines), newBalanceRow)}
+			trial := ledgerdb.AddUp(test.lines)
+			r := &demoResult{TrialBalance: answers.TrialBalanceOf(&ledgerdb.BalanceFilter{}, &trial)}
 			r.compare(documents(), list)
 			r.count(list, map[string]int64{"o": test.posted})
 			if test.wrong == "" {

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/failure"
 	"github.com/daybook-dev/daybook/internal/store"
-	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
@@ -64,13 +64,13 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	}
 	assert.NotContains(t, said, "webhook")
 
-	var d accountingJobDetails
+	var d shownAccountingJob
 	b.json(&d, "accounting", "show", "es", "invoice-1")
-	require.Len(t, d.Attempts, 1)
-	assert.Equal(t, "w1", d.Attempts[0].Worker)
-	var s struct{ Queues []store.QueueStatus }
+	require.Len(t, d.History, 1)
+	assert.Equal(t, "w1", d.History[0].Worker)
+	var s struct{ Queues []answers.QueueStats }
 	b.json(&s, "status")
-	assert.Equal(t, int64(10), s.Queues[0].Counts[models.JobCompleted])
+	assert.Equal(t, int64(10), s.Queues[0].Counts["completed"])
 }
 
 func TestWorkerRefusesAnUnknownNamespace(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/redact"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -74,20 +75,9 @@ func (c *console) jobPage(ctx context.Context, r *request) (*view, error) {
 			"Job": d.Job, "Fleet": fleets[text(d.Queue)], "Owner": d.Owner, "Trace": traceID(d.TraceParent), "Links": d.Links, "WaitsFor": d.WaitsFor, "Waits": d.Waits(), "Story": told, "Error": redact.Text(text(d.LastError)),
 			"Attempts": rows, "AttemptRows": d.AttemptRows, "Timeline": drawAttempts(rows, enqueued(&d, h), runningSince(d.State, d.AttemptStartedAt), dueNext(d.State, dueTime(&d.Job)), r.now), "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...), "Progress": redact.JSON(d.Type, d.Progress, secrets...),
-			"Choices": jobChoices(&d.Job), "Priority": priorityName(d.Priority),
+			"Choices": jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
 		},
 	}, nil
-}
-
-func priorityName(p models.Priority) string {
-	switch p {
-	case models.PriorityHigh:
-		return "high"
-	case models.PriorityLow:
-		return "low"
-	default:
-		return "normal"
-	}
 }
 
 // enqueued is when a job was enqueued, if the page shows its first attempt.

@@ -8,41 +8,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// AccountingJob is the job of posting one document.
-type AccountingJob struct {
-	ID         string    `json:"id"`
-	OrgID      string    `json:"orgId"`
-	DocumentID string    `json:"documentId"`
-	Version    int64     `json:"version" doc:"The newest document version that was asked for"`
-	State      string    `json:"state" enum:"pending,leased,completed,failed,cancelled"`
-	Priority   string    `json:"priority" enum:"high,normal,low"`
-	Attempts   int       `json:"attempts" doc:"Attempts since the last request that began anew, the running one included"`
-	ReadyAt    time.Time `json:"readyAt" doc:"When it is, or was, due"`
-	CreatedAt  time.Time `json:"createdAt"`
-	UpdatedAt  time.Time `json:"updatedAt"`
-	// Pointers are left out when there is none.
-	LastAttemptedAt *time.Time `json:"lastAttemptedAt,omitempty"`
-	FinishedAt      *time.Time `json:"finishedAt,omitempty"`
-	ErrorCode       string     `json:"errorCode,omitempty" doc:"The last error's code"`
-	Error           string     `json:"error,omitempty"`
-	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
-	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that the next attempt answers, as W3C Trace Context writes it"`
-}
-
-func accountingJob(j *models.AccountingJob) AccountingJob {
-	return AccountingJob{
-		ID: j.ID, OrgID: j.OrgID, DocumentID: j.DocumentID, Version: j.VersionHint, State: string(j.State), Priority: priorityName(j.Priority),
-		Attempts: j.RunCount, ReadyAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
-		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker),
-		TraceParent: text(j.TraceParent),
-	}
-}
 
 // DocumentInput names one document.
 type DocumentInput struct {
@@ -94,7 +65,7 @@ func (s *server) enqueueAccountingJob(ctx context.Context, in *enqueueAccounting
 		return nil, err
 	}
 	return requested(queue.EnqueueAccountingJob(ctx, s.pool, queue.AccountingJob{
-		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt, Priority: priorities[in.Body.Priority],
+		OrgID: org, DocumentID: in.Body.DocumentID, Version: in.Body.Version, ReadyAt: in.Body.ReadyAt, Priority: priority(in.Body.Priority),
 	}))
 }
 
@@ -108,10 +79,7 @@ type listAccountingJobsInput struct {
 }
 
 type listAccountingJobsOutput struct {
-	Body struct {
-		Jobs       []AccountingJob `json:"jobs"`
-		NextCursor string          `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
-	}
+	Body struct{ answers.AccountingJobList }
 }
 
 func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsInput) (*listAccountingJobsOutput, error) {
@@ -129,8 +97,8 @@ func (s *server) listAccountingJobs(ctx context.Context, in *listAccountingJobsI
 		return nil, err
 	}
 	out := &listAccountingJobsOutput{}
-	jobs, out.Body.NextCursor = page(in.PageInput, jobs, func(j models.AccountingJob) any { return j.ID })
-	out.Body.Jobs = convert(jobs, accountingJob)
+	jobs, next := page(in.PageInput, jobs, func(j models.AccountingJob) any { return j.ID })
+	out.Body.AccountingJobList = answers.AccountingJobListOf(jobs, next)
 	return out, nil
 }
 
@@ -140,11 +108,7 @@ type getAccountingJobInput struct {
 }
 
 type accountingJobOutput struct {
-	Body struct {
-		AccountingJob
-		History    []Attempt `json:"history" doc:"A page of the attempts, the newest first"`
-		NextCursor string    `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
-	}
+	Body struct{ answers.AccountingJobDetail }
 }
 
 func (s *server) getAccountingJob(ctx context.Context, in *getAccountingJobInput) (*accountingJobOutput, error) {
@@ -165,8 +129,8 @@ func (s *server) getAccountingJob(ctx context.Context, in *getAccountingJobInput
 		return nil, err
 	}
 	out := &accountingJobOutput{}
-	attempts, out.Body.NextCursor = page(in.PageInput, attempts, func(a models.Attempt) any { return a.ID })
-	out.Body.AccountingJob, out.Body.History = accountingJob(&job), convert(attempts, attempt)
+	attempts, next := page(in.PageInput, attempts, func(a models.Attempt) any { return a.ID })
+	out.Body.AccountingJobDetail = answers.AccountingJobDetailOf(&job, attempts, next)
 	return out, nil
 }
 

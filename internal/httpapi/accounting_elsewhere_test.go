@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -28,13 +28,13 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', last_error_code = 'PO
 	read, operate := b.token("acme", tokens.ScopeRead), b.token("acme", tokens.ScopeRead, tokens.ScopeOperate)
 	const path = "/api/accounting/jobs/doc/elsewhere"
 
-	var known httpapi.PostedElsewhere
+	var known answers.PostedElsewhere
 	a := b.send(read, http.MethodGet, path, nil)
 	require.Equal(t, http.StatusOK, a.status, a.body)
 	require.NoError(t, json.Unmarshal(a.body, &known))
 	assert.Equal(t, "legacy", known.System)
 	assert.Equal(t, "wait", known.Next)
-	assert.Equal(t, []httpapi.EntryElsewhere{{Account: "1200", Side: "debit", Amount: 500, Currency: "EUR"}}, known.Entries)
+	assert.Equal(t, []answers.EntryElsewhere{{Account: "1200", Side: "debit", AmountMinor: 500, Amount: "5.00", Currency: "EUR"}}, known.Entries)
 
 	for _, c := range []struct {
 		token, path, body string

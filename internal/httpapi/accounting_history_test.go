@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/answers"
 )
 
 // TestHistoryOfADocumentComesInPages reads a history of 250 attempts, the newest first.
@@ -25,7 +25,7 @@ SELECT id, org_id, document_id, 1, n, 'rescheduled', 'DOCUMENT_NOT_READY', '2026
 	var numbers []int
 	for cursor, pages := "", 0; ; pages++ {
 		var job struct {
-			History    []httpapi.Attempt
+			History    []answers.Attempt
 			NextCursor string
 		}
 		b.get(&job, "/api/accounting/jobs/a%2F1?orgId=acme&limit=100&cursor="+url.QueryEscape(cursor))

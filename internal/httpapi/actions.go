@@ -2,12 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -32,27 +32,8 @@ type listActionsInput struct {
 	Until   time.Time `query:"until" doc:"Only before then"`
 }
 
-// ActionTaken is what an operator did.
-type ActionTaken struct {
-	ID      int64           `json:"id"`
-	At      time.Time       `json:"at"`
-	Via     string          `json:"via" enum:"console,api,cli"`
-	Action  string          `json:"action" doc:"What was done, such as jobs.retry"`
-	Actor   string          `json:"actor" doc:"The token's name as it was, or the user of the operating system"`
-	TokenID string          `json:"tokenId,omitempty" doc:"Absent on the command line"`
-	DBRole  string          `json:"dbRole" doc:"The database's role that wrote the row"`
-	OrgID   string          `json:"orgId,omitempty" doc:"Absent: it was about several organizations, or none"`
-	Subject string          `json:"subject,omitempty" doc:"What it was about: a job's id, a document's, a type …"`
-	Details json.RawMessage `json:"details" doc:"What was asked for, without secrets and payloads"`
-	Outcome string          `json:"outcome" enum:"done,refused,failed"`
-	Code    string          `json:"code,omitempty" doc:"The error's code; absent when it was done"`
-}
-
 type listActionsOutput struct {
-	Body struct {
-		Actions    []ActionTaken `json:"actions"`
-		NextCursor string        `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
-	}
+	Body struct{ answers.ActionList }
 }
 
 func (s *server) listActions(ctx context.Context, in *listActionsInput) (*listActionsOutput, error) {
@@ -72,12 +53,7 @@ func (s *server) listActions(ctx context.Context, in *listActionsInput) (*listAc
 		return nil, err
 	}
 	out := &listActionsOutput{}
-	list, out.Body.NextCursor = page(in.PageInput, list, func(a actions.Action) any { return a.ID })
-	out.Body.Actions = convert(list, func(a *actions.Action) ActionTaken {
-		return ActionTaken{
-			ID: a.ID, At: a.At, Via: string(a.Via), Action: a.Action, Actor: a.Actor, TokenID: text(a.TokenID), DBRole: a.Role, OrgID: text(a.OrgID), Subject: a.Subject,
-			Details: a.Details, Outcome: string(a.Outcome), Code: a.Code,
-		}
-	})
+	list, next := page(in.PageInput, list, func(a actions.Action) any { return a.ID })
+	out.Body.ActionList = answers.ActionListOf(list, next)
 	return out, nil
 }

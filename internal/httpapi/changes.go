@@ -3,14 +3,12 @@ package httpapi
 import (
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/queue"
 )
 
 type changeOutput struct {
-	Body struct {
-		JobID  string `json:"jobId"`
-		Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling" doc:"What the request did"`
-	}
+	Body struct{ answers.Change }
 }
 
 func requested(r queue.Response, err error) (*changeOutput, error) {
@@ -18,7 +16,7 @@ func requested(r queue.Response, err error) (*changeOutput, error) {
 		return nil, err
 	}
 	out := &changeOutput{}
-	out.Body.JobID, out.Body.Result = r.JobID, string(r.Result)
+	out.Body.Change = answers.ChangeOf(r)
 	return out, nil
 }
 

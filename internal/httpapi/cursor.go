@@ -23,12 +23,3 @@ func (p PageInput) decode(place any) error {
 func page[T any](p PageInput, rows []T, place func(T) any) ([]T, string) {
 	return cursor.Page(p.Limit, rows, place)
 }
-
-// convert turns rows that were read into rows of an answer.
-func convert[T, U any](rows []T, f func(*T) U) []U {
-	out := make([]U, len(rows))
-	for i := range rows {
-		out[i] = f(&rows[i])
-	}
-	return out
-}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -11,74 +10,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// Link says what a job is about.
-type Link struct {
-	Kind string `json:"kind" minLength:"1" maxLength:"64" example:"submission"`
-	ID   string `json:"id" minLength:"1" maxLength:"255" example:"sub_1"`
-}
-
-// Job is a background job.
-type Job struct {
-	ID             string `json:"id"`
-	OrgID          string `json:"orgId"`
-	Type           string `json:"type"`
-	Owner          string `json:"owner,omitempty" doc:"Who owns the type, as a worker put it on record"`
-	State          string `json:"state" enum:"pending,leased,completed,failed,cancelled" doc:"failed is the dead letter"`
-	Priority       string `json:"priority" enum:"high,normal,low"`
-	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	Attempts       int    `json:"attempts" doc:"Attempts so far, the running one included"`
-	MaxAttempts    int    `json:"maxAttempts,omitempty" doc:"Absent: the policy of the type's handler says"`
-	// RunAt is when the job is due.
-	RunAt           time.Time  `json:"runAt" doc:"When it is, or was, due next"`
-	CreatedAt       time.Time  `json:"createdAt"`
-	UpdatedAt       time.Time  `json:"updatedAt"`
-	LastAttemptedAt *time.Time `json:"lastAttemptedAt,omitempty"`
-	FinishedAt      *time.Time `json:"finishedAt,omitempty"`
-	ErrorCode       string     `json:"errorCode,omitempty" doc:"The last error's code"`
-	Error           string     `json:"error,omitempty"`
-	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
-	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
-	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
-	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
-	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
-	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
-}
-
-func job(j *models.Job) Job {
-	out := Job{
-		ID: j.ID, OrgID: j.OrgID, Type: j.Type, State: string(j.State), Priority: priorityName(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
-		Attempts: j.RunCount, RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
-		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker), CancelRequested: j.CancelRequested,
-		TraceParent: text(j.TraceParent), Queue: text(j.Queue), Sequence: text(j.Sequence),
-	}
-	if j.MaxAttempts != nil {
-		out.MaxAttempts = *j.MaxAttempts
-	}
-	if j.Waits() {
-		out.RunAt, out.Waits = j.FirstReadyAt, true
-	}
-	return out
-}
-
-func jobAttempt(a *models.JobAttempt) Attempt {
-	out := Attempt{
-		Number: a.Attempt, Outcome: string(a.Outcome), StartedAt: a.StartedAt, EndedAt: a.EndedAt,
-		Milliseconds: float64(a.EndedAt.Sub(a.StartedAt).Microseconds()) / 1000, ErrorCode: text(a.ErrorCode), Error: text(a.Error), Worker: a.Worker,
-		FirstStartedAt: a.FirstStartedAt,
-	}
-	if a.Times > 1 {
-		out.Times = a.Times
-	}
-	return out
-}
 
 func (s *server) jobs() {
 	operation(s, tokens.ScopeEnqueue, huma.Operation{
@@ -89,7 +27,7 @@ func (s *server) jobs() {
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The job was there already",
 			Content: map[string]*huma.MediaType{"application/json": {
-				Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[EnqueuedJob](), true, ""),
+				Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[answers.EnqueuedJob](), true, ""),
 			}},
 		}},
 		Metadata: map[string]any{exampleKey: `{"type": "webhook", "payload": {"url": "https://example.com/hook"}}`},
@@ -222,30 +160,7 @@ func (s *server) visible(ctx context.Context, id string) (org string, err error)
 }
 
 type jobOutput struct {
-	Body struct {
-		Job
-		Payload  object          `json:"payload"`
-		Links    []Link          `json:"links"`
-		WaitsFor []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
-		Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
-		Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
-		History  []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
-		// HistoryCount counts rows of the log.
-		HistoryCount int64  `json:"historyCount" doc:"How many entries the whole history has"`
-		NextCursor   string `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
-	}
-}
-
-// WaitsFor is one thing that a job waits for.
-type WaitsFor struct {
-	What  string     `json:"what" enum:"job,turn,callback" doc:"turn: its turn in its sequence"`
-	ID    string     `json:"id" doc:"That of the other job, for a turn that of the job which has it, or the callback's name"`
-	State string     `json:"state,omitempty" doc:"The other job's; absent: it was removed, or there is none"`
-	Until *time.Time `json:"until,omitempty" doc:"The deadline of a callback"`
-}
-
-func waitsFor(w *listing.WaitsFor) WaitsFor {
-	return WaitsFor{What: w.What, ID: w.ID, State: string(w.State), Until: w.Until}
+	Body struct{ answers.JobDetail }
 }
 
 type getJobInput struct {
@@ -263,21 +178,9 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 		return nil, err
 	}
 	out := &jobOutput{}
-	b := &out.Body
-	b.Job, b.Payload, b.Links = job(&d.Job), object(d.Payload), convert(d.Links, link)
-	b.Owner = d.Owner
-	if len(d.WaitsFor) > 0 {
-		b.WaitsFor = convert(d.WaitsFor, waitsFor)
-	}
-	b.Result, b.Progress, b.History = d.Result, d.Progress, convert(d.Attempts, jobAttempt)
-	b.HistoryCount = d.AttemptRows
-	if d.Older > 0 {
-		b.NextCursor = cursor.Of(d.Older)
-	}
+	out.Body.JobDetail = answers.JobDetailOf(&d)
 	return out, nil
 }
-
-func link(l *models.JobLink) Link { return Link{Kind: l.Kind, ID: l.ID} }
 
 type listJobsInput struct {
 	PageInput
@@ -294,17 +197,8 @@ type listJobsInput struct {
 	Until    time.Time `query:"until" doc:"Only enqueued before; with state failed: only failed before"`
 }
 
-// ListedJob is a job of a list, without payload and result.
-type ListedJob struct {
-	Job
-	Links []Link `json:"links"`
-}
-
 type listJobsOutput struct {
-	Body struct {
-		Jobs       []ListedJob `json:"jobs"`
-		NextCursor string      `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
-	}
+	Body struct{ answers.JobList }
 }
 
 func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutput, error) {
@@ -320,11 +214,6 @@ func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*listJobsOutp
 		return nil, err
 	}
 	out := &listJobsOutput{}
-	out.Body.NextCursor = page.Next
-	out.Body.Jobs = convert(page.Jobs, func(j *models.Job) ListedJob {
-		listed := ListedJob{Job: job(j), Links: convert(page.Links[j.ID], link)}
-		listed.Owner = page.Owners[j.Type]
-		return listed
-	})
+	out.Body.JobList = answers.JobListOf(&page)
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
@@ -32,41 +33,17 @@ func (s *server) bulk() {
 	}, s.getBulkOperation, http.StatusNotFound)
 }
 
-// BulkOperation is how far a request for many jobs has come.
-type BulkOperation struct {
-	OperationID string     `json:"operationId,omitempty" doc:"For GET /api/bulk-operations/{id}; absent with dryRun"`
-	Action      string     `json:"action" enum:"retry,cancel"`
-	Matched     int        `json:"matched" doc:"How many jobs the filter meant when the request began"`
-	Changed     int        `json:"changed" doc:"How many of them are pending again, or cancelled"`
-	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, or another job with the same payload is open and they are unique"`
-	DryRun      bool       `json:"dryRun" doc:"They were only counted"`
-	Finished    bool       `json:"finished" doc:"Nothing is left to be changed"`
-	CreatedAt   *time.Time `json:"createdAt,omitempty"`
-	FinishedAt  *time.Time `json:"finishedAt,omitempty"`
-}
-
-func bulkOperation(op *models.BulkOperation, dryRun bool) BulkOperation {
-	out := BulkOperation{
-		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone,
-		DryRun: dryRun, Finished: dryRun || op.FinishedAt != nil, FinishedAt: op.FinishedAt,
-	}
-	if !dryRun {
-		out.CreatedAt = &op.CreatedAt
-	}
-	return out
-}
-
 type bulkOutput struct {
 	Status   int
 	Location string `header:"Location"`
-	Body     BulkOperation
+	Body     answers.BulkOperation
 }
 
 // runBulk works an operation that was begun, and answers with its result. After bulkInline it answers with status 202 and how far the
 // operation has come, and the server goes on with it.
 func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bool, err error) (*bulkOutput, error) {
 	if err != nil || dryRun {
-		return &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&op, dryRun)}, err
+		return &bulkOutput{Status: http.StatusOK, Body: answers.BulkOperationOf(&op, dryRun)}, err
 	}
 	within, cancel := context.WithTimeout(ctx, bulkInline)
 	defer cancel()
@@ -78,7 +55,7 @@ func (s *server) runBulk(ctx context.Context, op models.BulkOperation, dryRun bo
 	if err != nil {
 		return nil, fmt.Errorf("the bulk operation %s goes on; how far it has come could not be read: %w", op.ID, err)
 	}
-	out := &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&now, false)}
+	out := &bulkOutput{Status: http.StatusOK, Body: answers.BulkOperationOf(&now, false)}
 	if now.FinishedAt == nil {
 		out.Status, out.Location = http.StatusAccepted, "/api/bulk-operations/"+op.ID
 	}
@@ -124,5 +101,5 @@ func (s *server) getBulkOperation(ctx context.Context, in *JobInput) (*bulkOutpu
 	if err != nil {
 		return nil, err
 	}
-	return &bulkOutput{Status: http.StatusOK, Body: bulkOperation(&op, false)}, nil
+	return &bulkOutput{Status: http.StatusOK, Body: answers.BulkOperationOf(&op, false)}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -34,7 +35,7 @@ func TestRetryOfManyDeadLetters(t *testing.T) {
 	b.deadLetters(n)
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/retry", `{"all": true, "mode": "reset", "filter": {"type": "webhook"}}`)
 	require.Less(t, a.status, 300, string(a.body))
-	var op httpapi.BulkOperation
+	var op answers.BulkOperation
 	a.into(t, &op)
 	assert.Equal(t, n, op.Matched)
 	require.Eventually(t, func() bool {
@@ -65,7 +66,7 @@ func TestBulkOperationIsGoneOnWith(t *testing.T) {
 		require.True(t, more)
 	}
 	path := "/api/bulk-operations/" + op.ID
-	var seen httpapi.BulkOperation
+	var seen answers.BulkOperation
 	b.get(&seen, path)
 	assert.Equal(t, n, seen.Matched)
 	assert.Equal(t, 1000, seen.Changed)

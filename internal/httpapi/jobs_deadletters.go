@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
@@ -19,7 +20,7 @@ func (s *server) goesOn() map[string]*huma.Response {
 	return map[string]*huma.Response{"202": {
 		Description: "It takes longer: the server goes on, and GET /api/bulk-operations/{id} says how far it has come",
 		Content: map[string]*huma.MediaType{"application/json": {
-			Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[BulkOperation](), true, ""),
+			Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[answers.BulkOperation](), true, ""),
 		}},
 	}}
 }

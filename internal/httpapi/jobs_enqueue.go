@@ -6,24 +6,25 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/queue"
 )
 
 type enqueueJobInput struct {
 	Body struct {
-		OrgID          string    `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
-		Type           string    `json:"type" minLength:"1" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_.:-]*$" doc:"Names the handler" example:"webhook_delivery"`
-		Payload        object    `json:"payload" doc:"What the job is about: 128 KB, 10 levels, 500 keys at most"`
-		IdempotencyKey string    `json:"idempotencyKey,omitempty" maxLength:"255" doc:"Makes the request repeatable"`
-		RunAt          time.Time `json:"runAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
-		Priority       string    `json:"priority,omitempty" enum:"low,normal,high" doc:"Default normal"`
-		MaxAttempts    int       `json:"maxAttempts,omitempty" minimum:"1" maximum:"1000" doc:"After how many attempts it is a dead letter; default the policy of the type's handler"`
-		Links          []Link    `json:"links,omitempty" maxItems:"32" doc:"What it is about, to find it by"`
-		Unique         bool      `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
-		Queue          string    `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
-		Sequence       string    `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
-		After          []string  `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
-		AfterAnyEnd    bool      `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
+		OrgID          string         `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
+		Type           string         `json:"type" minLength:"1" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_.:-]*$" doc:"Names the handler" example:"webhook_delivery"`
+		Payload        answers.Object `json:"payload" doc:"What the job is about: 128 KB, 10 levels, 500 keys at most"`
+		IdempotencyKey string         `json:"idempotencyKey,omitempty" maxLength:"255" doc:"Makes the request repeatable"`
+		RunAt          time.Time      `json:"runAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
+		Priority       string         `json:"priority,omitempty" enum:"low,normal,high" doc:"Default normal"`
+		MaxAttempts    int            `json:"maxAttempts,omitempty" minimum:"1" maximum:"1000" doc:"After how many attempts it is a dead letter; default the policy of the type's handler"`
+		Links          []answers.Link `json:"links,omitempty" maxItems:"32" doc:"What it is about, to find it by"`
+		Unique         bool           `json:"unique,omitempty" doc:"Have no second one of the same type and payload while one waits or runs"`
+		Queue          string         `json:"queue,omitempty" maxLength:"64" doc:"The named queue; default the queue default"`
+		Sequence       string         `json:"sequence,omitempty" maxLength:"255" doc:"Work it after the earlier jobs of the organization with this key: each begins when the one before it is completed or cancelled"`
+		After          []string       `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
+		AfterAnyEnd    bool           `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
 		Callback       *struct {
 			Name   string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
 			Within float64 `json:"within" exclusiveMinimum:"0" maximum:"315360000" doc:"How many seconds it may take to come"`
@@ -32,17 +33,9 @@ type enqueueJobInput struct {
 	}
 }
 
-// EnqueuedJob is the job that a request led to.
-type EnqueuedJob struct {
-	ID            string `json:"id"`
-	Duplicate     bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
-	CallbackToken string `json:"callbackToken,omitempty" doc:"For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate"`
-	Result        string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
-}
-
 type enqueueOutput struct {
 	Status int
-	Body   EnqueuedJob
+	Body   answers.EnqueuedJob
 }
 
 func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueOutput, error) {
@@ -65,7 +58,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	}
 	payload := queue.RawPayload{Type: b.Type, Data: json.RawMessage(b.Payload)}
 	options := queue.JobOptions{
-		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priorities[b.Priority], MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
+		IdempotencyKey: b.IdempotencyKey, RunAt: b.RunAt, Priority: priority(b.Priority), MaxAttempts: b.MaxAttempts, Links: links, Unique: b.Unique,
 		SkipValidation: b.SkipValidation, Queue: b.Queue, Sequence: b.Sequence, After: b.After, AfterAnyEnd: b.AfterAnyEnd,
 	}
 	var done queue.EnqueuedJobWithCallback
@@ -78,9 +71,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	if err != nil {
 		return nil, err
 	}
-	out := &enqueueOutput{Status: http.StatusCreated, Body: EnqueuedJob{
-		ID: done.ID, Duplicate: done.Duplicate, CallbackToken: done.Token, Result: string(done.Result),
-	}}
+	out := &enqueueOutput{Status: http.StatusCreated, Body: answers.EnqueuedJobOf(&done)}
 	if done.Duplicate {
 		out.Status = http.StatusOK
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/answers"
 )
 
 // The history of a background job comes in pages, the newest attempt first, however long it is: an answer is never large.
@@ -21,7 +21,7 @@ INSERT INTO daybook.attempt_log (job_id, org_id, kind, type, attempt, outcome, e
 SELECT $1, 'acme', 'jobs', 'webhook', n, 'retried', 'TIMEOUT', 'too slow', now(), 't', 1 FROM generate_series(1, $2::int) n`, id, all)
 	require.NoError(t, err)
 	type page struct {
-		History      []httpapi.Attempt
+		History      []answers.Attempt
 		HistoryCount int
 		NextCursor   string
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -22,10 +23,10 @@ import (
 
 // jobDetail is a job as GET /api/jobs/{id} answers it.
 type jobDetail struct {
-	httpapi.Job
+	answers.Job
 	Payload json.RawMessage
-	Links   []httpapi.Link
-	History []httpapi.Attempt
+	Links   []answers.Link
+	History []answers.Attempt
 }
 
 func (b *bundle) job(id string) jobDetail {
@@ -40,7 +41,7 @@ func (b *bundle) enqueue(body object) string {
 	b.t.Helper()
 	all := object{"orgId": "acme", "type": "webhook", "payload": object{}}
 	maps.Copy(all, body)
-	var out httpapi.EnqueuedJob
+	var out answers.EnqueuedJob
 	b.post(&out, "/api/jobs/enqueue", all)
 	return out.ID
 }
@@ -76,7 +77,7 @@ func TestEnqueueAsTheSeedPrintsIt(t *testing.T) {
   "priority": "high"
 }`)
 	require.Equal(t, http.StatusCreated, a.status, string(a.body))
-	var out httpapi.EnqueuedJob
+	var out answers.EnqueuedJob
 	a.into(t, &out)
 	assert.False(t, out.Duplicate)
 	j := b.job(out.ID)
@@ -97,7 +98,7 @@ func TestEnqueueOptions(t *testing.T) {
 	j := b.job(id)
 	assert.Equal(t, 7, j.MaxAttempts)
 	assert.Equal(t, "low", j.Priority)
-	assert.ElementsMatch(t, []httpapi.Link{{Kind: "order", ID: "17"}, {Kind: "form", ID: "f"}}, j.Links)
+	assert.ElementsMatch(t, []answers.Link{{Kind: "order", ID: "17"}, {Kind: "form", ID: "f"}}, j.Links)
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "webhook", "payload": object{}, "unique": true})
 	assert.Equal(t, http.StatusOK, a.status)
 	assert.JSONEq(t, `{"id":"`+id+`","duplicate":true,"result":"unchanged"}`, string(a.body))
@@ -125,17 +126,17 @@ func TestIdempotentEnqueueUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const callers = 100
-	answers := make([]answer, callers)
+	got := make([]answer, callers)
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			answers[i] = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "t", "payload": object{"n": 1}, "idempotencyKey": "k"})
+			got[i] = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", object{"orgId": "acme", "type": "t", "payload": object{"n": 1}, "idempotencyKey": "k"})
 		})
 	}
 	wg.Wait()
 	ids, created := map[string]bool{}, 0
-	for _, a := range answers {
-		var out httpapi.EnqueuedJob
+	for _, a := range got {
+		var out answers.EnqueuedJob
 		a.into(t, &out)
 		ids[out.ID] = true
 		assert.Equal(t, out.Duplicate, a.status == http.StatusOK)
@@ -279,7 +280,7 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"failed"}, b.states(theirs))
-	var list struct{ Jobs []httpapi.ListedJob }
+	var list struct{ Jobs []answers.ListedJob }
 	b.send(acme, http.MethodGet, "/api/jobs", nil).into(t, &list)
 	require.Len(t, list.Jobs, 1)
 	assert.Equal(t, mine, list.Jobs[0].ID)
@@ -294,8 +295,8 @@ func TestJobsOfOthersDoNotExist(t *testing.T) {
 	a = b.send(acme, http.MethodPost, "/api/jobs/cancel", object{"all": true, "filter": object{"state": "pending"}})
 	assert.Equal(t, bulkCounts{Matched: 1, Changed: 1}, a.counts(t))
 	var stats struct {
-		Jobs   []httpapi.TypeStats
-		Queues []httpapi.QueueStats
+		Jobs   []answers.TypeStats
+		Queues []answers.QueueStats
 	}
 	b.send(acme, http.MethodGet, "/api/stats", nil).into(t, &stats)
 	require.Len(t, stats.Jobs, 1)
@@ -334,7 +335,7 @@ func TestSearch(t *testing.T) {
 		"?until=2000-01-01T00:00:00Z": {},
 		"?limit=1":                    {failed},
 	} {
-		var list struct{ Jobs []httpapi.ListedJob }
+		var list struct{ Jobs []answers.ListedJob }
 		b.get(&list, "/api/jobs"+query)
 		got := []string{}
 		for _, j := range list.Jobs {
@@ -361,7 +362,7 @@ func TestManyDeadLetters(t *testing.T) {
 	waiting := b.enqueue(nil)
 	many := func(what string, body object) string {
 		t.Helper()
-		var op httpapi.BulkOperation
+		var op answers.BulkOperation
 		a := b.send(b.everything, http.MethodPost, "/api/jobs/"+what, body)
 		a.into(t, &op)
 		assert.True(t, op.Finished)

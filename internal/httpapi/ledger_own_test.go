@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/answers"
 )
 
 // TestDocumentsOfTheApplicationsOwnTables: they are listed and shown by what their jobs and impacts say, and under the name of their source.
@@ -29,12 +29,12 @@ func TestDocumentsOfTheApplicationsOwnTables(t *testing.T) {
 		ImpactID      *int64
 	}
 	type got struct {
-		httpapi.Document
+		answers.Document
 		Content map[string]any
 		Posting *posting
 	}
 	var list struct {
-		Documents  []httpapi.Document
+		Documents  []answers.Document
 		NextCursor string
 	}
 	b.get(&list, "/api/documents?orgId=acme&limit=3")

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/engine"
-	"github.com/daybook-dev/daybook/internal/httpapi"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -55,8 +55,8 @@ func TestAccountingJobs(t *testing.T) {
 	assert.Equal(t, "coalesced", out.Result)
 
 	var job struct {
-		httpapi.AccountingJob
-		History []httpapi.Attempt
+		answers.AccountingJob
+		History []answers.Attempt
 	}
 	b.get(&job, "/api/accounting/jobs/a%2F1?orgId=acme")
 	assert.Equal(t, int64(3), job.Version)
@@ -98,7 +98,7 @@ func TestAccountingJobsOfOthers(t *testing.T) {
 	a := b.send(acme, http.MethodPost, "/api/accounting/jobs/enqueue", object{"orgId": "other", "documentId": "x", "version": 1})
 	assert.Equal(t, "ORGANIZATION_NOT_FOUND", a.code())
 
-	var list struct{ Jobs []httpapi.AccountingJob }
+	var list struct{ Jobs []answers.AccountingJob }
 	b.send(acme, http.MethodGet, "/api/accounting/jobs", nil).into(t, &list)
 	assert.Len(t, list.Jobs, 3)
 	for _, j := range list.Jobs {
@@ -106,7 +106,7 @@ func TestAccountingJobsOfOthers(t *testing.T) {
 	}
 	b.send(acme, http.MethodGet, "/api/accounting/jobs?until=2000-01-01T00:00:00Z", nil).into(t, &list)
 	assert.Empty(t, list.Jobs)
-	var documents struct{ Documents []httpapi.Document }
+	var documents struct{ Documents []answers.Document }
 	b.send(acme, http.MethodGet, "/api/documents", nil).into(t, &documents)
 	assert.Len(t, documents.Documents, 3)
 }
@@ -156,9 +156,9 @@ func TestDocumentsAndWhatBecameOfThem(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	var d struct {
-		httpapi.Document
+		answers.Document
 		Content object
-		Posting *httpapi.Posting
+		Posting *answers.Posting
 	}
 	b.get(&d, "/api/documents/a%2F0?orgId=acme")
 	assert.Equal(t, "invoice", d.Type)
@@ -169,7 +169,7 @@ func TestDocumentsAndWhatBecameOfThem(t *testing.T) {
 	require.NotNil(t, d.Posting.PostedVersion)
 	assert.Equal(t, d.Version, *d.Posting.PostedVersion)
 
-	var job struct{ History []httpapi.Attempt }
+	var job struct{ History []answers.Attempt }
 	b.get(&job, "/api/accounting/jobs/a%2F0?orgId=acme")
 	require.Len(t, job.History, 1)
 	assert.Equal(t, "completed", job.History[0].Outcome)
@@ -180,7 +180,7 @@ func TestTrialBalance(t *testing.T) {
 	t.Parallel()
 	b := posted(t)
 	type balance struct {
-		Accounts, Totals []httpapi.AccountBalance
+		Accounts, Totals []answers.AccountBalance
 		Balanced         bool
 	}
 	var all, before, span balance

@@ -1,19 +1,14 @@
 package httpapi
 
-import "github.com/daybook-dev/daybook/models"
+import (
+	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/models"
+)
 
-// priorities are the names of the priorities; the empty name is the default.
-var priorities = map[string]models.Priority{
-	"": 0, "high": models.PriorityHigh, "normal": models.PriorityNormal, "low": models.PriorityLow,
-}
-
-func priorityName(p models.Priority) string {
-	for name, priority := range priorities {
-		if priority == p {
-			return name
-		}
-	}
-	return ""
+// priority returns the priority of a request; huma has checked the word.
+func priority(word string) models.Priority {
+	p, _ := answers.ParsePriority(word)
+	return p
 }
 
 // text returns what a column holds, or nothing for NULL.

@@ -3,56 +3,25 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/namedqueue"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
-// QueueSettings are the settings of a named queue; what is left out is at its default.
-type QueueSettings struct {
-	Fleet       string  `json:"fleet,omitempty" required:"false" maxLength:"63" doc:"The fleet whose workers work it; default the fleet without a name" example:"shop"`
-	MaxParallel int     `json:"maxParallel,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of its jobs are worked at a time, over all workers; default any number"`
-	PerProcess  int     `json:"perProcess,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of its jobs each worker process works at a time; default any number"`
-	Rate        int     `json:"rate,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many attempts begin in rateSeconds, over all workers; default any number"`
-	RateSeconds float64 `json:"rateSeconds,omitempty" required:"false" minimum:"0" maximum:"31536000" doc:"The time of rate; default 1"`
-	RateBurst   int     `json:"rateBurst,omitempty" required:"false" minimum:"0" maximum:"2147483647" doc:"How many of rate may begin at once; default what it allows in 50 ms, at least one"`
-	Owner       string  `json:"owner,omitempty" required:"false" maxLength:"255" doc:"The team or contact responsible"`
-}
-
-// Queue is a named queue of background jobs.
-type Queue struct {
-	Name string `json:"name"`
-	QueueSettings
-	PausedAt  *time.Time `json:"pausedAt,omitempty" doc:"Since when nothing of it begins; absent: it is not paused"`
-	Pending   int        `json:"pending" doc:"Its jobs that wait"`
-	Due       int        `json:"due" doc:"Those of the pending ones that are due"`
-	Leased    int        `json:"leased" doc:"Its jobs that are being worked"`
-	Failed    int        `json:"failed" doc:"Its dead letters"`
-	OldestDue *time.Time `json:"oldestDue,omitempty" doc:"Since when the oldest due one is due"`
-	Workers   int        `json:"workers" doc:"The workers of its fleet that were heard of in the last five minutes and have not stopped, by name"`
-}
-
-func queueOf(u *store.NamedQueue) Queue {
-	return Queue{
-		Name: u.Name, PausedAt: u.PausedAt, Pending: u.Pending, Due: u.Due, Leased: u.Leased, Failed: u.Failed, OldestDue: u.OldestDue, Workers: u.Workers,
-		QueueSettings: QueueSettings{Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate, RateSeconds: u.RateSeconds, RateBurst: u.RateBurst, Owner: u.Owner},
-	}
-}
-
-// of returns the settings as those of a queue.
-func (q *QueueSettings) of(name string) store.NamedQueue {
+// settingsOf returns settings as those of a queue.
+func settingsOf(name string, q *answers.QueueSettings) store.NamedQueue {
 	return store.NamedQueue{
 		Name: name, Fleet: q.Fleet, MaxParallel: q.MaxParallel, PerProcess: q.PerProcess, Rate: q.Rate, RateSeconds: q.RateSeconds, RateBurst: q.RateBurst, Owner: q.Owner,
 	}
 }
 
-// details are the settings that are given, for the log of actions.
-func (q *QueueSettings) details() map[string]any {
+// settingsGiven are the settings that are given, for the log of actions.
+func settingsGiven(q *answers.QueueSettings) map[string]any {
 	given := map[string]any{}
 	for name, value := range map[string]any{
 		"fleet": q.Fleet, "maxParallel": q.MaxParallel, "perProcess": q.PerProcess, "rate": q.Rate, "rateSeconds": q.RateSeconds, "rateBurst": q.RateBurst, "owner": q.Owner,
@@ -103,14 +72,14 @@ type QueueInput struct {
 	Name string `path:"name" maxLength:"64" pattern:"^[A-Za-z][A-Za-z0-9_.:-]*$"`
 }
 
-type queueOutput struct{ Body Queue }
+type queueOutput struct{ Body answers.Queue }
 
 // shown answers with a queue.
 func shown(u store.NamedQueue, err error) (*queueOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &queueOutput{queueOf(&u)}, nil
+	return &queueOutput{answers.QueueOf(&u)}, nil
 }
 
 type listQueuesInput struct {
@@ -119,10 +88,7 @@ type listQueuesInput struct {
 }
 
 type listQueuesOutput struct {
-	Body struct {
-		Queues     []Queue `json:"queues"`
-		NextCursor string  `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
-	}
+	Body struct{ answers.QueueList }
 }
 
 func (s *server) listQueues(ctx context.Context, in *listQueuesInput) (*listQueuesOutput, error) {
@@ -142,7 +108,7 @@ func (s *server) listQueues(ctx context.Context, in *listQueuesInput) (*listQueu
 	}
 	out := &listQueuesOutput{}
 	list, out.Body.NextCursor = page(in.PageInput, list, func(u store.NamedQueue) any { return u.Name })
-	out.Body.Queues = convert(list, queueOf)
+	out.Body.Queues = answers.List(list, answers.QueueOf)
 	return out, nil
 }
 
@@ -155,15 +121,15 @@ func (s *server) getQueue(ctx context.Context, in *QueueInput) (*queueOutput, er
 
 type setQueueInput struct {
 	QueueInput
-	Body QueueSettings
+	Body answers.QueueSettings
 }
 
 func (s *server) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, error) {
 	if err := wholeQueue(ctx, in.Name); err != nil {
 		return nil, err
 	}
-	actions.About(ctx, "", "", in.Body.details())
-	u, _, err := namedqueue.Put(ctx, s.pool, in.Body.of(in.Name))
+	actions.About(ctx, "", "", settingsGiven(&in.Body))
+	u, _, err := namedqueue.Put(ctx, s.pool, settingsOf(in.Name, &in.Body))
 	return shown(u, err)
 }
 

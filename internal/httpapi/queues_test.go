@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
@@ -16,19 +16,19 @@ import (
 func TestQueuesOverHTTP(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	call := func(method, path string, body any) httpapi.Queue {
+	call := func(method, path string, body any) answers.Queue {
 		t.Helper()
 		a := b.send(b.everything, method, path, body)
 		require.Equal(t, http.StatusOK, a.status, "%s %s: %s", method, path, a.body)
-		var u httpapi.Queue
+		var u answers.Queue
 		a.into(t, &u)
 		return u
 	}
 	u := call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 10, "rate": 100, "rateSeconds": 60, "fleet": "shop", "owner": "payments"})
-	assert.Equal(t, httpapi.QueueSettings{Fleet: "shop", MaxParallel: 10, Rate: 100, RateSeconds: 60, Owner: "payments"}, u.QueueSettings)
+	assert.Equal(t, answers.QueueSettings{Fleet: "shop", MaxParallel: 10, Rate: 100, RateSeconds: 60, Owner: "payments"}, u.QueueSettings)
 	assert.NotNil(t, call(http.MethodPost, "/api/queues/bank/pause", nil).PausedAt)
 	u = call(http.MethodPut, "/api/queues/bank", object{"maxParallel": 5, "perProcess": 2})
-	assert.Equal(t, httpapi.QueueSettings{MaxParallel: 5, PerProcess: 2}, u.QueueSettings, "what is left out is at its default")
+	assert.Equal(t, answers.QueueSettings{MaxParallel: 5, PerProcess: 2}, u.QueueSettings, "what is left out is at its default")
 	assert.NotNil(t, u.PausedAt, "a pause stays")
 	assert.Nil(t, call(http.MethodPost, "/api/queues/bank/resume", nil).PausedAt)
 
@@ -65,7 +65,7 @@ func TestListOfQueues(t *testing.T) {
 	require.NoError(t, err)
 	list := func(query string) (names []string, next string) {
 		var out struct {
-			Queues     []httpapi.Queue
+			Queues     []answers.Queue
 			NextCursor string
 		}
 		b.get(&out, "/api/queues"+query)

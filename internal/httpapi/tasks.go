@@ -9,31 +9,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 )
-
-// Task is a task that is supervised in SQL.
-type Task struct {
-	ID          int64      `json:"id"`
-	Type        string     `json:"type"`
-	State       string     `json:"state" enum:"waiting,ready,leased,completed,unreachable" doc:"completed: whether it succeeded or failed; unreachable: it is open and no dequeue finds it"`
-	EnqueuedAt  time.Time  `json:"enqueuedAt"`
-	ScheduledAt time.Time  `json:"scheduledAt" doc:"From when on it is due"`
-	Leases      int        `json:"leases" doc:"How often it was handed out"`
-	LeasedUntil *time.Time `json:"leasedUntil,omitempty"`
-	CompletedAt *time.Time `json:"completedAt,omitempty"`
-	LastError   string     `json:"lastError,omitempty"`
-}
-
-func task(t *listing.ListedTask) Task {
-	return Task{
-		ID: t.ID, Type: t.Type, State: string(t.State), EnqueuedAt: t.EnqueuedAt, ScheduledAt: t.ScheduledAt, Leases: t.Leases, LeasedUntil: t.LeasedUntil,
-		CompletedAt: t.CompletedAt, LastError: t.LastError,
-	}
-}
 
 func (s *server) tasks() {
 	operation(s, tokens.ScopeEnqueue, huma.Operation{
@@ -67,16 +48,14 @@ const tasksOfNone = "tasks have no organization"
 
 type enqueueTaskInput struct {
 	Body struct {
-		Type        string    `json:"type" minLength:"1" maxLength:"63" pattern:"^[a-z][a-z0-9_]*$" doc:"db_function, email, sms, file_delete, or a type that the application has a processor for" example:"db_function"`
-		Payload     object    `json:"payload" doc:"What the task is about: 128 KB at most"`
-		ScheduledAt time.Time `json:"scheduledAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
+		Type        string         `json:"type" minLength:"1" maxLength:"63" pattern:"^[a-z][a-z0-9_]*$" doc:"db_function, email, sms, file_delete, or a type that the application has a processor for" example:"db_function"`
+		Payload     answers.Object `json:"payload" doc:"What the task is about: 128 KB at most"`
+		ScheduledAt time.Time      `json:"scheduledAt,omitzero" required:"false" doc:"When it is due; default now" example:"2024-01-15T10:30:00Z"`
 	}
 }
 
 type enqueueTaskOutput struct {
-	Body struct {
-		ID int64 `json:"id"`
-	}
+	Body struct{ answers.EnqueuedTask }
 }
 
 func (s *server) enqueueTask(ctx context.Context, in *enqueueTaskInput) (*enqueueTaskOutput, error) {
@@ -109,10 +88,7 @@ type listTasksInput struct {
 }
 
 type listTasksOutput struct {
-	Body struct {
-		Tasks      []Task `json:"tasks"`
-		NextCursor string `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
-	}
+	Body struct{ answers.TaskList }
 }
 
 func (s *server) listTasks(ctx context.Context, in *listTasksInput) (*listTasksOutput, error) {
@@ -125,7 +101,7 @@ func (s *server) listTasks(ctx context.Context, in *listTasksInput) (*listTasksO
 		return nil, err
 	}
 	out := &listTasksOutput{}
-	out.Body.Tasks, out.Body.NextCursor = convert(page.Tasks, task), page.Next
+	out.Body.TaskList = answers.TaskListOf(&page)
 	return out, nil
 }
 
@@ -135,15 +111,7 @@ type TaskInput struct {
 }
 
 type taskOutput struct {
-	Body struct {
-		Task
-		Payload object `json:"payload"`
-		Errors  int64  `json:"errors" doc:"How many were noted"`
-		Worker  string `json:"worker,omitempty" doc:"Which of Daybook's workers has it now"`
-		Stuck   string `json:"stuck,omitempty" doc:"Why it needs a person"`
-		// TraceParent is as jobs have it.
-		TraceParent string `json:"traceparent,omitempty" doc:"The trace of what asked for it, as W3C Trace Context writes it"`
-	}
+	Body struct{ answers.TaskDetail }
 }
 
 func (s *server) getTask(ctx context.Context, in *TaskInput) (*taskOutput, error) {
@@ -155,22 +123,8 @@ func (s *server) getTask(ctx context.Context, in *TaskInput) (*taskOutput, error
 		return nil, err
 	}
 	out := &taskOutput{}
-	b := &out.Body
-	b.Task, b.Payload, b.Errors, b.Worker, b.Stuck, b.TraceParent = task(&d.ListedTask), object(d.Payload), d.Errors, d.Worker, d.Stuck, d.TraceParent
+	out.Body.TaskDetail = answers.TaskDetailOf(&d)
 	return out, nil
-}
-
-// TaskEvent is a fact of a task.
-type TaskEvent struct {
-	At        time.Time  `json:"at"`
-	Event     string     `json:"event" enum:"enqueued,leased,renewed,failed,completed" doc:"failed: an error was noted"`
-	LeaseID   *int64     `json:"leaseId,omitempty"`
-	ExpiresAt *time.Time `json:"expiresAt,omitempty" doc:"When the lease expires, or expired"`
-	Error     string     `json:"error,omitempty"`
-}
-
-func taskEvent(e *listing.TaskEvent) TaskEvent {
-	return TaskEvent{At: e.At, Event: e.Event, LeaseID: e.LeaseID, ExpiresAt: e.ExpiresAt, Error: e.Error}
 }
 
 type taskHistoryInput struct {
@@ -179,10 +133,7 @@ type taskHistoryInput struct {
 }
 
 type taskHistoryOutput struct {
-	Body struct {
-		History    []TaskEvent `json:"history"`
-		NextCursor string      `json:"nextCursor,omitempty" doc:"For the next page, of older facts; absent: this is the last one"`
-	}
+	Body struct{ answers.TaskHistory }
 }
 
 func (s *server) getTaskHistory(ctx context.Context, in *taskHistoryInput) (*taskHistoryOutput, error) {
@@ -194,6 +145,6 @@ func (s *server) getTaskHistory(ctx context.Context, in *taskHistoryInput) (*tas
 		return nil, err
 	}
 	out := &taskHistoryOutput{}
-	out.Body.History, out.Body.NextCursor = convert(h.Events, taskEvent), h.Next
+	out.Body.TaskHistory = answers.TaskHistoryOf(&h)
 	return out, nil
 }

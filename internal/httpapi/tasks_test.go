@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/internal/httpapi"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 )
 
@@ -30,7 +30,7 @@ func TestTasksOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 
 	var detail struct {
-		httpapi.Task
+		answers.Task
 		Payload object
 		Errors  int
 	}
@@ -43,7 +43,7 @@ func TestTasksOverHTTP(t *testing.T) {
 
 	list := func(query string) (ids []int64, next string) {
 		var out struct {
-			Tasks      []httpapi.Task
+			Tasks      []answers.Task
 			NextCursor string
 		}
 		b.get(&out, "/api/tasks"+query)
@@ -65,7 +65,7 @@ func TestTasksOverHTTP(t *testing.T) {
 	assert.Empty(t, next)
 
 	var history struct {
-		History    []httpapi.TaskEvent
+		History    []answers.TaskEvent
 		NextCursor string
 	}
 	b.get(&history, fmt.Sprintf("/api/tasks/%d/history?limit=3", first))

@@ -120,9 +120,9 @@ const (
 
 // LeaseGroup is what one turn holds.
 type LeaseGroup struct {
-	Queue  string `json:"queue"`
+	Kind   string `json:"kind"`
 	Worker string `json:"worker"`
-	Turn   string `json:"turn"`
+	Turn   string `json:"turn_id"`
 	// Detached: no activity works the turn; its process alone holds the jobs, which last longer than a turn.
 	Detached bool  `json:"detached"`
 	Jobs     int64 `json:"jobs"`

@@ -10,30 +10,30 @@ import (
 
 // NamedQueue is a named queue of background jobs: its settings, and how it stands.
 type NamedQueue struct {
-	Name string `json:"name"`
+	Name string
 	// Fleet is the name of the fleet whose workers work it; empty: the one without a name.
-	Fleet string `json:"fleet,omitempty"`
+	Fleet string
 	// MaxParallel is how many of its jobs may be leased at a time, over all workers; 0: any number.
-	MaxParallel int `json:"maxParallel,omitempty"`
+	MaxParallel int
 	// PerProcess is how many of its jobs each worker process may have leased at a time; 0: any number. A process is known by its worker's name.
-	PerProcess int `json:"perProcess,omitempty"`
+	PerProcess int
 	// Rate is how many attempts may begin in RateSeconds, over all workers; 0: any number. RateBurst is how many of them may begin at once; 0: what the
 	// rate allows in 50 ms, at least one.
-	Rate        int     `json:"rate,omitempty"`
-	RateSeconds float64 `json:"rateSeconds,omitempty"`
-	RateBurst   int     `json:"rateBurst,omitempty"`
+	Rate        int
+	RateSeconds float64
+	RateBurst   int
 	// Owner is the team or contact responsible.
-	Owner string `json:"owner,omitempty"`
+	Owner string
 	// PausedAt is since when nothing of it is leased; nil: it is not paused.
-	PausedAt *time.Time `json:"pausedAt,omitempty"`
+	PausedAt *time.Time
 	// Pending, Leased and Failed count its jobs, Due those of the pending that are due, since OldestDue.
-	Pending   int        `json:"pending"`
-	Due       int        `json:"due"`
-	Leased    int        `json:"leased"`
-	Failed    int        `json:"failed"`
-	OldestDue *time.Time `json:"oldestDue,omitempty"`
+	Pending   int
+	Due       int
+	Leased    int
+	Failed    int
+	OldestDue *time.Time
 	// Workers counts the workers of its fleet that were heard of in the last five minutes and have not stopped.
-	Workers int `json:"workers"`
+	Workers int
 }
 
 // SetQueue makes a named queue, or gives it these settings; its pause and its counts are not among them. Open jobs go to the fleet that is named: 1,000 at once, the

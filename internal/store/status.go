@@ -13,25 +13,25 @@ import (
 // QueueStatus is how a queue stands at one moment.
 type QueueStatus struct {
 	// Kind is the queue's: "accounting", "jobs" or "tasks".
-	Kind string `json:"kind"`
+	Kind string
 	// At is the database's clock.
-	At time.Time `json:"at"`
+	At time.Time
 	// Counts holds every state, also those without a job. Failed jobs are dead letters.
-	Counts map[models.JobState]int64 `json:"counts"`
+	Counts map[models.JobState]int64
 	// Estimated names the states whose counts are estimates: those that completed and were cancelled, of all organizations, where the table is large.
-	Estimated []models.JobState `json:"estimated"`
+	Estimated []models.JobState
 	// Due counts the pending jobs whose time has come.
-	Due int64 `json:"due"`
+	Due int64
 	// Waiting counts the pending jobs that wait for their turn in a sequence or for other jobs: they are due when they need not any more.
-	Waiting int64 `json:"waiting"`
+	Waiting int64
 	// StaleLeases counts leases that were neither completed nor renewed for StaleAfter.
-	StaleLeases int64 `json:"stale_leases"`
+	StaleLeases int64
 	// OldestDue is the due job that has been due longest; nil: none is due.
-	OldestDue *PendingJob `json:"oldest_due"`
+	OldestDue *PendingJob
 	// OldestPending is the pending job that was asked for first; nil: none is pending.
-	OldestPending *PendingJob `json:"oldest_pending"`
+	OldestPending *PendingJob
 	// FailedByCode counts the failed jobs by their last error code.
-	FailedByCode map[models.ErrorCode]int64 `json:"failed_by_code"`
+	FailedByCode map[models.ErrorCode]int64
 }
 
 // Open counts the jobs that are not finished.
@@ -39,19 +39,19 @@ func (s QueueStatus) Open() int64 { return s.Counts[models.JobPending] + s.Count
 
 // PendingJob names a job that waits.
 type PendingJob struct {
-	JobID string `json:"job_id"`
-	OrgID string `json:"org_id"`
+	JobID string
+	OrgID string
 	// DocumentID is the document of an accounting job, Type the type of a job.
-	DocumentID string `json:"document_id,omitempty"`
-	Type       string `json:"type,omitempty"`
+	DocumentID string
+	Type       string
 	// FirstReadyAt is when the request was first due.
-	FirstReadyAt time.Time `json:"first_ready_at"`
+	FirstReadyAt time.Time
 	// ReadyAt is when the job is due next; of one that Waits, when it is to be due after that.
-	ReadyAt time.Time `json:"ready_at"`
+	ReadyAt time.Time
 	// Waits says that it waits for its turn in a sequence or for other jobs.
-	Waits bool `json:"waits,omitempty"`
+	Waits bool
 	// AgeSeconds is how long ago it was first due (OldestPending), or is due (OldestDue); 0 when that lies ahead.
-	AgeSeconds float64 `json:"age_seconds"`
+	AgeSeconds float64
 }
 
 // Status reads how every queue stands, in the order of Queues, for one organization or, with the empty id, for all. All figures are of

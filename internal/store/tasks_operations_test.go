@@ -88,7 +88,7 @@ func TestStatusOfTasks(t *testing.T) {
 	groups, err := store.Leases(t.Context(), b.Pool)
 	require.NoError(t, err)
 	require.Len(t, groups, 1)
-	assert.Equal(t, "tasks", groups[0].Queue)
+	assert.Equal(t, "tasks", groups[0].Kind)
 	assert.EqualValues(t, 2, groups[0].Jobs)
 	assert.EqualValues(t, 1, groups[0].Expired)
 	reclaimed, err := store.ReclaimExpired(t.Context(), b.Pool)

@@ -52,7 +52,7 @@ type TaskChange struct {
 // ChangedTasks is what holds tasks of a type back after a change.
 type ChangedTasks struct {
 	// Type is the type, or models.AllTasks.
-	Type string `json:"task_type"`
+	Type string `json:"type"`
 	// Changed is false when the request changed nothing.
 	Changed bool `json:"changed"`
 	// PausedAt and MaxInFlight are those of models.TaskLimit.

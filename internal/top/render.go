@@ -169,7 +169,7 @@ func (m Model) list(most int) []string {
 	case byWorker:
 		return m.table([]column{{"WORKER", false}, {"QUEUE", false}, {"JOBS", true}, {"WORKING", true}, {"EXPIRED", true}, {"RENEWED", true}, {"TURN", false}}, n, func(i int) []string {
 			l := p.Leases[from+i]
-			return []string{l.Worker, l.Queue, count(l.Jobs), count(l.Working), count(l.Expired), seconds(p.At.Sub(l.Renewed).Seconds()) + " ago", l.Turn}
+			return []string{l.Worker, l.Kind, count(l.Jobs), count(l.Working), count(l.Expired), seconds(p.At.Sub(l.Renewed).Seconds()) + " ago", l.Turn}
 		})
 	case views:
 	}

@@ -730,14 +730,26 @@ export interface components {
              * @description Attempts since the last request that began anew, the running one included
              */
             attempts: number;
+            /** @description It is cancelled after the running attempt */
+            cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
             documentId: string;
+            /**
+             * Format: int64
+             * @description How often it was asked to post the document anew under an unchanged version; absent: never
+             */
+            epoch?: number;
             error?: string;
             /** @description The last error's code */
             errorCode?: string;
             /** Format: date-time */
             finishedAt?: string;
+            /**
+             * Format: date-time
+             * @description When the present request was first due, before any backoff
+             */
+            firstReadyAt: string;
             id: string;
             /** Format: date-time */
             lastAttemptedAt?: string;
@@ -753,6 +765,8 @@ export interface components {
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
             /** @description The trace of the request that the next attempt answers, as W3C Trace Context writes it */
             traceparent?: string;
+            /** @description The turn that has leased it */
+            turnId?: string;
             /** Format: date-time */
             updatedAt: string;
             /**
@@ -771,14 +785,26 @@ export interface components {
              * @description Attempts since the last request that began anew, the running one included
              */
             attempts: number;
+            /** @description It is cancelled after the running attempt */
+            cancelRequested?: boolean;
             /** Format: date-time */
             createdAt: string;
             documentId: string;
+            /**
+             * Format: int64
+             * @description How often it was asked to post the document anew under an unchanged version; absent: never
+             */
+            epoch?: number;
             error?: string;
             /** @description The last error's code */
             errorCode?: string;
             /** Format: date-time */
             finishedAt?: string;
+            /**
+             * Format: date-time
+             * @description When the present request was first due, before any backoff
+             */
+            firstReadyAt: string;
             /** @description A page of the attempts, the newest first */
             history: components["schemas"]["Attempt"][];
             id: string;
@@ -798,6 +824,8 @@ export interface components {
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
             /** @description The trace of the request that the next attempt answers, as W3C Trace Context writes it */
             traceparent?: string;
+            /** @description The turn that has leased it */
+            turnId?: string;
             /** Format: date-time */
             updatedAt: string;
             /**
@@ -867,12 +895,16 @@ export interface components {
              * @description How many attempts in a row, all put off for the same reason, this is the last of
              */
             times?: number;
+            /** @description The turn that it was part of */
+            turnId?: string;
             /**
              * Format: int64
              * @description The document version, of an accounting job
              */
             version?: number;
             worker: string;
+            /** @description The run of the Temporal workflow that it was part of */
+            workflowRunId?: string;
         } & {
             [key: string]: unknown;
         };
@@ -1177,8 +1209,18 @@ export interface components {
             /** Format: date */
             documentDate: string;
             documentId: string;
+            /**
+             * Format: int64
+             * @description The place, from 1, in the document's list that the rule's line runs over
+             */
+            documentLine?: number;
             /** Format: int64 */
             documentVersion: number;
+            /**
+             * Format: int64
+             * @description Which deliberate repost of the document made it; absent: none
+             */
+            epoch?: number;
             /** Format: int64 */
             impactId: number;
             jobId: string;
@@ -1197,16 +1239,23 @@ export interface components {
             ruleSetVersion?: number;
             /** @enum {string} */
             side: "debit" | "credit";
+            /** @description The run of the Temporal workflow that the attempt was part of */
+            workflowRunId?: string;
         } & {
             [key: string]: unknown;
         };
         EntryElsewhere: {
             account: string;
             /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount: string;
+            /**
              * Format: int64
              * @description In minor units of the currency
              */
-            amount: number;
+            amountMinor: number;
             currency: string;
             /** @enum {string} */
             side: "debit" | "credit";
@@ -1275,6 +1324,8 @@ export interface components {
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
             /** @description The trace of the request that made it, as W3C Trace Context writes it */
             traceparent?: string;
+            /** @description The turn that has leased it */
+            turnId?: string;
             type: string;
             /** Format: date-time */
             updatedAt: string;
@@ -1388,6 +1439,8 @@ export interface components {
             state: "pending" | "leased" | "completed" | "failed" | "cancelled";
             /** @description The trace of the request that made it, as W3C Trace Context writes it */
             traceparent?: string;
+            /** @description The turn that has leased it */
+            turnId?: string;
             type: string;
             /** Format: date-time */
             updatedAt: string;
@@ -1424,6 +1477,34 @@ export interface components {
              * @description Those of the completed ones that were sent since midnight in the time zone
              */
             todaysSent: number;
+        } & {
+            [key: string]: unknown;
+        };
+        PendingJob: {
+            /**
+             * Format: double
+             * @description How long ago it was first due, for oldestPending, or is due, for oldestDue; 0 when that lies ahead
+             */
+            ageSeconds: number;
+            /** @description Of an accounting job */
+            documentId?: string;
+            /**
+             * Format: date-time
+             * @description When it is due next
+             */
+            dueAt: string;
+            /**
+             * Format: date-time
+             * @description When it was first due, before any backoff
+             */
+            firstDueAt: string;
+            id: string;
+            /** @description Absent: it is a task */
+            orgId?: string;
+            /** @description Of a job or a task */
+            type?: string;
+            /** @description It waits for its turn or for other jobs; dueAt is when it is to be due after that */
+            waits?: boolean;
         } & {
             [key: string]: unknown;
         };
@@ -1648,16 +1729,10 @@ export interface components {
             };
             /** @description The queue's: accounting, jobs or tasks */
             kind: string;
-            /** @description Of accounting jobs */
-            oldestPendingDocumentId?: string;
-            oldestPendingJobId?: string;
-            /**
-             * Format: double
-             * @description How long ago the pending job that was asked for first was first due
-             */
-            oldestPendingSeconds: number;
-            /** @description Of jobs and tasks */
-            oldestPendingType?: string;
+            /** @description The job that has been due longest; absent: none is due */
+            oldestDue?: components["schemas"]["PendingJob"];
+            /** @description The pending job that was asked for first; absent: none is pending */
+            oldestPending?: components["schemas"]["PendingJob"];
             /**
              * Format: int64
              * @description Leases that have expired: their holder has not renewed them for 10 seconds, those of tasks for 5 minutes
@@ -1878,7 +1953,18 @@ export interface components {
             accounts: components["schemas"]["AccountBalance"][];
             /** @description Whether debits equal credits in each currency, before, in and after the span */
             balanced: boolean;
+            /**
+             * Format: date
+             * @description The first day of the span; absent: from the beginning
+             */
+            from?: string;
+            /** @description The organization */
             orgId: string;
+            /**
+             * Format: date
+             * @description The last day of the span; absent: to the end
+             */
+            to?: string;
             /** @description A row a currency */
             totals: components["schemas"]["AccountBalance"][];
         } & {

@@ -47,26 +47,26 @@ func Outcomes() []Outcome { return []Outcome{Done, Refused, Failed} }
 
 // Action is one row of the log.
 type Action struct {
-	ID int64     `json:"id"`
-	At time.Time `json:"at"`
+	ID int64
+	At time.Time
 	// Via is the way by which it came, Action what was done, such as jobs.retry.
-	Via    Via    `json:"via"`
-	Action string `json:"action"`
+	Via    Via
+	Action string
 	// TokenID is the caller's token; nil on the command line.
-	TokenID *string `json:"token_id,omitempty"`
+	TokenID *string
 	// Actor is the token's name as it was, or the user of the operating system.
-	Actor string `json:"actor"`
+	Actor string
 	// Role is the role of the database that wrote the row.
-	Role string `json:"db_role"`
+	Role string
 	// OrgID is the organization that it was about; nil: several, or none.
-	OrgID *string `json:"org_id,omitempty"`
+	OrgID *string
 	// Subject is what it was about: a job's id, a document's, a type …
-	Subject string `json:"subject,omitempty"`
+	Subject string
 	// Details are what was asked for, without secrets and payloads.
-	Details json.RawMessage `json:"details"`
-	Outcome Outcome         `json:"outcome"`
+	Details json.RawMessage
+	Outcome Outcome
 	// Code is that of the error; empty when it was done.
-	Code string `json:"code,omitempty"`
+	Code string
 }
 
 // Taken is an action that has begun.

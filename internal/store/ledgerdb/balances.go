@@ -105,7 +105,7 @@ func scanBalance(row pgx.CollectableRow) (SpanBalance, error) {
 type LedgerLine struct {
 	EntryLine
 	// Balance is the account's in the entry's currency, debits less credits, in minor units.
-	Balance *big.Int `json:"balance_minor"`
+	Balance *big.Int
 }
 
 // AccountLedger is what was posted to an account in a span of days.

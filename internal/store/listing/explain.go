@@ -16,24 +16,26 @@ import (
 
 // Explanation is everything that Daybook knows of how a document was posted. All of it is of one moment.
 type Explanation struct {
-	OrgID      string `json:"org_id"`
-	DocumentID string `json:"document_id"`
+	OrgID      string
+	DocumentID string
 	// Source is where the organization's documents are read, as the database has it on record: daybook for daybook.documents.
-	Source string `json:"source"`
+	Source string
 	// Document is nil when the application keeps its documents in tables of its own, or the document is gone.
-	Document *models.Document `json:"document,omitempty"`
+	Document *models.Document
 	// Job is nil when the document was never enqueued, or its job was purged.
-	Job *models.AccountingJob `json:"job,omitempty"`
+	Job *models.AccountingJob
 	// Elsewhere is what another system has posted of it; nil: nothing.
-	Elsewhere *models.PostedElsewhere `json:"elsewhere,omitempty"`
+	Elsewhere *models.PostedElsewhere
 	// Attempts are the newest DefaultLimit, the newest first; MoreAttempts says that there are older ones.
-	Attempts     []models.Attempt `json:"attempts"`
-	MoreAttempts bool             `json:"more_attempts,omitempty"`
+	Attempts     []models.Attempt
+	MoreAttempts bool
 	// LiveImpactID is the impact that posts the document now; nil: it is not posted.
-	LiveImpactID *int64 `json:"live_impact_id,omitempty"`
+	LiveImpactID *int64
+	// PostedVersion is the newest version for which the live impact stands, by a confirmation or its own; nil: the document is not posted.
+	PostedVersion *int64
 	// Impacts is the chain, the first one first; MoreImpacts says that there are older ones.
-	Impacts     []ExplainedImpact `json:"impacts"`
-	MoreImpacts bool              `json:"more_impacts,omitempty"`
+	Impacts     []ExplainedImpact
+	MoreImpacts bool
 }
 
 // ExplainLimits bound what is read of a document that was posted often, or has many lines. The zero value of each field means all.
@@ -48,11 +50,11 @@ type ExplainLimits struct {
 type ExplainedImpact struct {
 	models.Impact
 	// RuleSetName and RuleSetSHA256 are those of the rule set version that made the entries.
-	RuleSetName   string         `json:"rule_set_name,omitempty"`
-	RuleSetSHA256 string         `gorm:"column:rule_set_sha256" json:"rule_set_sha256,omitempty"`
-	Entries       []models.Entry `gorm:"-" json:"entries"`
+	RuleSetName   string
+	RuleSetSHA256 string         `gorm:"column:rule_set_sha256"`
+	Entries       []models.Entry `gorm:"-"`
 	// Confirmations are the later versions and rule sets under which the impact stood unchanged.
-	Confirmations []models.Confirmation `gorm:"-" json:"confirmations"`
+	Confirmations []models.Confirmation `gorm:"-"`
 }
 
 // Explain reads how a document was posted, or returns ErrDocumentNotFound when nothing is known of it.
@@ -71,7 +73,10 @@ func (l *Listing) ExplainPart(ctx context.Context, org, document string, limits 
 		if err := e.readSource(tx); err != nil {
 			return err
 		}
-		return e.readImpacts(tx, limits)
+		if err := e.readImpacts(tx, limits); err != nil || e.LiveImpactID == nil {
+			return err
+		}
+		return e.readPostedVersion(tx)
 	}, snapshot)
 	if err == nil && e.Document == nil && e.Job == nil && e.Elsewhere == nil && len(e.Impacts) == 0 {
 		err = fmt.Errorf("%w: organization %s has no document %s", store.ErrDocumentNotFound, org, document)
@@ -148,4 +153,13 @@ SELECT i.*, coalesce(s.name, '') AS rule_set_name, coalesce(s.sha256, '') AS rul
 		at[c.ImpactID].Confirmations = append(at[c.ImpactID].Confirmations, c)
 	}
 	return nil
+}
+
+// readPostedVersion reads the newest version for which the live impact stands.
+func (e *Explanation) readPostedVersion(tx *gorm.DB) error {
+	const stmt = `
+SELECT greatest(i.document_version, (SELECT max(c.document_version) FROM daybook.confirmations c WHERE c.impact_id = i.id))
+  FROM daybook.impacts i
+ WHERE i.id = ?`
+	return tx.Raw(stmt, *e.LiveImpactID).Scan(&e.PostedVersion).Error
 }

@@ -59,15 +59,15 @@ type JobPage struct {
 type JobDetail struct {
 	models.Job
 	// Owner owns the type, as a worker put it on record; empty: none has said.
-	Owner string           `json:"owner,omitempty"`
-	Links []models.JobLink `json:"links"`
+	Owner string
+	Links []models.JobLink
 	// WaitsFor is what the job waits for.
-	WaitsFor []WaitsFor `json:"waits_for,omitempty"`
+	WaitsFor []WaitsFor
 	// Attempts are a page of the history, the newest first. AttemptRows counts all of its rows, each of which may stand for several
 	// attempts; Older is the id before which the next page begins, 0: this is the last one.
-	Attempts    []models.JobAttempt `json:"attempts"`
-	AttemptRows int64               `json:"attempt_rows"`
-	Older       int64               `json:"-"`
+	Attempts    []models.JobAttempt
+	AttemptRows int64
+	Older       int64
 }
 
 // Jobs lists background jobs: dead letters (State is JobFailed) by when they failed, all others by when they were
@@ -177,15 +177,15 @@ func (l *Listing) Job(ctx context.Context, org, id string, p HistoryPage) (JobDe
 
 // JobStat counts the background jobs of a type and state.
 type JobStat struct {
-	Type  string          `json:"type"`
-	State models.JobState `json:"state"`
-	Count int64           `json:"count"`
+	Type  string
+	State models.JobState
+	Count int64
 	// Oldest and Newest are when they were enqueued.
-	Oldest          time.Time `json:"oldest"`
-	Newest          time.Time `json:"newest"`
-	AverageAttempts float64   `json:"average_attempts"`
+	Oldest          time.Time
+	Newest          time.Time
+	AverageAttempts float64
 	// Estimated says that all of this is known from a sample of the table, which is large.
-	Estimated bool `json:"estimated"`
+	Estimated bool
 }
 
 // JobStats counts the background jobs of an organization, or of all when org is empty, in the order of types and states: what daybook.job_status shows. Jobs that

@@ -29,31 +29,20 @@ type BulkJobs struct {
 	DryRun bool
 }
 
-// BulkDone is what a bulk request led to.
-type BulkDone struct {
-	// Matched counts the jobs that the filter meant when the request began.
-	Matched int `json:"matched"`
-	// Changed counts those that are pending again, or cancelled, or will be after their running attempt.
-	Changed int `json:"changed"`
-	// Left counts those that were left alone: another transaction changed or locked them meanwhile, or another job with the same
-	// payload is open and they are to be unique.
-	Left int `json:"left"`
-}
-
 // RetryJobs tries many jobs again, as RetryJob does one: StartRetry and RunBulk. Jobs that fail while it runs are not tried
 // twice. With an error the operation, which the error names, can be gone on with.
-func (l *Listing) RetryJobs(ctx context.Context, q store.Querier, r BulkJobs, mode string, delay time.Duration) (BulkDone, error) {
+func (l *Listing) RetryJobs(ctx context.Context, q store.Querier, r BulkJobs, mode string, delay time.Duration) (models.BulkOperation, error) {
 	op, err := l.StartRetry(ctx, r, mode, delay)
 	return l.finishBulk(ctx, q, r, op, err)
 }
 
 // CancelJobs cancels many jobs, as CancelJob does one: StartCancel and RunBulk.
-func (l *Listing) CancelJobs(ctx context.Context, q store.Querier, r BulkJobs) (BulkDone, error) {
+func (l *Listing) CancelJobs(ctx context.Context, q store.Querier, r BulkJobs) (models.BulkOperation, error) {
 	op, err := l.StartCancel(ctx, r)
 	return l.finishBulk(ctx, q, r, op, err)
 }
 
-func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, op models.BulkOperation, err error) (BulkDone, error) {
+func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, op models.BulkOperation, err error) (models.BulkOperation, error) {
 	if err == nil && !r.DryRun {
 		id := op.ID
 		if err = store.RunBulk(ctx, q, id); err != nil {
@@ -66,7 +55,7 @@ func (l *Listing) finishBulk(ctx context.Context, q store.Querier, r BulkJobs, o
 			op = now
 		}
 	}
-	return BulkDone{Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone}, err
+	return op, err
 }
 
 // StartRetry chooses the jobs that are to be tried again, in batches that RunBulk changes. mode and delay are RetryJob's. With

@@ -28,24 +28,24 @@ type TaskFilter struct {
 
 // ListedTask is a task of a list, without its payload.
 type ListedTask struct {
-	ID          int64            `json:"task_id"`
-	Type        string           `json:"task_type"`
-	State       models.TaskState `json:"state"`
-	EnqueuedAt  time.Time        `json:"enqueued_at"`
-	ScheduledAt time.Time        `json:"scheduled_at"`
+	ID          int64
+	Type        string
+	State       models.TaskState
+	EnqueuedAt  time.Time
+	ScheduledAt time.Time
 	// Leases is how often it was handed out.
-	Leases int `json:"leases"`
+	Leases int
 	// LeasedUntil is when its lease expires; nil: it is not leased.
-	LeasedUntil *time.Time `json:"leased_until,omitempty"`
-	CompletedAt *time.Time `json:"completed_at,omitempty"`
-	LastError   string     `json:"last_error,omitempty"`
+	LeasedUntil *time.Time
+	CompletedAt *time.Time
+	LastError   string
 }
 
 // TaskPage is a part of a list of tasks.
 type TaskPage struct {
-	Tasks []ListedTask `json:"tasks"`
+	Tasks []ListedTask
 	// Next is the cursor of the next part; empty: this is the last one.
-	Next string `json:"next_cursor,omitempty"`
+	Next string
 }
 
 // foundTask is a task that a search finds, and its place in the order of the search.
@@ -206,15 +206,15 @@ func noTask(id int64) error {
 // TaskDetail is a task with all that is known of it but its history.
 type TaskDetail struct {
 	ListedTask
-	Payload json.RawMessage `json:"payload"`
+	Payload json.RawMessage
 	// Errors counts those that were noted.
-	Errors int64 `json:"errors"`
+	Errors int64
 	// Worker has it leased; empty: none of Daybook's workers has.
-	Worker string `json:"worker,omitempty"`
+	Worker string
 	// Stuck says why it needs a person; empty: it does not.
-	Stuck string `json:"stuck,omitempty"`
+	Stuck string
 	// TraceParent is the trace of what asked for it; empty: it belonged to none.
-	TraceParent string `json:"traceparent,omitempty"`
+	TraceParent string
 }
 
 // writeTaskCursor says where a list goes on after a task.

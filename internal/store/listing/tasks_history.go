@@ -14,14 +14,14 @@ import (
 
 // TaskEvent is a fact of a task.
 type TaskEvent struct {
-	At time.Time `json:"at"`
+	At time.Time
 	// Event is "enqueued", "leased", "renewed", "failed" (an error was noted) or "completed".
-	Event string `json:"event"`
+	Event string
 	// LeaseID and ExpiresAt are those of a lease or of its renewal; nil otherwise.
-	LeaseID   *int64     `json:"task_lease_id,omitempty"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	LeaseID   *int64
+	ExpiresAt *time.Time
 	// Error is what was noted.
-	Error string `json:"error,omitempty"`
+	Error string
 
 	// rank and id order facts of the same moment.
 	rank int
@@ -30,10 +30,10 @@ type TaskEvent struct {
 
 // TaskHistory is a page of the facts of a task, the newest first.
 type TaskHistory struct {
-	TaskID int64       `json:"task_id"`
-	Events []TaskEvent `json:"events"`
+	TaskID int64
+	Events []TaskEvent
 	// Next is the cursor of the next page, with older facts; empty: this is the last one.
-	Next string `json:"next_cursor,omitempty"`
+	Next string
 }
 
 // TaskHistory reads a page of the facts of a task; ErrTaskNotFound when there is none with the id. limit is DefaultLimit when it is 0. cursor

@@ -14,13 +14,13 @@ import (
 // WaitsFor is one thing that a job waits for.
 type WaitsFor struct {
 	// What is "job", "turn" (in its sequence) or "callback".
-	What string `gorm:"column:what" json:"what"`
+	What string `gorm:"column:what"`
 	// ID is that of the other job, for a turn that of the job which has it, or the name of the callback.
-	ID string `gorm:"column:id" json:"id"`
+	ID string `gorm:"column:id"`
 	// State is that of the other job; empty: it was removed, or there is none.
-	State models.JobState `gorm:"column:state" json:"state,omitempty"`
+	State models.JobState `gorm:"column:state"`
 	// Until is the deadline of a callback.
-	Until *time.Time `gorm:"column:until" json:"until,omitempty"`
+	Until *time.Time `gorm:"column:until"`
 }
 
 // What the jobs of a JobFilter wait for.

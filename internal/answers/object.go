@@ -1,4 +1,4 @@
-package httpapi
+package answers
 
 import (
 	"encoding/json"
@@ -6,17 +6,17 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// object is a JSON object of any content, kept as it was written.
-type object json.RawMessage
+// Object is a JSON object of any content, kept as it was written: its names are its own.
+type Object json.RawMessage
 
-// objectOf encodes a value whose JSON is an object.
-func objectOf(v any) (object, error) {
+// ObjectOf encodes a value whose JSON is an object.
+func ObjectOf(v any) (Object, error) {
 	data, err := json.Marshal(v)
-	return object(data), err
+	return Object(data), err
 }
 
 // MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o Object) MarshalJSON() ([]byte, error) {
 	if o == nil {
 		return []byte("{}"), nil
 	}
@@ -24,12 +24,12 @@ func (o object) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (o *object) UnmarshalJSON(data []byte) error {
+func (o *Object) UnmarshalJSON(data []byte) error {
 	*o = append((*o)[:0], data...)
 	return nil
 }
 
 // Schema implements huma.SchemaProvider.
-func (object) Schema(huma.Registry) *huma.Schema {
+func (Object) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }

@@ -1,0 +1,60 @@
+package answers
+
+import (
+	"time"
+
+	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/queue"
+)
+
+// Change is what a request about one job did.
+type Change struct {
+	JobID  string `json:"jobId"`
+	Result string `json:"result" enum:"enqueued,coalesced,requeued,rescheduled,unchanged,cancelled,cancelling" doc:"What the request did"`
+}
+
+// ChangeOf makes the answer of what a request about one job did.
+func ChangeOf(r queue.Response) Change { return Change{JobID: r.JobID, Result: string(r.Result)} }
+
+// EnqueuedJob is the job that a request led to.
+type EnqueuedJob struct {
+	ID            string `json:"id"`
+	Duplicate     bool   `json:"duplicate" doc:"It was there already, because of its key or because it is unique"`
+	CallbackToken string `json:"callbackToken,omitempty" doc:"For the other system, which answers by POST /api/callbacks/{token}; it is told once, and not of a duplicate"`
+	Result        string `json:"result" enum:"enqueued,unchanged,rescheduled,coalesced" doc:"What the request did: rescheduled, the unique job that was there is due earlier now; coalesced, it runs and is worked again after its attempt"`
+}
+
+// EnqueuedJobOf makes the answer of the job that a request led to.
+func EnqueuedJobOf(j *queue.EnqueuedJobWithCallback) EnqueuedJob {
+	return EnqueuedJob{ID: j.ID, Duplicate: j.Duplicate, CallbackToken: j.Token, Result: string(j.Result)}
+}
+
+// EnqueuedTask is the task that a request made.
+type EnqueuedTask struct {
+	ID int64 `json:"id"`
+}
+
+// BulkOperation is how far a request for many jobs has come.
+type BulkOperation struct {
+	OperationID string     `json:"operationId,omitempty" doc:"For GET /api/bulk-operations/{id}; absent with dryRun"`
+	Action      string     `json:"action" enum:"retry,cancel"`
+	Matched     int        `json:"matched" doc:"How many jobs the filter meant when the request began"`
+	Changed     int        `json:"changed" doc:"How many of them are pending again, or cancelled"`
+	Left        int        `json:"left" doc:"How many were left alone, because another transaction changed or locked them meanwhile, or another job with the same payload is open and they are unique"`
+	DryRun      bool       `json:"dryRun" doc:"They were only counted"`
+	Finished    bool       `json:"finished" doc:"Nothing is left to be changed"`
+	CreatedAt   *time.Time `json:"createdAt,omitempty"`
+	FinishedAt  *time.Time `json:"finishedAt,omitempty"`
+}
+
+// BulkOperationOf makes the answer of a request for many jobs.
+func BulkOperationOf(op *models.BulkOperation, dryRun bool) BulkOperation {
+	out := BulkOperation{
+		OperationID: op.ID, Action: string(op.Action), Matched: op.Matched, Changed: op.Changed, Left: op.LeftAlone,
+		DryRun: dryRun, Finished: dryRun || op.FinishedAt != nil, FinishedAt: op.FinishedAt,
+	}
+	if !dryRun {
+		out.CreatedAt = &op.CreatedAt
+	}
+	return out
+}

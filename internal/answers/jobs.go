@@ -1,0 +1,136 @@
+package answers
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/daybook-dev/daybook/internal/cursor"
+	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// Link says what a job is about.
+type Link struct {
+	Kind string `json:"kind" minLength:"1" maxLength:"64" example:"submission"`
+	ID   string `json:"id" minLength:"1" maxLength:"255" example:"sub_1"`
+}
+
+func linkOf(l *models.JobLink) Link { return Link{Kind: l.Kind, ID: l.ID} }
+
+// Job is a background job.
+type Job struct {
+	ID             string `json:"id"`
+	OrgID          string `json:"orgId"`
+	Type           string `json:"type"`
+	Owner          string `json:"owner,omitempty" doc:"Who owns the type, as a worker put it on record"`
+	State          string `json:"state" enum:"pending,leased,completed,failed,cancelled" doc:"failed is the dead letter"`
+	Priority       string `json:"priority" enum:"high,normal,low"`
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	Attempts       int    `json:"attempts" doc:"Attempts so far, the running one included"`
+	MaxAttempts    int    `json:"maxAttempts,omitempty" doc:"Absent: the policy of the type's handler says"`
+	// RunAt is when the job is due.
+	RunAt           time.Time  `json:"runAt" doc:"When it is, or was, due next"`
+	CreatedAt       time.Time  `json:"createdAt"`
+	UpdatedAt       time.Time  `json:"updatedAt"`
+	LastAttemptedAt *time.Time `json:"lastAttemptedAt,omitempty"`
+	FinishedAt      *time.Time `json:"finishedAt,omitempty"`
+	ErrorCode       string     `json:"errorCode,omitempty" doc:"The last error's code"`
+	Error           string     `json:"error,omitempty"`
+	Worker          string     `json:"worker,omitempty" doc:"Who works on it now"`
+	TurnID          string     `json:"turnId,omitempty" doc:"The turn that has leased it"`
+	CancelRequested bool       `json:"cancelRequested,omitempty" doc:"It is cancelled after the running attempt"`
+	Queue           string     `json:"queue,omitempty" doc:"The named queue; absent: the queue default"`
+	Waits           bool       `json:"waits,omitempty" doc:"It waits for its turn or for other jobs; runAt is when it is to be due after that"`
+	Sequence        string     `json:"sequence,omitempty" doc:"The key of its sequence: jobs of one organization and key are worked one after the other"`
+	TraceParent     string     `json:"traceparent,omitempty" doc:"The trace of the request that made it, as W3C Trace Context writes it"`
+}
+
+// jobOf makes the answer of a background job.
+func jobOf(j *models.Job, owner string) Job {
+	out := Job{
+		ID: j.ID, OrgID: j.OrgID, Type: j.Type, Owner: owner, State: string(j.State), Priority: Priority(j.Priority), IdempotencyKey: text(j.IdempotencyKey),
+		Attempts: j.RunCount, MaxAttempts: zeroOf(j.MaxAttempts), RunAt: j.ReadyAt, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt, LastAttemptedAt: j.LastAttemptedAt,
+		FinishedAt: j.FinishedAt, ErrorCode: text(j.LastErrorCode), Error: text(j.LastError), Worker: text(j.Worker), TurnID: text(j.TurnID),
+		CancelRequested: j.CancelRequested, TraceParent: text(j.TraceParent), Queue: text(j.Queue), Sequence: text(j.Sequence),
+	}
+	if j.Waits() {
+		out.RunAt, out.Waits = j.FirstReadyAt, true
+	}
+	return out
+}
+
+// ListedJob is a job of a list, without payload and result.
+type ListedJob struct {
+	Job
+	Links []Link `json:"links"`
+}
+
+// JobList is a page of background jobs.
+type JobList struct {
+	Jobs       []ListedJob `json:"jobs"`
+	NextCursor string      `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
+}
+
+// JobListOf makes the answer of a page of background jobs.
+func JobListOf(p *listing.JobPage) JobList {
+	return JobList{NextCursor: p.Next, Jobs: List(p.Jobs, func(j *models.Job) ListedJob {
+		return ListedJob{Job: jobOf(j, p.Owners[j.Type]), Links: List(p.Links[j.ID], linkOf)}
+	})}
+}
+
+// JobDetail is a background job with all that is known of it.
+type JobDetail struct {
+	Job
+	Payload  Object          `json:"payload"`
+	Links    []Link          `json:"links"`
+	WaitsFor []WaitsFor      `json:"waitsFor,omitempty" doc:"What it waits for; absent: for nothing but its time"`
+	Result   json.RawMessage `json:"result,omitempty" doc:"What the handler left when it completed the job"`
+	Progress json.RawMessage `json:"progress,omitempty" doc:"What the handler says while it works"`
+	History  []Attempt       `json:"history" doc:"A page of the attempts, the newest first"`
+	// HistoryCount counts rows of the log.
+	HistoryCount int64  `json:"historyCount" doc:"How many entries the whole history has"`
+	NextCursor   string `json:"nextCursor,omitempty" doc:"For the next page of the history; absent: this is the last one"`
+}
+
+// JobDetailOf makes the answer of a background job with a page of its history.
+func JobDetailOf(d *listing.JobDetail) JobDetail {
+	out := JobDetail{
+		Job: jobOf(&d.Job, d.Owner), Payload: Object(d.Payload), Links: List(d.Links, linkOf), Result: d.Result, Progress: d.Progress,
+		History: List(d.Attempts, jobAttempt), HistoryCount: d.AttemptRows,
+	}
+	if len(d.WaitsFor) > 0 {
+		out.WaitsFor = List(d.WaitsFor, waitsFor)
+	}
+	if d.Older > 0 {
+		out.NextCursor = cursor.Of(d.Older)
+	}
+	return out
+}
+
+// WaitsFor is one thing that a job waits for.
+type WaitsFor struct {
+	What  string     `json:"what" enum:"job,turn,callback" doc:"turn: its turn in its sequence"`
+	ID    string     `json:"id" doc:"That of the other job, for a turn that of the job which has it, or the callback's name"`
+	State string     `json:"state,omitempty" doc:"The other job's; absent: it was removed, or there is none"`
+	Until *time.Time `json:"until,omitempty" doc:"The deadline of a callback"`
+}
+
+func waitsFor(w *listing.WaitsFor) WaitsFor {
+	return WaitsFor{What: w.What, ID: w.ID, State: string(w.State), Until: w.Until}
+}
+
+// TypeStats counts the background jobs of a type in a state.
+type TypeStats struct {
+	Type            string    `json:"type"`
+	State           string    `json:"state" enum:"pending,leased,completed,failed,cancelled"`
+	Count           int64     `json:"count"`
+	Oldest          time.Time `json:"oldest" doc:"When the first of them was enqueued"`
+	Newest          time.Time `json:"newest"`
+	AverageAttempts float64   `json:"averageAttempts"`
+	Estimated       bool      `json:"estimated" doc:"All of this is known from a sample: of jobs of all organizations that completed or were cancelled, where the table is large"`
+}
+
+// TypeStatsOf makes the answer of the count of a type and state.
+func TypeStatsOf(s *listing.JobStat) TypeStats {
+	return TypeStats{Type: s.Type, State: string(s.State), Count: s.Count, Oldest: s.Oldest, Newest: s.Newest, AverageAttempts: s.AverageAttempts, Estimated: s.Estimated}
+}
